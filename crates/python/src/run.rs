@@ -94,6 +94,8 @@ pub struct Finished {
     pub notes: Vec<ProgramNote>,
     /// Results that rest on no record of a real GPU.
     pub marks: Vec<Estimate>,
+    /// The signatures of the backward functions that took part in a second derivative.
+    pub second_derivatives: Vec<String>,
     /// What it did on each device.
     pub devices: Vec<DeviceRun>,
 }
@@ -126,11 +128,19 @@ pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output
     let (status, traceback, devices) = interpret(program, settings, &session);
     let host = host::install(host_before);
     let marks = session.marks();
+    let second_derivatives = blockyard_torch::autograd::second_derivatives();
     match session_before {
         Some(before) => drop(blockyard_torch::install(before)),
         None => drop(blockyard_torch::session::uninstall()),
     }
-    Finished { status, traceback, notes: host.map(|host| host.notes).unwrap_or_default(), marks, devices }
+    Finished {
+        status,
+        traceback,
+        notes: host.map(|host| host.notes).unwrap_or_default(),
+        marks,
+        second_derivatives,
+        devices,
+    }
 }
 
 fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {

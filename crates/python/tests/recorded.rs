@@ -2,17 +2,25 @@
 //! allocations and frees, up to the first that differs.
 //!
 //! What was reached before is in `floors.txt`, and may only grow: `UPDATE_FLOORS=1 cargo test -p blockyard-python` writes it.
+//! With `UPDATE_FLOORS` the signatures of second derivatives that count as recorded are written, too.
+//! `LEARN=FOLDER COMPARE=programs/dqn` takes what cuDNN allocated in that program into the tables of the crate `torch`, where they
+//! have nothing for a shape yet; only if with it every line is equal and there are as many events as were recorded. The folder has
+//! the recording with its addresses, `dqn.json.gz`.
 //! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs; with
 //! `REQUESTS=FILE` its requests are written there, each with the number of its allocation.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use blockyard_python::{DeviceRun, ProgramSettings};
+use blockyard_python::{DeviceRun, Program, ProgramSettings};
 use blockyard_torch::memory::LogEntry;
+use blockyard_torch::tables;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -30,6 +38,17 @@ struct Score {
     events: usize,
     all_events: usize,
     marks: usize,
+}
+
+impl Score {
+    fn is_equal(&self) -> bool {
+        self.lines == self.all_lines && self.events == self.all_events
+    }
+}
+
+/// The signatures of second derivatives that count as recorded.
+fn second_derivatives_file() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../torch/src/autograd/second_derivatives.txt")
 }
 
 fn recorded() -> Vec<Value> {
@@ -115,7 +134,81 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
     }
 }
 
-fn score(program: &Value) -> Score {
+/// Runs a program with what cuDNN was recorded to take, where the tables have nothing, and adds that to the tables.
+fn learn(program: &Value, folder: &std::path::Path) -> BTreeMap<u32, u64> {
+    let source = program["source"].as_str().unwrap_or_default().to_owned();
+    let wanted = program["stdout"].as_str().unwrap_or_default().to_owned();
+    let recorded: Vec<Vec<i64>> =
+        serde_json::from_value(program["events"].clone()).expect("events are numbers");
+    let events = recorded.first().cloned().unwrap_or_default();
+    let trace = trace(program, folder);
+    assert_eq!(trace.len(), events.len(), "the recording is of another run");
+    let work = move || {
+        let learned = Rc::new(RefCell::new(BTreeMap::new()));
+        let shared = Rc::clone(&learned);
+        tables::set_learner(Some(Rc::new(move |key, operands| {
+            if let Some(size) = tables::recorded_size(key, operands) {
+                return Some(size);
+            }
+            let session = blockyard_torch::session();
+            let at = session.device(0).ok()?.log_len();
+            // A workspace is freed as soon as the kernel is queued.
+            let size = match (trace.get(at), trace.get(at + 1)) {
+                (Some((address, size)), Some((freed, negative)))
+                    if address == freed && *size == -negative =>
+                {
+                    size.unsigned_abs()
+                }
+                _ => 0,
+            };
+            shared.borrow_mut().insert(key, tables::encode(size, operands));
+            Some(size)
+        })));
+        let printed = Rc::new(RefCell::new(String::new()));
+        let sink = Rc::clone(&printed);
+        let program = Program { file: "x.py".to_owned(), source, arguments: Vec::new() };
+        let print = move |text: &str| sink.borrow_mut().push_str(text);
+        let finished = blockyard_python::run(&program, &ProgramSettings::default(), Box::new(print));
+        tables::set_learner(None);
+        let is_equal = *printed.borrow() == wanted
+            && finished.devices.iter().any(|device| device.requests.len() == events.len());
+        println!("{} new sizes, equal with them: {is_equal}", learned.borrow().len());
+        if !is_equal {
+            print_differences("with the new sizes", &printed.borrow(), &wanted, &finished.devices, &[events]);
+            return BTreeMap::new();
+        }
+        learned.take()
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 30).spawn(work).expect("a thread starts");
+    thread.join().expect("the program ran")
+}
+
+/// The allocations and frees of a recording: address, and bytes that are negative for a free.
+fn trace(program: &Value, folder: &std::path::Path) -> Vec<(u64, i64)> {
+    let name = program["name"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let file = std::fs::File::open(folder.join(format!("{name}.json.gz"))).expect("the recording is there");
+    let recording: Value =
+        serde_json::from_reader(GzDecoder::new(file)).expect("the recording is JSON in gzip");
+    let entries = recording["trace"].as_array().cloned().unwrap_or_default();
+    let request = |entry: &Value| {
+        let (address, size) = (entry[1].as_u64()?, entry[2].as_i64()?);
+        match entry[0].as_str()? {
+            "alloc" => Some((address, size)),
+            "free_requested" => Some((address, -size)),
+            _ => None,
+        }
+    };
+    entries.iter().filter_map(request).collect()
+}
+
+fn learn_all<'a>(programs: impl Iterator<Item = &'a Value>, folder: &std::path::Path) {
+    let mut entries = tables::recorded();
+    programs.for_each(|program| entries.extend(learn(program, folder)));
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../torch/src/tables.bin");
+    std::fs::write(path, tables::write(&entries)).expect("the tables can be written");
+}
+
+fn score(program: &Value) -> (Score, Vec<String>) {
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();
     let settings = ProgramSettings {
         devices: u8::try_from(program["devices"].as_u64().unwrap_or(1)).unwrap_or(1),
@@ -130,14 +223,15 @@ fn score(program: &Value) -> Score {
         println!("{:#?}\n{:#?}\n{}", finished.marks, finished.notes, finished.traceback.unwrap_or_default());
     }
     let same = |(device, recorded): (&DeviceRun, &Vec<i64>)| same_events(device, recorded);
-    Score {
+    let score = Score {
         name: text("name"),
         lines: wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted == printed).count(),
         all_lines: wanted.lines().count(),
         events: finished.devices.iter().zip(&recorded).map(same).sum(),
         all_events: recorded.iter().map(Vec::len).sum(),
         marks: finished.marks.len(),
-    }
+    };
+    (score, finished.second_derivatives)
 }
 
 fn row(score: &Score) -> String {
@@ -145,13 +239,38 @@ fn row(score: &Score) -> String {
     format!("{name:<36} {lines:>4} of {all_lines:<4} {events:>6} of {all_events:<6} {marks:>3}")
 }
 
+/// What counts as recorded must be what the programs that are equal whole have.
+fn compare_second_derivatives(scores: &[Score], signatures: Vec<Vec<String>>) {
+    let equal = scores.iter().zip(signatures).filter(|(score, _)| score.is_equal());
+    let found: BTreeSet<String> = equal.flat_map(|(_, signatures)| signatures).collect();
+    let path = second_derivatives_file();
+    if std::env::var_os("UPDATE_FLOORS").is_some() {
+        let text: String = found.iter().map(|signature| format!("{signature}\n")).collect();
+        std::fs::write(&path, text).expect("the signatures can be written");
+    }
+    let listed = std::fs::read_to_string(&path).expect("the signatures are there");
+    let listed: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
+    let unproved: Vec<&String> = listed.difference(&found).collect();
+    let missing: Vec<&String> = found.difference(&listed).collect();
+    assert!(unproved.is_empty(), "no program that is equal has these second derivatives: {unproved:#?}");
+    assert!(missing.is_empty(), "these second derivatives are recorded and would be marked: {missing:#?}");
+}
+
 #[test]
 fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
+    // One name, or several with commas between.
     let only = std::env::var("COMPARE").ok();
     let is_wanted = |program: &&Value| {
-        only.as_deref().is_none_or(|only| program["name"].as_str().is_some_and(|name| name == only))
+        let name = program["name"].as_str().unwrap_or_default();
+        only.as_deref().is_none_or(|only| only.split(',').any(|only| only == name))
     };
-    let scores: Vec<Score> = recorded().iter().filter(is_wanted).map(score).collect();
+    let programs = recorded();
+    let programs = programs.iter().filter(is_wanted);
+    if let Some(folder) = std::env::var_os("LEARN") {
+        learn_all(programs, &PathBuf::from(folder));
+        return;
+    }
+    let (scores, signatures): (Vec<Score>, Vec<Vec<String>>) = programs.map(score).unzip();
     let mut table =
         String::from("program                              lines        events           marks\n");
     for score in &scores {
@@ -161,6 +280,9 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/floors.txt");
     if std::env::var_os("UPDATE_FLOORS").is_some() {
         std::fs::write(&path, &table).expect("floors can be written");
+    }
+    if only.is_none() {
+        compare_second_derivatives(&scores, signatures);
     }
     let floors = std::fs::read_to_string(&path).expect("floors are there");
     let mut failures = String::new();

@@ -9,10 +9,11 @@ mod saved;
 mod variable;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-pub use engine::{Gradients, backward, grad};
+pub use engine::{Gradients, backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Node, apply_custom};
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
@@ -30,6 +31,12 @@ pub struct Modes {
     /// PyTorch counts in each thread on its own: a node that the backward pass makes is younger than none of the forward pass.
     next_sequences: RefCell<Vec<(Thread, u64)>>,
     saved_hooks: RefCell<Vec<Rc<dyn SavedTensorHooks>>>,
+    /// Whether a backward function of PyTorch runs: what it notes belongs to a second derivative.
+    is_in_formula: Cell<bool>,
+    /// What the running backward function branches on.
+    variant: RefCell<String>,
+    /// The signatures of all second derivatives so far.
+    second_derivatives: RefCell<BTreeSet<String>>,
 }
 
 impl Default for Modes {
@@ -40,6 +47,9 @@ impl Default for Modes {
             next_number: Cell::new(0),
             next_sequences: RefCell::default(),
             saved_hooks: RefCell::default(),
+            is_in_formula: Cell::new(false),
+            variant: RefCell::default(),
+            second_derivatives: RefCell::default(),
         }
     }
 }
@@ -96,6 +106,12 @@ impl Drop for GradModeGuard {
     fn drop(&mut self) {
         GradMode::set(self.before);
     }
+}
+
+/// The signatures of the backward functions that took part in a second derivative, in alphabetical order.
+#[must_use]
+pub fn second_derivatives() -> Vec<String> {
+    session().modes.second_derivatives.borrow().iter().cloned().collect()
 }
 
 /// `torch.autograd.graph.saved_tensors_hooks.__enter__`.

@@ -1,6 +1,7 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
 
 pub(crate) mod attention;
+mod bce;
 mod by_value;
 pub(crate) mod conv;
 pub(crate) mod copy;
@@ -11,6 +12,8 @@ mod einsum;
 mod embedding;
 mod exact;
 pub(crate) mod foreach;
+mod gated;
+mod group_norm;
 pub(crate) mod index;
 pub(crate) mod join;
 mod kernels;
@@ -30,6 +33,7 @@ pub(crate) mod softmax;
 pub(crate) mod sort;
 mod transformer;
 pub(crate) mod unary;
+mod vector_norm;
 pub(crate) mod views;
 
 use crate::registry::Entry;

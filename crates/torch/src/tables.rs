@@ -61,6 +61,12 @@ pub(crate) fn lookup(key: u32, operands: &Operands) -> Option<u64> {
     if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
         return learner(key, operands);
     }
+    recorded_size(key, operands)
+}
+
+/// Bytes of the workspace of a configuration as the tables have them, whatever a learner says.
+#[must_use]
+pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
     let code = TABLE.with(|table| table.get_or_init(|| read(RECORDED)).get(&key).copied())?;
     Some(decode(code, operands))
 }

@@ -1,5 +1,6 @@
 //! The first steps: what a few statements allocate and free.
 
+mod again;
 mod saved;
 
 use std::rc::Rc;

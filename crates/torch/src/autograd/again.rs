@@ -1,38 +1,48 @@
-//! Which backward functions a real GPU was recorded to run with `create_graph=True`.
+//! Which backward functions a real GPU was recorded to differentiate again (`create_graph=True`), and in which variants.
+//!
+//! A recorded program proves the variant that it ran and no other: a norm of order 3 is another formula than one of order 2. So
+//! what counts as recorded is a signature: the backward function, which gradients are wanted, the gradients that come in and the
+//! saved tensors by type, dimensions and layout, and what the formula itself branches on. A signature that no recorded program has
+//! is marked. The functions of [`COMPOSED`] need their name alone: each of their statements is an operator of the forward pass (or
+//! an elementwise kernel whose derivative is made of such), so what they allocate follows from the operators, whatever the variant.
+//!
+//! `second_derivatives.txt` has the signatures of the recorded programs whose every line and event is equal; a test of the crate
+//! `python` runs these programs and compares.
 
-use super::GradMode;
-use super::node::Node;
-use crate::session;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-/// Backward functions of recorded programs that were differentiated again. Others are run by PyTorch's formulas too, but no recording
-/// says that their temporaries live as long as here.
-const RECORDED: &[&str] = &[
+use rustc_hash::FxHashSet;
+
+use super::node::{Body, Node};
+use super::saved::SavedVariable;
+use super::{GradMode, Grads};
+use crate::{Tensor, session};
+
+static RECORDED: LazyLock<FxHashSet<&str>> =
+    LazyLock::new(|| include_str!("second_derivatives.txt").lines().collect());
+
+/// Backward functions whose formula has the same statements in every variant, each of them an operator.
+const COMPOSED: &[&str] = &[
     "AbsBackward0",
     "AddBackward0",
     "AddmmBackward0",
-    "BinaryCrossEntropyWithLogitsBackward0",
     "BmmBackward0",
     "CatBackward0",
-    "ClampBackward1",
     "CloneBackward0",
-    "ConvolutionBackward0",
-    "CudnnBatchNormBackward0",
+    "CosBackward0",
     "DivBackward0",
     "EluBackward0",
     "ExpBackward0",
-    "GeluBackward0",
+    "ExpandBackward0",
     "LeakyReluBackward0",
-    "LinalgVectorNormBackward0",
     "LogBackward0",
-    "LogSoftmaxBackward0",
-    "MaxBackward0",
     "MeanBackward0",
     "MeanBackward1",
     "MmBackward0",
-    "MseLossBackward0",
     "MulBackward0",
-    "NativeLayerNormBackward0",
-    "NllLossBackward0",
+    "NegBackward0",
+    "PermuteBackward0",
     "PowBackward0",
     "ReciprocalBackward0",
     "ReluBackward0",
@@ -42,27 +52,95 @@ const RECORDED: &[&str] = &[
     "SiluBackward0",
     "SinBackward0",
     "SliceBackward0",
-    "SoftmaxBackward0",
     "SoftplusBackward0",
+    "SplitBackward0",
     "SqrtBackward0",
+    "SqueezeBackward1",
+    "StackBackward0",
     "SubBackward0",
     "SumBackward0",
     "SumBackward1",
     "TBackward0",
     "TanhBackward0",
-    "TanhBackwardBackward0",
+    "ToCopyBackward0",
+    "TransposeBackward0",
     "UnsafeViewBackward0",
+    "UnsqueezeBackward0",
     "ViewBackward0",
+    "WhereBackward0",
 ];
 
-/// Marks a backward function that is differentiated again, where no recording has that.
-pub(super) fn mark_unrecorded(node: &Node) {
-    if GradMode::is_enabled() && !RECORDED.contains(&node.name()) {
-        mark(node.name());
+/// Notes what the running formula branches on, so that one branch is not taken for another.
+pub(crate) fn variant(name: &str) {
+    let session = session();
+    let mut variant = session.modes.variant.borrow_mut();
+    if !variant.is_empty() {
+        variant.push('+');
     }
+    variant.push_str(name);
 }
 
-/// Marks a second derivative.
-pub(crate) fn mark(operator: &str) {
-    session().mark_estimated(operator, "its second derivative (create_graph=True) was not recorded");
+/// The signature of a backward function that is about to run, where it belongs to a second derivative: it is differentiated again,
+/// or it was made by a backward function.
+pub(super) fn begin(node: &Node, grads: &Grads, wanted: &[bool]) -> Option<String> {
+    if !GradMode::is_enabled() && !node.is_of_backward() {
+        return None;
+    }
+    session().modes.variant.borrow_mut().clear();
+    let mut text = node.name().to_owned();
+    if COMPOSED.contains(&node.name()) {
+        return Some(text);
+    }
+    text.push_str(" wants ");
+    text.extend(wanted.iter().map(|wanted| if *wanted { '1' } else { '0' }));
+    text.push_str(" grads");
+    for grad in grads {
+        describe(&mut text, grad.as_ref());
+    }
+    if let Body::Function { saved, .. } = &node.body {
+        text.push_str(" saved");
+        for variable in saved.borrow().iter() {
+            match variable {
+                SavedVariable::Kept { tensor, .. } => describe(&mut text, Some(tensor)),
+                SavedVariable::Packed { .. } => text.push_str(" packed"),
+                SavedVariable::Nothing | SavedVariable::Released => describe(&mut text, None),
+            }
+        }
+    }
+    Some(text)
+}
+
+/// Marks the backward function that ran, where its signature is not recorded.
+pub(super) fn finish(node: &Node, signature: Option<String>) {
+    let Some(mut signature) = signature else { return };
+    let session = session();
+    let variant = session.modes.variant.take();
+    if !variant.is_empty() && !COMPOSED.contains(&node.name()) {
+        signature.push_str(" as ");
+        signature.push_str(&variant);
+    }
+    if !RECORDED.contains(signature.as_str()) {
+        session.mark_estimated(
+            node.name(),
+            "its second derivative (create_graph=True) was not recorded in this variant",
+        );
+    }
+    session.modes.second_derivatives.borrow_mut().insert(signature);
+}
+
+/// Type, number of dimensions and layout.
+fn describe(text: &mut String, tensor: Option<&Tensor>) {
+    let Some(tensor) = tensor else {
+        text.push_str(" -");
+        return;
+    };
+    let layout = if tensor.is_contiguous() {
+        ""
+    } else if tensor.suggested_format() != crate::MemoryFormat::Contiguous {
+        " last"
+    } else {
+        " strided"
+    };
+    // Writing to a text does not fail.
+    let _written = write!(text, " {}:{}{layout}", tensor.dtype().scalar_name(), tensor.dim());
 }

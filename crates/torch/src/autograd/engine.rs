@@ -51,7 +51,7 @@ pub fn backward(
     create_graph: bool,
     inputs: &[Tensor],
 ) -> Result<()> {
-    let grads = make_grads(tensors, grads)?;
+    let grads = root_gradients(tensors, grads)?;
     let roots = roots(tensors)?;
     if inputs.is_empty() {
         run(&roots, &grads, retain_graph, create_graph, &[])?;
@@ -84,7 +84,7 @@ pub fn grad(
     create_graph: bool,
     allow_unused: bool,
 ) -> Result<Gradients> {
-    let grads = make_grads(outputs, grads)?;
+    let grads = root_gradients(outputs, grads)?;
     let roots = roots(outputs)?;
     let edges = inputs.iter().map(Tensor::gradient_edge).collect::<Option<Vec<_>>>();
     let Some(edges) = edges else {
@@ -100,7 +100,12 @@ pub fn grad(
     Ok(results)
 }
 
-fn make_grads(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
+/// The gradients that a backward pass begins with: those that are given, ones where there are none.
+///
+/// # Errors
+///
+/// PyTorch's for gradients of another shape and for results of several numbers.
+pub fn root_gradients(tensors: &[Tensor], grads: &[Option<Tensor>]) -> Result<Vec<Tensor>> {
     let mut made = Vec::with_capacity(tensors.len());
     for (index, tensor) in tensors.iter().enumerate() {
         if let Some(grad) = grads.get(index).and_then(Option::as_ref) {
@@ -338,8 +343,18 @@ impl GraphTask {
         let mut outputs = match &node.body {
             Body::Function { .. } if inputs.iter().all(Option::is_none) => vec![None; wanted.len()],
             Body::Function { backward, .. } => {
-                again::mark_unrecorded(node);
-                backward(&Context::new(node, &wanted)?, &inputs)?
+                let signature = again::begin(node, &inputs, &wanted);
+                let context = Context::new(node, &wanted)?;
+                let modes = &session().modes;
+                let is_nested = modes.is_in_formula.replace(true);
+                let outputs = backward(&context, &inputs);
+                modes.is_in_formula.set(is_nested);
+                let mut outputs = outputs?;
+                again::finish(node, signature);
+                for (output, _) in outputs.iter_mut().zip(&wanted).filter(|(_, wanted)| !**wanted) {
+                    *output = None;
+                }
+                outputs
             }
             Body::Custom(callback) => callback.backward(&inputs)?,
             Body::Accumulate(_) => Vec::new(),

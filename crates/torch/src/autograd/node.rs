@@ -59,6 +59,7 @@ pub struct Node {
     pub(crate) body: Body,
     hooks: RefCell<Vec<(usize, HookId, TensorHook)>>,
     stream: Cell<Option<(u8, StreamId)>>,
+    is_of_backward: bool,
 }
 
 impl fmt::Debug for Node {
@@ -154,6 +155,7 @@ impl Node {
             stream: Cell::new(stream_of(variable.device())),
             body: Body::Accumulate(variable.clone()),
             hooks: RefCell::default(),
+            is_of_backward: session().modes.is_in_formula.get(),
         })
     }
 
@@ -168,6 +170,7 @@ impl Node {
             stream: Cell::new(device.and_then(stream_of)),
             body,
             hooks: RefCell::default(),
+            is_of_backward: session().modes.is_in_formula.get(),
         })
     }
 
@@ -202,6 +205,11 @@ impl Node {
     #[must_use]
     pub fn is_accumulator(&self) -> bool {
         matches!(self.body, Body::Accumulate(_))
+    }
+
+    /// Whether a backward function made it: it is a part of a second derivative.
+    pub(crate) fn is_of_backward(&self) -> bool {
+        self.is_of_backward
     }
 
     /// The stream that it runs on, that of its forward function.

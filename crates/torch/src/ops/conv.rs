@@ -3,7 +3,7 @@
 mod double;
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, record_after, save_early};
+use crate::autograd::{GradModeGuard, Grads, Save, again, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -25,6 +25,22 @@ struct Settings {
     output_padding: Vec<i64>,
     groups: i64,
     is_transposed: bool,
+}
+
+impl Settings {
+    /// Notes what the second derivative of a convolution branches on.
+    fn note(&self) {
+        again::variant(match (self.is_transposed, self.groups > 1) {
+            (false, false) => "one group",
+            (false, true) => "groups",
+            (true, false) => "transposed",
+            (true, true) => "transposed groups",
+        });
+        let is_one = |list: &[i64]| list.iter().all(|size| *size == 1);
+        if !is_one(&self.stride) || !is_one(&self.dilation) {
+            again::variant("strides");
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,6 +327,11 @@ impl Convolution {
         let mut to_input = None;
         let mut to_weight = None;
         let mut kept = None;
+        // `grad_output.to(input.suggest_memory_format())`, once for both gradients.
+        let is_moved = self.backend == Backend::Cudnn
+            && !self.settings.is_transposed
+            && grad.suggested_format() != input.suggested_format();
+        let grad = &if is_moved { contiguous_in(grad, input.suggested_format())? } else { grad.clone() };
         match self.backend {
             Backend::Depthwise if self.dims == 2 => {
                 let grad = contiguous_in(grad, self.format)?;
@@ -431,6 +452,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
             });
         }
         drop(below);
+        original.note();
         double::record_double(grad, &input, &weight, &results, &original)?;
         Ok(results)
     })?;

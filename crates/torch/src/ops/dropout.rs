@@ -7,8 +7,8 @@ use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy::to_dtype;
-use super::creation::{empty, empty_like, wrapped};
-use super::pointwise::{self, elementwise, mul, scale};
+use super::creation::{empty, empty_like, empty_like_as, wrapped};
+use super::pointwise::{self, mul, scale};
 use super::reduce::{self, sum};
 use super::unary;
 use super::views::first;
@@ -42,7 +42,8 @@ pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tenso
             let factor = scale(&kept, 1.0)?;
             return Ok(vec![Some(mul(grad, &factor)?)]);
         }
-        Ok(vec![Some(elementwise(&[grad, &mask], grad.dtype(), None)?)])
+        // The kernel writes without gaps, in the order that the gradient suggests.
+        Ok(vec![Some(empty_like_as(grad, grad.dtype(), grad.suggested_format())?)])
     })?;
     drop(mask);
     Ok(output)

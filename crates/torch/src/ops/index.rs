@@ -202,6 +202,8 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
     record("IndexBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
+        let pattern: String = places.iter().map(|is_there| if *is_there { '1' } else { '0' }).collect();
+        crate::autograd::again::variant(&pattern);
         let mut next = 0;
         let mut indices = Vec::new();
         for is_there in &places {
@@ -258,6 +260,9 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
     let device = tensor.device();
     let linear = linear_index(&indices)?;
     let value = copy::contiguous(value)?;
+    // The indexed dimensions come first; what is not contiguous then is copied, and copied back at the end.
+    let moved =
+        if is_adjacent(&indices) { None } else { Some(empty(&tensor.shape(), tensor.dtype(), device)?) };
     let count = linear.as_ref().map_or(0, Tensor::numel).max(0) as u64;
     let bytes = count * 8;
     let indexed: i64 = indices
@@ -276,9 +281,16 @@ fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor
         drop(original);
         drop(sorted);
     }
+    drop(moved);
     drop(value);
     drop(linear);
     Ok(())
+}
+
+/// `hasContiguousSubspace`: whether no whole dimension stands between two indices.
+fn is_adjacent(indices: &[Option<Tensor>]) -> bool {
+    let from_first = indices.iter().skip_while(|index| index.is_none());
+    from_first.skip_while(|index| index.is_some()).all(Option::is_none)
 }
 
 /// `get_num_bits`: how many bits of the keys a sort compares.

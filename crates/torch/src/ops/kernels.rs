@@ -71,6 +71,15 @@ pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
+/// `hardsigmoid_backward`, which PyTorch does not differentiate.
+pub(crate) fn hardsigmoid(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    let output = one_kernel(grad, saved)?;
+    record("NotImplemented", &[grad, saved], &[&output], &[], |_, _| {
+        crate::error::not_implemented("derivative for aten::hardsigmoid_backward is not implemented")
+    })?;
+    Ok(output)
+}
+
 /// `tanh_backward`: `grad * (-2 * output * grad_output)`.
 pub(crate) fn tanh(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
     kernel_with("TanhBackwardBackward0", grad, result, tanh, |again, grad, result| {
@@ -161,10 +170,9 @@ pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `gelu_backward` with `approximate="tanh"`.
 pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    if GradMode::is_enabled() {
-        again::mark("gelu(approximate=\"tanh\")");
-    }
-    kernel_with("GeluBackwardBackward0", grad, own, gelu_tanh, |again, grad, own| {
+    again::variant("tanh");
+    kernel_with("GeluBackwardBackward0", grad, own, gelu_tanh, |further, grad, own| {
+        again::variant("tanh");
         let factor = 0.8;
         let inner = {
             let cube = pow_scalar(own, Scalar::Int(3))?;
@@ -214,7 +222,7 @@ pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
         let doubled = scale(&f_prime_gh, 2.0)?;
         let two = add(&doubled, &g_prime_fh)?;
         let right = add(&two, &h_prime_fg)?;
-        let left = mul(again, grad)?;
+        let left = mul(further, grad)?;
         mul(&left, &right)
     })
 }

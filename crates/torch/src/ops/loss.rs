@@ -1,7 +1,7 @@
 //! Losses.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, again, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -11,7 +11,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, empty_like, wrapped, zeros_like};
 use super::kernels::record_linear;
-use super::pointwise::{self, add, add_in_place, div, elementwise, elementwise_in_place, mul, scale, sub};
+use super::pointwise::{self, add, div, elementwise, mul, scale, sub};
 use super::reduce::{self, mean, sum, sum_all, sum_cast};
 use super::softmax::softmax;
 use super::unary;
@@ -37,6 +37,17 @@ pub(crate) fn reduction(args: &Args, at: usize) -> Result<Reduction> {
             1 => Reduction::Mean,
             _ => Reduction::Sum,
         }),
+    }
+}
+
+impl Reduction {
+    /// Notes the reduction as what a backward function branches on.
+    pub(crate) fn note(self) {
+        again::variant(match self {
+            Self::None => "none",
+            Self::Mean => "mean",
+            Self::Sum => "sum",
+        });
     }
 }
 
@@ -82,6 +93,7 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
     record("NllLossBackward0", &[own], &[&output], &saved, move |ctx, grads| {
         let (own, grad, target, weight) =
             (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
+        reduction.note();
         let below = GradModeGuard::new(false);
         let result = zeros_like(&own)?;
         // Without a reduction the kernel reads a gradient for each row.
@@ -239,6 +251,7 @@ fn record_difference(
 impl Difference {
     /// `mse_loss_backward`, `smooth_l1_loss_backward`, `huber_loss_backward`.
     fn backward(self, grad: &Tensor, own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        reduction.note();
         let result = zeros_of(own, target)?;
         let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target))];
         let node = match self {
@@ -249,6 +262,7 @@ impl Difference {
         record(node, &[grad, own, target], &[&result], &saved, move |ctx, grads| {
             let (grad, own, target) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
             let again = first(grads)?;
+            reduction.note();
             let to_grad = match (ctx.wants(0), self, reduction) {
                 (false, _, _) => None,
                 (true, Self::Huber, Reduction::Mean | Reduction::Sum) => {
@@ -260,12 +274,19 @@ impl Difference {
                 }
                 (true, _, _) => Some(self.backward(again, &own, &target, reduction)?),
             };
-            let slope = || {
+            let to_own = if ctx.wants(1) {
                 let product = mul(again, &grad)?;
-                self.double_backward(&product, &own, &target, reduction)
+                Some(self.double_backward(&product, &own, &target, reduction)?)
+            } else {
+                None
             };
-            let to_own = if ctx.wants(1) { Some(slope()?) } else { None };
-            let to_target = if ctx.wants(2) { Some(unary::neg(&slope()?)?) } else { None };
+            let to_target = if ctx.wants(2) {
+                let product = mul(again, &grad)?;
+                let slope = self.double_backward(&product, &own, &target, reduction)?;
+                Some(unary::neg(&slope)?)
+            } else {
+                None
+            };
             Ok(vec![to_grad, to_own, to_target])
         })?;
         Ok(result)
@@ -329,141 +350,6 @@ fn huber_loss(args: &Args) -> Result<Value> {
     };
     record_difference("HuberLossBackward0", own, target, &output, Difference::Huber, reduction)?;
     Ok(output.into())
-}
-
-fn binary_cross_entropy(args: &Args) -> Result<Value> {
-    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
-    if crate::autocast::dtype().is_some() && own.device().is_cuda() {
-        return runtime(
-            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a \
-             sigmoid layer right before the binary cross entropy layer.\nIn this case, combine the two layers using \
-             torch.nn.functional.binary_cross_entropy_with_logits\nor torch.nn.BCEWithLogitsLoss.  \
-             binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast.",
-        );
-    }
-    let reduction = reduction(args, 3)?;
-    let output = {
-        let _below = GradModeGuard::new(false);
-        let loss = empty_like(&own)?;
-        if let Some(weight) = &weight {
-            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
-        }
-        match reduction {
-            Reduction::None => loss,
-            _ => {
-                // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
-                let copied = reduced(loss.clone(), reduction)?;
-                loss.set_geometry(&[], &[], 0);
-                drop(copied);
-                loss
-            }
-        }
-    };
-    let saved = [Save::Input(Some(&own)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
-    record("BinaryCrossEntropyBackward0", &[&own], &[&output], &saved, |ctx, grads| {
-        let _grad = first(grads)?;
-        Ok(vec![Some(empty_like(&ctx.saved(0)?)?)])
-    })?;
-    Ok(output.into())
-}
-
-fn bce_with_logits(args: &Args) -> Result<Value> {
-    let (own, target, weight, pos_weight) = (args.t(0)?, args.t(1)?, args.topt(2)?, args.topt(3)?);
-    let reduction = reduction(args, 4)?;
-    let cast = Cast::full(own.device());
-    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
-    if own.shape() != target.shape() {
-        return Err(crate::TorchError::Value(format!(
-            "Target size ({:?}) must be the same as input size ({:?})",
-            target.shape(),
-            own.shape()
-        )));
-    }
-    let output = {
-        let _below = GradModeGuard::new(false);
-        let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
-        let one = wrapped(Scalar::Int(1));
-        let loss = if let Some(pos_weight) = &pos_weight {
-            // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) * input - log_sigmoid
-            let log_weight = {
-                let less = sub(pos_weight, &one)?;
-                let weight = mul(&less, target)?;
-                add_in_place(&weight, &one)?;
-                weight
-            };
-            elementwise_in_place(&[&logarithm, &log_weight], logarithm.dtype(), None)?;
-            drop(log_weight);
-            let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
-            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
-            loss
-        } else {
-            let loss = sub(&one, target)?;
-            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
-            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
-            loss
-        };
-        if let Some(weight) = &weight {
-            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
-        }
-        let result = reduced(loss, reduction)?;
-        drop(logarithm);
-        result
-    };
-    let saved = [
-        Save::Input(pos_weight.as_ref()),
-        Save::Input(Some(own)),
-        Save::Input(Some(target)),
-        Save::Input(weight.as_ref()),
-    ];
-    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        let own = ctx.saved(1)?;
-        if GradMode::is_enabled() {
-            return Ok(vec![Some(bce_with_logits_again(ctx, grad, &own, reduction)?)]);
-        }
-        if let Some(pos_weight) = ctx.saved_optional(0)? {
-            // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
-            let t = mul(&pos_weight, &ctx.saved(2)?)?;
-            let one = wrapped(Scalar::Int(1));
-            let gradient = add(&t, &one)?;
-            let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
-            elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
-            return Ok(vec![Some(gradient)]);
-        }
-        Ok(vec![Some(empty_like(&own)?)])
-    })?;
-    Ok(output.into())
-}
-
-/// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place but by the mean.
-fn bce_with_logits_again(
-    ctx: &crate::autograd::Context<'_>,
-    grad: &Tensor,
-    own: &Tensor,
-    reduction: Reduction,
-) -> Result<Tensor> {
-    let target = ctx.saved(2)?;
-    let mut result = if let Some(pos_weight) = ctx.saved_optional(0)? {
-        // t.add(1).sub(target).mul(input.sigmoid()).sub(t)
-        let t = mul(&pos_weight, &target)?;
-        let more = add(&t, &wrapped(Scalar::Int(1)))?;
-        let less = sub(&more, &target)?;
-        let squashed = unary::sigmoid(own)?;
-        let product = mul(&less, &squashed)?;
-        sub(&product, &t)?
-    } else {
-        let squashed = unary::sigmoid(own)?;
-        sub(&squashed, &target)?
-    };
-    result = mul(&result, grad)?;
-    if let Some(weight) = ctx.saved_optional(3)? {
-        result = mul(&result, &weight)?;
-    }
-    if reduction == Reduction::Mean {
-        pointwise::div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
-    }
-    Ok(result)
 }
 
 /// `kl_div`: `xlogy(target, target) - target * input`.
@@ -547,12 +433,12 @@ pub(crate) const TABLE: &[Entry] = &[
     op(concat!(loss_schema!("kl_div"), ", bool log_target=False)"), kl_div),
     op(
         "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1)",
-        binary_cross_entropy,
+        super::bce::binary_cross_entropy,
     ),
     op(
         "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, Any \
          reduction=1)",
-        bce_with_logits,
+        super::bce::bce_with_logits,
     ),
     op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
 ];

@@ -1,7 +1,7 @@
 //! Normalizations.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
@@ -159,12 +159,15 @@ fn rms_norm_of_operators(input: &Tensor, normalized: &[i64], weight: Option<&Ten
     };
     let result = {
         let scaled = mul(&wide, &scale)?;
-        to_dtype(&scaled, input.dtype())?
+        match weight {
+            Some(weight) => mul(&scaled, weight)?,
+            None => scaled,
+        }
     };
-    match weight {
-        Some(weight) => mul(&result, weight),
-        None => Ok(result),
-    }
+    drop(wide);
+    let narrow = to_dtype(&result, input.dtype())?;
+    drop(result);
+    Ok(narrow)
 }
 
 /// `rms_norm`: `_fused_rms_norm`.
@@ -198,83 +201,8 @@ fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Resu
     Ok(output)
 }
 
-fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
+pub(super) fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
     Storage::new(input.device(), 4 * elements.max(0) as u64, Category::Temporary)
-}
-
-/// `group_norm`.
-fn group_norm(input: &Tensor, groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<Tensor> {
-    let cast = Cast::full(input.device());
-    let bias = &cast.apply_optional(bias)?;
-    let weight = &cast.apply_optional(weight)?;
-    let input = &cast.apply(input)?;
-    let (batch, channels) = (input.size(0), input.size(1));
-    if groups <= 0 || channels % groups != 0 {
-        return runtime(format!(
-            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
-             num_groups={groups}",
-            input.shape()
-        ));
-    }
-    let area: i64 = input.shape().iter().skip(2).product();
-    let input = &contiguous(input)?;
-    let output = empty_like_as(input, input.dtype(), MemoryFormat::Contiguous)?;
-    let mean = empty(&[batch, groups], input.dtype(), input.device())?;
-    let rstd = empty(&[batch, groups], input.dtype(), input.device())?;
-    if area != 1 && (weight.is_some() || bias.is_some()) {
-        let a = scratch(input, batch * channels)?;
-        let b = scratch(input, batch * channels)?;
-        drop(b);
-        drop(a);
-    }
-    let saved = [
-        Save::Input(Some(input)),
-        Save::Input(weight.as_ref()),
-        Save::Input(Some(&mean)),
-        Save::Input(Some(&rstd)),
-    ];
-    let mut tensors = vec![input];
-    tensors.extend(weight.as_ref());
-    tensors.extend(bias.as_ref());
-    let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
-    record("NativeGroupNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let weight = ctx.saved_optional(1)?;
-        let _grad = contiguous(first(grads)?)?;
-        let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
-        let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
-        let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
-            Some(match &weight {
-                Some(weight) => empty_like(weight)?,
-                None => empty(&[channels], own.dtype(), own.device())?,
-            })
-        } else {
-            None
-        };
-        let ds = scratch(&own, batch * channels)?;
-        let db = scratch(&own, batch * channels)?;
-        if to_own.is_some() {
-            let c2 = scratch(&own, batch * groups)?;
-            let c3 = scratch(&own, batch * groups)?;
-            let c1 = if area > 1 && weight.is_some() { Some(scratch(&own, batch * channels)?) } else { None };
-            drop(c3);
-            drop(c2);
-            drop(c1);
-        }
-        drop(db);
-        drop(ds);
-        let mut results = vec![to_own];
-        if has_weight {
-            results.push(to_weight);
-        }
-        if has_bias {
-            results.push(to_bias);
-        }
-        Ok(results)
-    })?;
-    drop(mean);
-    drop(rstd);
-    Ok(output)
 }
 
 /// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
@@ -393,6 +321,7 @@ impl BatchNorm<'_> {
             let own = ctx.saved(0)?;
             let weight = ctx.saved_optional(3)?;
             let grad = first(grads)?;
+            again::variant(if is_training { "training" } else { "evaluation" });
             let below = GradModeGuard::new(false);
             let gamma = |wanted: bool| -> Result<Option<Tensor>> {
                 if wanted { weight.as_ref().map(empty_like).transpose() } else { Ok(None) }
@@ -401,9 +330,6 @@ impl BatchNorm<'_> {
             let mut results = Vec::new();
             let statistics = [ctx.saved(4)?, ctx.saved(5)?];
             let twice = |results: &[Option<Tensor>]| {
-                if !is_training {
-                    return Ok(());
-                }
                 let slots = [Some(0), has_weight.then_some(1), has_bias.then_some(2)];
                 let slots: Vec<usize> = slots.into_iter().flatten().collect();
                 let node = if is_cudnn {
@@ -411,18 +337,27 @@ impl BatchNorm<'_> {
                 } else {
                     "NativeBatchNormBackwardBackward0"
                 };
-                record_double(
-                    node,
-                    [grad, &own],
-                    weight.as_ref(),
-                    &statistics,
-                    results,
-                    &slots,
-                    norm_double::batch_norm,
-                )
+                let read = [grad, &own];
+                if is_training {
+                    let formula = norm_double::batch_norm;
+                    return record_double(node, read, weight.as_ref(), &statistics, results, &slots, formula);
+                }
+                let (Some(mean), Some(var)) = (ctx.saved_optional(1)?, ctx.saved_optional(2)?) else {
+                    return Ok(());
+                };
+                let formula = norm_double::evaluated_batch_norm;
+                record_double(node, read, weight.as_ref(), &[mean, var], results, &slots, formula)
             };
             if is_cudnn || !is_channels_last {
                 let _grad = if is_cudnn { Some(contiguous_like(grad, &own)?) } else { None };
+                // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
+                let reduces = is_training || wants_weight || wants_bias;
+                let is_fused = reduces && ctx.wants(0);
+                let invstd = if is_fused || keeps_statistics {
+                    None
+                } else {
+                    Some(empty(&[channels], full, own.device())?)
+                };
                 let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
                 results.push(to_own);
                 if has_weight {
@@ -434,6 +369,7 @@ impl BatchNorm<'_> {
                 if is_cudnn && is_last_like {
                     drop(super::sort::temporary(own.device(), channels_last_workspace(&own, true))?);
                 }
+                drop(invstd);
                 drop(below);
                 twice(&results)?;
                 return Ok(results);
@@ -442,8 +378,9 @@ impl BatchNorm<'_> {
             let invstd = if keeps_statistics { None } else { Some(empty(&[channels], full, own.device())?) };
             let sum_dy = empty(&[channels], full, own.device())?;
             let sum_dy_xmu = empty(&[channels], full, own.device())?;
-            let to_weight = gamma(wants_weight)?;
-            let to_bias = gamma(wants_bias)?;
+            // Both are there even where they are not wanted.
+            let to_weight = gamma(true)?;
+            let to_bias = gamma(true)?;
             // The kernels for channels_last want a gradient without gaps, too.
             if lies_channels_last(grad) {
                 staging(&own, channels, 2)?;
@@ -532,7 +469,10 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op(
         "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
-        |a| Ok(group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into()),
+        |a| {
+            Ok(super::group_norm::group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?
+                .into())
+        },
     ),
     op(BATCH, batch_norm),
     op(INSTANCE, instance_norm),

@@ -3,11 +3,14 @@
 //! Both are composed of operators; each statement is one of PyTorch's, in the same order. C++ evaluates the right operand of a
 //! product first, the object of a method before its arguments, and temporaries live to the end of the statement.
 
+use crate::autograd::again;
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
 use super::creation::{ones, wrapped};
-use super::pointwise::{add_in_place, div, div_in_place, mul, mul_in_place, pow_scalar, sub, sub_in_place};
+use super::pointwise::{
+    add, add_in_place, div, div_in_place, mul, mul_in_place, pow_scalar, sub, sub_in_place,
+};
 use super::reduce::sum;
 use super::views::{expand, reshape, unsqueeze};
 
@@ -120,6 +123,7 @@ impl<'a> Parts<'a> {
         grad_centered: &Tensor,
         grad_sum: &Tensor,
         again: &Tensor,
+        gamma: Option<&Tensor>,
     ) -> Result<Tensor> {
         let many = count(self.count);
         let again_sum = self.total(again)?;
@@ -146,7 +150,12 @@ impl<'a> Parts<'a> {
         let term_1 = term(&again_centered, grad_sum, grad)?;
         let term_2 = term(grad_centered, &again_sum, again)?;
         add_in_place(&term_0, &term_1)?;
-        add_in_place(&term_0, &term_2)
+        add_in_place(&term_0, &term_2)?;
+        // The terms have names: they live until the product with the weight is there.
+        match gamma {
+            Some(gamma) => mul(gamma, &term_0),
+            None => Ok(term_0.clone()),
+        }
     }
 }
 
@@ -181,7 +190,7 @@ pub(super) fn layer_norm(
         let weighted = mul(&grad, &gamma)?;
         let weighted_centered = parts.total_of_product(&weighted, &parts.centered)?;
         let weighted_sum = parts.total(&weighted)?;
-        to_input = Some(parts.through_input(&weighted, &weighted_centered, &weighted_sum, again)?);
+        to_input = Some(parts.through_input(&weighted, &weighted_centered, &weighted_sum, again, None)?);
     }
     if let Some(again) = &again_weight {
         let term_0 = mul(&mul(&grad, again)?, &parts.power_1)?;
@@ -242,6 +251,60 @@ fn expanded_by_channel(tensor: &Tensor, input: &Tensor) -> Result<Tensor> {
     expand(&channels_first(tensor, input.dim())?, &input.shape())
 }
 
+/// `batchnorm_double_backward` of a batch norm in evaluation, which reads the running statistics.
+pub(super) fn evaluated_batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    again: &Again<'_>,
+    grad: &Tensor,
+    [mean, var]: [&Tensor; 2],
+) -> Result<Doubled> {
+    again::variant("evaluation");
+    let wide = |tensor: &Tensor| expanded_by_channel(tensor, input);
+    let gamma = match weight {
+        Some(weight) => wide(weight)?,
+        None => ones(&[], input.dtype(), input.device())?,
+    };
+    let again_weight = again.weight.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let again_bias = again.bias.filter(|_| weight.is_some()).map(wide).transpose()?;
+    let centered = sub(input, &by_channel(mean, input.dim())?)?;
+    let power_1 = {
+        let more = add(var, &wrapped(Scalar::Float(1e-5)))?;
+        by_channel(&pow_scalar(&more, Scalar::Float(-0.5))?, input.dim())?
+    };
+    let power_2 = pow_scalar(&power_1, Scalar::Int(2))?;
+    let power_3 = pow_scalar(&power_1, Scalar::Int(3))?;
+    let scaled = mul(&centered, &power_3)?;
+    // Both sums are made and not used.
+    let grad_centered = {
+        let product = mul(grad, &centered)?;
+        total_but_channels(&product, true)?
+    };
+    let grad_sum = total_but_channels(grad, true)?;
+    let product = |a: &Tensor, b: &Tensor, c: &Tensor| -> Result<Tensor> {
+        let left = mul(a, b)?;
+        mul(&left, c)
+    };
+    let to_input = again_weight.as_ref().map(|again| product(again, &power_1, grad)).transpose()?;
+    let mut to_weight = None;
+    if let (Some(_), Some(again)) = (weight, again.input) {
+        let left = mul(again, grad)?;
+        let all = mul(&left, &power_1)?;
+        to_weight = Some(total_but_channels(&all, false)?);
+    }
+    let mut to_grad = again.input.map(|again| product(again, &power_1, &gamma)).transpose()?;
+    if let Some(again) = &again_weight {
+        to_grad = Some(into_sum(to_grad, product(again, &centered, &power_1)?)?);
+    }
+    if let Some(again) = again_bias {
+        to_grad = Some(into_sum(to_grad, again)?);
+    }
+    for unused in [grad_sum, grad_centered, scaled, power_3, power_2] {
+        drop(unused);
+    }
+    Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
+}
+
 /// `batchnorm_double_backward` of a batch norm in training.
 pub(super) fn batch_norm(
     input: &Tensor,
@@ -267,7 +330,7 @@ pub(super) fn batch_norm(
     let grad_sum = parts.total(grad)?;
     let mut to_input = None;
     if let Some(again) = again.input {
-        to_input = Some(mul(&gamma, &parts.through_input(grad, &grad_centered, &grad_sum, again)?)?);
+        to_input = Some(parts.through_input(grad, &grad_centered, &grad_sum, again, Some(&gamma))?);
     }
     if let Some(again) = &again_weight {
         let term_0 = mul(grad, &parts.power_1)?;

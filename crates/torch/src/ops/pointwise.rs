@@ -309,12 +309,16 @@ static ATAN2: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        // (self * self + other * other).reciprocal(), once for both
-        let reciprocal = {
+        let squares = {
             let right = mul(&other, &other)?;
             let left = mul(&own, &own)?;
-            let sum = add(&left, &right)?;
-            unary::reciprocal(&sum)?
+            add(&left, &right)?
+        };
+        // squares.reciprocal().masked_fill(squares == 0, 0), once for both
+        let reciprocal = {
+            let reciprocal = unary::reciprocal(&squares)?;
+            let is_zero = EQ.call(&squares, &wrapped(Scalar::Int(0)))?;
+            masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
         };
         let to_own = if ctx.wants(0) {
             let product = mul(grad, &other)?;
@@ -415,6 +419,10 @@ pub(crate) fn lt(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 pub(crate) fn le(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     LE.call(a, b)
+}
+
+pub(crate) fn logical_or(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    LOGICAL_OR.call(a, b)
 }
 
 pub(crate) fn logical_and(a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -583,14 +591,18 @@ pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
     let dtype = result_type(&[tensor, &wrapped(exponent)]);
     let output = elementwise(&[tensor], dtype, None)?;
     record("PowBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
-        let (grad, own) = (first(grads)?, ctx.saved(0)?);
         let exponent = exponent.to_f64().unwrap_or(f64::NAN);
-        if exponent == 0.0 {
-            return Ok(vec![Some(zeros_like(&own)?)]);
-        }
-        Ok(vec![Some(mul(grad, &scale(&pow_scalar(&own, Scalar::Float(exponent - 1.0))?, exponent)?)?)])
+        Ok(vec![Some(pow_backward(first(grads)?, &ctx.saved(0)?, exponent)?)])
     })?;
     Ok(output)
+}
+
+/// `pow_backward`: `grad * (exponent * self.pow(exponent - 1))`.
+pub(crate) fn pow_backward(grad: &Tensor, own: &Tensor, exponent: f64) -> Result<Tensor> {
+    if exponent == 0.0 {
+        return zeros_like(own);
+    }
+    mul(grad, &scale(&pow_scalar(own, Scalar::Float(exponent - 1.0))?, exponent)?)
 }
 
 fn pow(args: &Args) -> Result<Value> {
@@ -651,6 +663,12 @@ fn record_clamp(
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
 fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
+    crate::autograd::again::variant(match (low, high) {
+        (Some(_), Some(_)) => "both bounds",
+        (Some(_), None) => "lower bound",
+        (None, Some(_)) => "upper bound",
+        (None, None) => "no bound",
+    });
     let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
     match (low, high) {
         (Some(low), Some(high)) => {
@@ -821,7 +839,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op("pow(Operand self, Operand exponent)", pow),
     op("pow_(Tensor self, Scalar exponent)", |a| {
         let tensor = a.t(0)?;
-        elementwise_in_place(&[&tensor], tensor.dtype(), None)?;
+        super::vector_norm::pow_in_place(&tensor, a.scalar(1)?.to_f64().unwrap_or(f64::NAN))?;
         Ok(tensor.into())
     }),
     op("where(Tensor condition, Operand input, Operand other)", |a| {

@@ -1,6 +1,6 @@
 //! Pooling, interpolation and padding.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, again, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -160,6 +160,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let to: Vec<i64> = shape.to_vec();
     record(node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
+        again::variant(node);
         let own = ctx.saved_optional(0)?;
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
@@ -171,8 +172,9 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         drop(contiguous_in(grad, format)?);
         drop(below);
         let to = to.clone();
-        record_linear("AvgPool2DBackwardBackward0", grad, own.as_ref(), &[], &result, move |again, _| {
-            kernel_of(again, &to, node, saves)
+        record_linear("AvgPool2DBackwardBackward0", grad, own.as_ref(), &[], &result, move |grad, _| {
+            again::variant(node);
+            kernel_of(grad, &to, node, saves)
         })?;
         Ok(vec![Some(result)])
     })?;
@@ -243,14 +245,15 @@ fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
             }
         }
     }
-    let output = in_order_of(tensor, &shape, tensor.dtype())?;
+    let output = if pad.iter().all(|size| *size <= 0) {
+        let _below = GradModeGuard::new(false);
+        crop(tensor, pad)?
+    } else {
+        in_order_of(tensor, &shape, tensor.dtype())?
+    };
     let back: Vec<i64> = pad.iter().map(|size| size.saturating_neg()).collect();
     record("ConstantPadNdBackward0", &[tensor], &[&output], &[], move |_, grads| {
-        let grad = first(grads)?;
-        if back.iter().all(|size| *size <= 0) {
-            return Ok(vec![Some(crop(grad, &back)?)]);
-        }
-        Ok(vec![Some(constant_pad(grad, &back)?)])
+        Ok(vec![Some(constant_pad(first(grads)?, &back)?)])
     })?;
     Ok(output)
 }

@@ -537,14 +537,18 @@ pub(crate) fn extremum_dims(
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        // scale_grad_by_count: (grad * mask) / mask.sum(dims, true)
         let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
         let grad = restore(grad, &mask, keeps)?;
-        let scaled = mul(&grad, &equal)?;
-        let count = sum(&equal, Some(&dims_of(&mask)), true, None)?;
-        Ok(vec![Some(div(&scaled, &count)?)])
+        Ok(vec![Some(scale_by_count(&grad, &equal, &mask)?)])
     })?;
     Ok(output)
+}
+
+/// `scale_grad_by_count`: `(grad / mask.sum(dims, true)) * mask`.
+fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let count = sum(chosen, Some(&dims_of(mask)), true, None)?;
+    let share = div(grad, &count)?;
+    mul(&share, chosen)
 }
 
 fn arg_extremum(args: &Args) -> Result<Value> {
@@ -589,13 +593,31 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
         let input = if tensor.dtype() == to { tensor.clone() } else { to_dtype(tensor, to)? };
         run(&input, &mask, Kernel::of(to.accumulate().size()))?;
     }
+    let has_dims = dims.is_some();
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record("ProdBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         session().mark_estimated("ProdBackward0", "the path depends on where the input is zero");
+        if own.dim() == 0 {
+            return Ok(vec![Some(grad.clone())]);
+        }
         let grad = restore(grad, &mask, keeps)?;
         let result = restore(&result, &mask, keeps)?;
-        Ok(vec![Some(div(&mul(&grad, &result)?, &own)?)])
+        let is_zero = eq(&own, &wrapped(Scalar::Int(0)))?;
+        crate::autograd::again::variant(if has_dims { "a dimension" } else { "all" });
+        let counts = if has_dims {
+            let counts = sum(&is_zero, Some(&dims_of(&mask)), true, None)?;
+            drop(sum_all(&counts)?);
+            Some(counts)
+        } else {
+            None
+        };
+        let ratio = div(&result, &own)?;
+        let to_own = mul(&grad, &ratio)?;
+        drop(ratio);
+        drop(counts);
+        drop(is_zero);
+        Ok(vec![Some(to_own)])
     })?;
     Ok(output)
 }
@@ -625,28 +647,9 @@ pub(crate) fn vector_norm(
         let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore(grad, &mask, keeps)?;
         let norm = restore(&norm, &mask, keeps)?;
-        Ok(vec![Some(norm_backward(&grad, &own, &norm, order)?)])
+        Ok(vec![Some(super::vector_norm::backward(&grad, &own, &norm, order, &dims_of(&mask))?)])
     })?;
     Ok(output)
-}
-
-fn norm_backward(grad: &Tensor, own: &Tensor, norm: &Tensor, order: f64) -> Result<Tensor> {
-    if order == 0.0 {
-        return creation::zeros_like(own);
-    }
-    if (order - 1.0).abs() < f64::EPSILON {
-        return mul(&unary::sgn(own)?, grad);
-    }
-    if (order - 2.0).abs() < f64::EPSILON {
-        // grad * (self / norm).masked_fill_(norm == 0, 0)
-        let ratio = div(own, norm)?;
-        // The mask is a temporary of the product's expression.
-        let mask = eq(norm, &wrapped(Scalar::Int(0)))?;
-        pointwise::masked_fill_in_place(&ratio, &mask, &wrapped(Scalar::Int(0)))?;
-        return mul(grad, &ratio);
-    }
-    session().mark_estimated("LinalgVectorNormBackward0", "norms of this order were not recorded");
-    mul(&div(own, norm)?, grad)
 }
 
 /// `logsumexp`.

@@ -26,8 +26,10 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
-        record_linear("IndexAddBackward0", grad, None, &[&index], &full, move |again, saved| match saved {
-            [index] => index_select(again, dim, index),
+        // The rows that are added are saved for their shape.
+        let saved = [&index, grad];
+        record_linear("IndexAddBackward0", grad, None, &saved, &full, move |again, saved| match saved {
+            [index, _] => index_select(again, dim, index),
             _ => Ok(again.clone()),
         })?;
         Ok(vec![Some(full)])

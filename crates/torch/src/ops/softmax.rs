@@ -1,7 +1,7 @@
 //! Softmax and its derivatives.
 
 use crate::autocast;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, again, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
@@ -47,6 +47,7 @@ pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor
 }
 
 fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_log: bool) -> Result<Tensor> {
+    note_dim(dim, result);
     let below = GradModeGuard::new(false);
     let own = empty_like_as_contiguous(result, dtype)?;
     // host_softmax_backward reads the gradient, or for softmax its product with the result.
@@ -60,6 +61,7 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
     record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
         let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
         let again = first(grads)?;
+        note_dim(dim, &result);
         let to_grad = match (ctx.wants(0), is_log) {
             (false, _) => None,
             (true, true) => Some(log_softmax_of_grad(&to_dtype(again, result.dtype())?, &result, dim)?),
@@ -80,6 +82,12 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
         Ok(vec![to_grad, to_result])
     })?;
     Ok(own)
+}
+
+/// Notes which dimension a second derivative was taken along.
+fn note_dim(dim: i64, result: &Tensor) {
+    let is_last = dim == -1 || dim + 1 == result.dim() as i64;
+    again::variant(if is_last { "last dimension" } else { "another dimension" });
 }
 
 /// `grad - (grad * output.exp()).sum(dim, true)`.

@@ -6,6 +6,8 @@ use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::attention::scaled_dot_product_attention;
+use super::copy::to_dtype;
+use super::creation::empty_like;
 use super::matmul::linear;
 use super::norm::layer_norm;
 use super::pointwise::add_in_place;
@@ -26,14 +28,15 @@ fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2
     Ok(output)
 }
 
-/// `native_multi_head_attention` of one tensor with itself, without a mask: `nn.MultiheadAttention` in evaluation.
+/// `native_multi_head_attention` of one tensor with itself: `nn.MultiheadAttention` in evaluation.
 fn native_attention(args: &Args) -> Result<Value> {
     let _below = GradModeGuard::new(false);
     let (input, width, heads) = (args.t(0)?, args.int(1)?, args.int(2)?.max(1));
     let (weights, needs_weights) = ((args.t(3)?, args.t(4)?, args.t(5)?, args.t(6)?), args.bool(7)?);
     let (project, project_bias, out, out_bias) = weights;
     let head = width / heads;
-    if !needs_weights && head % 8 == 0 {
+    let mask = args.topt(9)?;
+    if !needs_weights && head % 8 == 0 && mask.is_none() {
         let result = attention(&input, heads, [&project, &project_bias], [&out, &out_bias])?;
         return Ok(Value::List(vec![result.into(), Value::None]));
     }
@@ -44,18 +47,26 @@ fn native_attention(args: &Args) -> Result<Value> {
     drop(all);
     let part = |index: i64| select(&packed, 0, index);
     let (q, k, v) = (part(0)?, part(1)?, part(2)?);
-    let products = super::matmul::matmul(&q, &transpose(&k, -2, -1)?)?;
+    let mut products = super::matmul::matmul(&q, &transpose(&k, -2, -1)?)?;
+    if let Some(mask) = &mask {
+        // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
+        let mask = to_dtype(mask, Dtype::Bool)?;
+        products = empty_like(&products)?;
+        drop(mask);
+    }
+    // The context is written over the queries; the products go first where nobody wants them.
+    let products = needs_weights.then_some(products);
     let context = reshape(&transpose(&q, 1, 2)?, &[batch * length, width])?;
     let result = view(&linear(&context, &out, Some(&out_bias))?, &[batch, length, width])?;
     drop(context);
-    let averaged = if needs_weights && args.bool(8)? {
-        let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
-        drop(products);
-        sum.into()
-    } else if needs_weights {
-        products.into()
-    } else {
-        Value::None
+    let averaged = match products {
+        Some(products) if args.bool(8)? => {
+            let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
+            drop(products);
+            sum.into()
+        }
+        Some(products) => products.into(),
+        None => Value::None,
     };
     drop((v, k, q));
     drop(packed);
@@ -102,6 +113,6 @@ const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, 
                       Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2)";
 
 const ATTENTION: &str = "_native_multi_head_attention(Tensor query, int embed_dim, int num_head, Tensor qkv_weight, Tensor \
-                         qkv_bias, Tensor proj_weight, Tensor proj_bias, bool need_weights, bool average_attn_weights)";
+                         qkv_bias, Tensor proj_weight, Tensor proj_bias, bool need_weights, bool average_attn_weights, Tensor? mask=None)";
 
 pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, encoder_layer), op(ATTENTION, native_attention)];

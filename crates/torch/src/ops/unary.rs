@@ -19,6 +19,7 @@ enum Saves {
     Nothing,
     Input,
     Output,
+    InputAndOutput,
     /// No gradient flows at all.
     NoGradient,
 }
@@ -69,13 +70,14 @@ impl Unary {
     }
 
     fn record(&'static self, early: Early, tensor: &Tensor, output: &Tensor, saved: &Tensor) -> Result<()> {
-        let save = match self.saves {
+        let saves: &[Save<'_>] = match self.saves {
             Saves::NoGradient => return Ok(()),
-            Saves::Nothing => Save::Input(None),
-            Saves::Input => Save::Input(Some(saved)),
-            Saves::Output => Save::Output(0),
+            Saves::Nothing => &[],
+            Saves::Input => &[Save::Input(Some(saved))],
+            Saves::Output => &[Save::Output(0)],
+            Saves::InputAndOutput => &[Save::Input(Some(saved)), Save::Output(0)],
         };
-        record_after(early, self.node, &[tensor], &[output], &[save], move |ctx, grads| {
+        record_after(early, self.node, &[tensor], &[output], saves, move |ctx, grads| {
             let grad = first(grads)?;
             let saved = ctx.saved_optional(0)?;
             Ok(vec![Some((self.backward)(grad, saved.as_ref().unwrap_or(grad))?)])
@@ -115,7 +117,7 @@ unary! {
     "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
     "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "sgn" SGN "SgnBackward0" Promoted Input false None, no_slope;
+    "sgn" SGN "SgnBackward0" Promoted InputAndOutput false None, no_slope;
     "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
     "ceil" CEIL "CeilBackward0" Promoted Nothing false None, zero;
     "floor" FLOOR "FloorBackward0" Promoted Nothing false None, zero;
@@ -168,7 +170,7 @@ unary! {
     "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
     "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
     "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
-    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::gate;
+    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
     "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate;
     "selu" SELU "EluBackward0" Promoted Input false None, kernels::elu;
 }
@@ -241,6 +243,10 @@ pub(crate) fn reciprocal(tensor: &Tensor) -> Result<Tensor> {
     RECIPROCAL.call(tensor)
 }
 
+pub(crate) fn reciprocal_in_place(tensor: &Tensor) -> Result<Tensor> {
+    RECIPROCAL.call_in_place(tensor)
+}
+
 pub(crate) fn tanh(tensor: &Tensor) -> Result<Tensor> {
     TANH.call(tensor)
 }
@@ -297,55 +303,14 @@ fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `prelu` with its weight seen in the input's shape.
-fn prelu(tensor: &Tensor, weight: &Tensor) -> Result<Tensor> {
-    let cast = Cast::lower(tensor.device());
-    let (tensor, weight) = (&cast.apply(tensor)?, &cast.apply(weight)?);
-    let weight = &if tensor.dim() > 1 {
-        let mut shape = vec![1; tensor.dim()];
-        if let Some(slot) = shape.get_mut(1) {
-            *slot = weight.numel();
-        }
-        super::views::reshape(weight, &shape)?
-    } else {
-        weight.clone()
-    };
-    let output = elementwise(&[tensor, weight], tensor.dtype(), None)?;
-    let saved = [Save::Input(Some(tensor)), Save::Input(Some(weight))];
-    record("PreluKernelBackward0", &[tensor, weight], &[&output], &saved, |ctx, grads| {
-        let (grad, own, weight) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let to_own = elementwise(&[&own, &weight, grad], grad.dtype(), None)?;
-        let to_weight = elementwise(&[&own, &weight, grad], grad.dtype(), None)?;
-        Ok(vec![Some(to_own), Some(to_weight)])
-    })?;
-    Ok(output)
-}
-
-/// `glu`: one kernel over both halves.
-fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
-    let size = tensor.size(dim);
-    if size % 2 != 0 {
-        return crate::error::runtime(format!(
-            "Halving dimension must be even, but dimension {dim} is size {size}"
-        ));
-    }
-    let first_half = super::views::narrow(&tensor.detach(), dim, 0, size / 2)?;
-    let shape = first_half.shape();
-    let output = super::creation::empty(&shape, tensor.dtype(), tensor.device())?;
-    record("GluBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, _| {
-        Ok(vec![Some(super::creation::empty_like(&ctx.saved(0)?)?)])
-    })?;
-    Ok(output)
-}
-
 pub(crate) const OTHERS: &[Entry] = &[
     op("gelu(Tensor self, *, str approximate=none)", gelu),
     op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
     op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
     op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
     op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
-    op("prelu(Tensor self, Tensor weight)", |a| Ok(prelu(&a.t(0)?, &a.t(1)?)?.into())),
-    op("glu(Tensor self, int dim=-1)", |a| Ok(glu(&a.t(0)?, a.int(1)?)?.into())),
+    op("prelu(Tensor self, Tensor weight)", |a| Ok(super::gated::prelu(&a.t(0)?, &a.t(1)?)?.into())),
+    op("glu(Tensor self, int dim=-1)", |a| Ok(super::gated::glu(&a.t(0)?, a.int(1)?)?.into())),
     op("tanhshrink(Tensor self)", |a| {
         let tensor = a.t(0)?;
         Ok(sub(&tensor, &tanh(&tensor)?)?.into())

@@ -734,10 +734,10 @@ class MultiheadAttention(Module):
         key_padding_mask = F._canonical_mask(key_padding_mask, query.dtype)
         attn_mask = F._canonical_mask(attn_mask, query.dtype)
         if self._takes_fast_path(query, key, value):
-            if key_padding_mask is None and attn_mask is None:
+            if attn_mask is None:
                 return F._native_multi_head_attention(query, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
-                                                      self.out_proj.weight, self.out_proj.bias, need_weights, average_attn_weights)
-            torch._torch_memory.mark_estimated("MultiheadAttention", "evaluation with a mask takes a path of its own, which was not modeled")
+                                                      self.out_proj.weight, self.out_proj.bias, need_weights, average_attn_weights, key_padding_mask)
+            torch._torch_memory.mark_estimated("MultiheadAttention", "evaluation with attn_mask takes a path of its own, which was not modeled")
         if self.batch_first and is_batched:
             if key is value:
                 if query is key:

@@ -188,9 +188,21 @@ mod _torch_autograd {
         let grads = optional_tensors(vm, &grads)?;
         let inputs = tensors(vm, &inputs)?;
         let before = session().set_phase(Phase::Backward);
-        let result = autograd::backward(&outputs, &grads, retain_graph, create_graph, &inputs);
+        let roots = autograd::root_gradients(&outputs, &grads);
+        let result = roots.map(|roots| {
+            let grads: Vec<Option<Tensor>> = roots.iter().cloned().map(Some).collect();
+            let result = autograd::backward(&outputs, &grads, retain_graph, create_graph, &inputs);
+            (roots, result)
+        });
         session().set_phase(before);
-        result.map_err(|error| errors::to_exception(vm, error))
+        let (roots, result) = result.map_err(|error| errors::to_exception(vm, error))?;
+        let Err(error) = result else { return Ok(()) };
+        // In PyTorch they are variables of a function in Python, which the exception's traceback keeps alive.
+        let exception = errors::to_exception(vm, error);
+        let roots = roots.iter().map(|root| super::optional_object(vm, Some(root)));
+        let roots = vm.ctx.new_list(roots.collect::<PyResult<Vec<_>>>()?);
+        exception.as_object().set_attr("_root_gradients", roots, vm)?;
+        Err(exception)
     }
 
     #[pyfunction]

@@ -49,6 +49,7 @@ fn double_backward(
     mut weight: Tensor,
     settings: &Settings,
 ) -> Result<Grads> {
+    settings.note();
     let mut to_grad = None;
     if let Some(again) = again_input {
         weight = contiguous(&weight)?;

@@ -1,0 +1,239 @@
+//! Binary cross entropy, of probabilities and of logits.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::schema::Args;
+use crate::{Result, Scalar, Tensor, Value};
+
+use super::creation::{empty_like, wrapped};
+use super::kernels::one_minus;
+use super::loss::{Reduction, reduced, reduction};
+use super::pointwise::{
+    add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, pow_scalar, scale, sub,
+};
+use super::unary;
+use super::views::first;
+
+pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
+    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+    if crate::autocast::dtype().is_some() && own.device().is_cuda() {
+        return runtime(
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a \
+             sigmoid layer right before the binary cross entropy layer.\nIn this case, combine the two layers using \
+             torch.nn.functional.binary_cross_entropy_with_logits\nor torch.nn.BCEWithLogitsLoss.  \
+             binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast.",
+        );
+    }
+    let reduction = reduction(args, 3)?;
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let loss = empty_like(&own)?;
+        if let Some(weight) = &weight {
+            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
+        }
+        match reduction {
+            Reduction::None => loss,
+            _ => {
+                // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
+                let copied = reduced(loss.clone(), reduction)?;
+                loss.set_geometry(&[], &[], 0);
+                drop(copied);
+                loss
+            }
+        }
+    };
+    let saved = [Save::Input(Some(&own)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
+    record("BinaryCrossEntropyBackward0", &[&own], &[&output], &saved, move |ctx, grads| {
+        reduction.note();
+        let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
+        let weight = ctx.saved_optional(2)?;
+        Ok(vec![Some(bce_backward(first(grads)?, &own, &target, weight.as_ref(), reduction)?)])
+    })?;
+    Ok(output.into())
+}
+
+pub(super) fn bce_with_logits(args: &Args) -> Result<Value> {
+    let (own, target, weight, pos_weight) = (args.t(0)?, args.t(1)?, args.topt(2)?, args.topt(3)?);
+    let reduction = reduction(args, 4)?;
+    let cast = Cast::full(own.device());
+    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    if own.shape() != target.shape() {
+        return Err(crate::TorchError::Value(format!(
+            "Target size ({:?}) must be the same as input size ({:?})",
+            target.shape(),
+            own.shape()
+        )));
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let logarithm = crate::call("log_sigmoid", &[own.into()], &[])?.tensor()?;
+        let one = wrapped(Scalar::Int(1));
+        let loss = if let Some(pos_weight) = &pos_weight {
+            // log_weight = (pos_weight - 1).mul(target).add_(1); log_sigmoid.mul_(log_weight); (1 - target) * input - log_sigmoid
+            let log_weight = {
+                let less = sub(pos_weight, &one)?;
+                let weight = mul(&less, target)?;
+                add_in_place(&weight, &one)?;
+                weight
+            };
+            elementwise_in_place(&[&logarithm, &log_weight], logarithm.dtype(), None)?;
+            drop(log_weight);
+            let loss = sub(&one, target)?;
+            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
+            loss
+        } else {
+            let loss = sub(&one, target)?;
+            elementwise_in_place(&[&loss, own], loss.dtype(), None)?;
+            elementwise_in_place(&[&loss, &logarithm], loss.dtype(), None)?;
+            loss
+        };
+        if let Some(weight) = &weight {
+            elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
+        }
+        let result = reduced(loss, reduction)?;
+        drop(logarithm);
+        result
+    };
+    let saved = [
+        Save::Input(pos_weight.as_ref()),
+        Save::Input(Some(own)),
+        Save::Input(Some(target)),
+        Save::Input(weight.as_ref()),
+    ];
+    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let own = ctx.saved(1)?;
+        reduction.note();
+        if GradMode::is_enabled() {
+            return Ok(vec![Some(bce_with_logits_again(ctx, grad, &own, reduction)?)]);
+        }
+        if let Some(pos_weight) = ctx.saved_optional(0)? {
+            // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
+            let t = mul(&pos_weight, &ctx.saved(2)?)?;
+            let one = wrapped(Scalar::Int(1));
+            let gradient = add(&t, &one)?;
+            let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
+            elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
+            return Ok(vec![Some(gradient)]);
+        }
+        Ok(vec![Some(empty_like(&own)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place but by the mean.
+fn bce_with_logits_again(
+    ctx: &crate::autograd::Context<'_>,
+    grad: &Tensor,
+    own: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let target = ctx.saved(2)?;
+    let mut result = if let Some(pos_weight) = ctx.saved_optional(0)? {
+        // t.add(1).sub(target).mul(input.sigmoid()).sub(t)
+        let t = mul(&pos_weight, &target)?;
+        let more = add(&t, &wrapped(Scalar::Int(1)))?;
+        let less = sub(&more, &target)?;
+        let squashed = unary::sigmoid(own)?;
+        let product = mul(&less, &squashed)?;
+        sub(&product, &t)?
+    } else {
+        let squashed = unary::sigmoid(own)?;
+        sub(&squashed, &target)?
+    };
+    result = mul(&result, grad)?;
+    if let Some(weight) = ctx.saved_optional(3)? {
+        result = mul(&result, &weight)?;
+    }
+    if reduction == Reduction::Mean {
+        div_in_place(&result, &wrapped(Scalar::Int(own.numel())))?;
+    }
+    Ok(result)
+}
+
+/// `binary_cross_entropy_backward`: one kernel, with formulas of its own for the second derivative.
+fn bce_backward(
+    grad: &Tensor,
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let output = empty_like(own)?;
+    let saved =
+        [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
+    let node = "BinaryCrossEntropyBackwardBackward0";
+    record(node, &[grad, own], &[&output], &saved, move |ctx, grads| {
+        let (again, grad, own, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+        let weight = ctx.saved_optional(3)?;
+        reduction.note();
+        let finish = |result: Tensor| -> Result<Tensor> {
+            if let Some(weight) = &weight {
+                mul_in_place(&result, weight)?;
+            }
+            if reduction == Reduction::Mean {
+                return div(&result, &wrapped(Scalar::Int(own.numel())));
+            }
+            Ok(result)
+        };
+        let to_grad = if ctx.wants(0) { Some(finish(bce_of_grad(again, &own, &target)?)?) } else { None };
+        let to_own = if ctx.wants(1) {
+            Some(bce_double_backward(again, &grad, &own, &target, &finish)?)
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_own])
+    })?;
+    Ok(output)
+}
+
+/// `(input - target) / ((input + eps) * (1 - input + eps))`, times the gradient.
+fn bce_of_grad(again: &Tensor, own: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let eps = wrapped(Scalar::Float(1e-12));
+    let result = {
+        let rest = one_minus(own)?;
+        let rest = (add(&rest, &eps)?, rest);
+        let more = add(own, &eps)?;
+        let product = mul(&more, &rest.0)?;
+        let difference = sub(own, target)?;
+        div(&difference, &product)?
+    };
+    mul_in_place(&result, again)
+}
+
+/// `(input * input - 2 * input * target + target) / ((input + eps)^2 * (1 - input + eps)^2)`, times both gradients.
+fn bce_double_backward(
+    again: &Tensor,
+    grad: &Tensor,
+    own: &Tensor,
+    target: &Tensor,
+    finish: &dyn Fn(Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let eps = wrapped(Scalar::Float(1e-12));
+    let more = add(own, &eps)?;
+    let rest = {
+        let rest = one_minus(own)?;
+        add(&rest, &eps)?
+    };
+    let result = {
+        let right = pow_scalar(&rest, Scalar::Int(2))?;
+        let left = pow_scalar(&more, Scalar::Int(2))?;
+        let below = mul(&left, &right)?;
+        let doubled = scale(own, 2.0)?;
+        let product = mul(&doubled, target)?;
+        let squared = mul(own, own)?;
+        let difference = sub(&squared, &product)?;
+        let above = add(&difference, target)?;
+        div(&above, &below)?
+    };
+    {
+        let product = mul(again, grad)?;
+        mul_in_place(&result, &product)?;
+    }
+    let result = finish(result)?;
+    drop(rest);
+    drop(more);
+    Ok(result)
+}
