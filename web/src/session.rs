@@ -230,6 +230,30 @@ impl SettingsTexts {
     }
 }
 
+/// The run that the figures show. While the text has an error, this is the last run without one.
+fn shown_run(
+    source: RwSignal<Source>,
+    attempt: Memo<Attempt>,
+    lesson: RwSignal<LessonState>,
+) -> Memo<PtrEq<Run>> {
+    let workload_run = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
+        (Attempt::Ran(run), _) => run,
+        (_, Some(run)) => run.clone(),
+        (_, None) => PtrEq::new(Run::empty()),
+    });
+    Memo::new(move |_| match source.get() {
+        Source::Text => workload_run.get(),
+        Source::Recording(opened) => opened.run.clone(),
+        Source::Tour(run) => run,
+        Source::Program(result) => result.run.clone(),
+        Source::Lesson(open) => {
+            let (card, own) = lesson
+                .with(|state| (state.card, state.graded.as_ref().and_then(|graded| graded.run.clone())));
+            own.or_else(|| open.run(card)).unwrap_or_else(|| PtrEq::new(Run::empty()))
+        }
+    })
+}
+
 impl Session {
     pub(crate) fn new() -> Self {
         let (text, settings) = draft::recall().unwrap_or_else(|| {
@@ -254,23 +278,8 @@ impl Session {
                 _ => crate::run::attempt(input),
             })
         });
-        let workload_run = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
-            (Attempt::Ran(run), _) => run,
-            (_, Some(run)) => run.clone(),
-            (_, None) => PtrEq::new(Run::empty()),
-        });
         let lesson = RwSignal::new(LessonState::default());
-        let run = Memo::new(move |_| match source.get() {
-            Source::Text => workload_run.get(),
-            Source::Recording(opened) => opened.run.clone(),
-            Source::Tour(run) => run,
-            Source::Program(result) => result.run.clone(),
-            Source::Lesson(open) => {
-                let (card, own) = lesson
-                    .with(|state| (state.card, state.graded.as_ref().and_then(|graded| graded.run.clone())));
-                own.or_else(|| open.run(card)).unwrap_or_else(|| PtrEq::new(Run::empty()))
-            }
-        });
+        let run = shown_run(source, attempt, lesson);
         let changes = Memo::new(move |_| {
             let run = run.get();
             let (from, to) = player.with(|player| player.changed_events(&run.recording));

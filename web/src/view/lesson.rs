@@ -247,11 +247,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         .iter()
         .map(|goal| view! { <li>{goal.to_string()}</li> }.into_any())
         .collect::<Vec<_>>();
-    let conditions = if exercise.settings.is_empty() {
-        format!("On a device of {}.", exercise.capacity)
-    } else {
-        format!("On a device of {}, with {}.", exercise.capacity, exercise.settings)
-    };
+    let conditions = conditions(&exercise);
     let grade = {
         let exercise = exercise.clone();
         move || session.grade(&exercise)
@@ -302,6 +298,15 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The device and the settings of an exercise, as a sentence.
+fn conditions(exercise: &Exercise) -> String {
+    if exercise.settings.is_empty() {
+        format!("On a device of {}.", exercise.capacity)
+    } else {
+        format!("On a device of {}, with {}.", exercise.capacity, exercise.settings)
+    }
 }
 
 fn hint_button(session: Session, count: usize) -> AnyView {

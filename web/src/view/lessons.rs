@@ -1,6 +1,6 @@
 //! The pages behind "Learn": the list of lessons, the glossary, all questions, the page for teachers, and handouts.
 
-use blockyard_lessons::{Entry, Lesson, QuizItem, glossary, lessons, plain, quiz};
+use blockyard_lessons::{Answers, Entry, Lesson, QuizItem, glossary, lessons, plain, quiz};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -151,7 +151,6 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
 }
 
 fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
-    use blockyard_lessons::Answers;
     let state = RwSignal::new(None::<bool>);
     let problem = RwSignal::new(String::new());
     let question = item.question.clone();
@@ -171,32 +170,7 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
             Err(error) => problem.set(crate::commands::sentence(&error.to_string())),
         }
     });
-    let field = if let Answers::Choices(choices) = &item.question.answers {
-        choices
-            .iter()
-            .enumerate()
-            .map(|(place, choice)| {
-                let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
-                view! { <button type="button" on:click=pick>{plain(&choice.text)}</button> }.into_any()
-            })
-            .collect::<Vec<_>>()
-    } else {
-        let typed = RwSignal::new(String::new());
-        let submit = on(move |event: leptos::ev::SubmitEvent| {
-            event.prevent_default();
-            answer.with_value(|answer| answer(&typed.get_untracked()));
-        });
-        let input = on(move |event: leptos::ev::Event| typed.set(event_target_value(&event)));
-        vec![
-            view! {
-                <form class="cluster" on:submit=submit>
-                    <input class="field" aria-label="Your answer" autocomplete="off" on:input=input />
-                    <button type="submit">"Answer"</button>
-                </form>
-            }
-            .into_any(),
-        ]
-    };
+    let field = answer_field(&item.question.answers, answer);
     let right = item.question.right.clone();
     let because = plain(&item.question.because);
     let result = text(move || match state.get() {
@@ -215,6 +189,30 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
             <p role="status">{result}</p>
             <p class="quiet">{place_link(session, place, target, item.title)}</p>
         </li>
+    }
+    .into_any()
+}
+
+/// A button for each choice, or else a field for the answer. Both call `answer`.
+fn answer_field<F: Fn(&str) + 'static>(answers: &Answers, answer: StoredValue<F, LocalStorage>) -> AnyView {
+    if let Answers::Choices(choices) = answers {
+        let buttons = choices.iter().enumerate().map(|(place, choice)| {
+            let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
+            view! { <button type="button" on:click=pick>{plain(&choice.text)}</button> }.into_any()
+        });
+        return buttons.collect::<Vec<_>>().into_any();
+    }
+    let typed = RwSignal::new(String::new());
+    let submit = on(move |event: leptos::ev::SubmitEvent| {
+        event.prevent_default();
+        answer.with_value(|answer| answer(&typed.get_untracked()));
+    });
+    let input = on(move |event: leptos::ev::Event| typed.set(event_target_value(&event)));
+    view! {
+        <form class="cluster" on:submit=submit>
+            <input class="field" aria-label="Your answer" autocomplete="off" on:input=input />
+            <button type="submit">"Answer"</button>
+        </form>
     }
     .into_any()
 }

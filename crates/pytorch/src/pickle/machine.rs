@@ -321,14 +321,14 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         String::from_utf8_lossy(&text).trim_end_matches('.').to_owned()
     }
 
-    /// The operands of STACK_GLOBAL: a module and a name, on top of the stack.
+    /// The operands of `STACK_GLOBAL`: a module and a name, on top of the stack.
     fn two_texts(&self) -> String {
         let texts = self.stack.iter().rev().take(2).rev();
         let texts: Vec<&str> = texts.filter_map(|value| self.heap.text_of(*value)).collect();
         texts.join(".")
     }
 
-    /// LONG4: a number of up to 1 KiB.
+    /// `LONG4`: a number of up to 1 KiB.
     fn long4(&mut self) -> Result<(), Stop> {
         let length = u32::from_le_bytes(self.input.array()?);
         if length > 1 << 10 {

@@ -2,7 +2,7 @@
 
 use blockyard_figure::{PlacedBlock, PlannedLayout, Size, planned_layout};
 use blockyard_lab::Bound;
-use blockyard_record::grouped;
+use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
 use super::parts::{figure, files, table};
@@ -15,6 +15,34 @@ const HEIGHT_PX: f32 = 300.0;
 pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
     let run = session.run.get_untracked();
     let reserved = run.series.peaks().1;
+    let least = bound.lower_bound;
+    let plan = planned(bound, reserved);
+    let label = format!("A planned layout of {} allocations, address over time", bound.layout.len());
+    let drawn = figure(session, "lab-layout", label, HEIGHT_PX, move |width_px| {
+        planned_layout(&plan, Size::new(width_px, HEIGHT_PX))
+    });
+    view! {
+        <section aria-label="Answer" data-testid="answer-bound">
+            <p>
+                {format!(
+                    "{least} are live at request {}. A layout that knows every lifetime beforehand needs {}; this run reserves {reserved}.",
+                    grouped(bound.request),
+                    bound.layout_peak,
+                )}
+            </p>
+            {table("Bounds", &bounds_sheet(bound, reserved), &[])}
+            {drawn}
+            <p class="quiet">
+                "Each block from its request to its end, at the place where the plan puts it. Streams share memory here, which a program would have to wait for."
+            </p>
+            {files(session, "bound", layout_sheet(bound))}
+        </section>
+    }
+    .into_any()
+}
+
+/// The bound, the planned layout and this run, each with its distance from the bound.
+fn bounds_sheet(bound: &Bound, reserved: Bytes) -> Sheet {
     let least = bound.lower_bound;
     let rows = [
         ("live bytes at their peak: no allocator needs less", least),
@@ -30,22 +58,24 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
             if change == 0 { Cell::Nothing } else { Cell::Change(change) },
         ]
     });
-    let sheet = Sheet { head: vec!["", "bytes", "above the bound"], rows: rows.to_vec() };
-    let layout = Sheet {
-        head: vec!["request", "until", "offset", "size"],
-        rows: bound
-            .layout
-            .iter()
-            .map(|placed| {
-                vec![
-                    Cell::Count(placed.request),
-                    Cell::Count(placed.until),
-                    Cell::Bytes(placed.offset),
-                    Cell::Bytes(placed.size),
-                ]
-            })
-            .collect(),
-    };
+    Sheet { head: vec!["", "bytes", "above the bound"], rows: rows.to_vec() }
+}
+
+/// The planned layout, a row for each allocation.
+fn layout_sheet(bound: &Bound) -> Sheet {
+    let rows = bound.layout.iter().map(|placed| {
+        vec![
+            Cell::Count(placed.request),
+            Cell::Count(placed.until),
+            Cell::Bytes(placed.offset),
+            Cell::Bytes(placed.size),
+        ]
+    });
+    Sheet { head: vec!["request", "until", "offset", "size"], rows: rows.collect() }
+}
+
+/// The planned layout as the figure draws it.
+fn planned(bound: &Bound, reserved: Bytes) -> PlannedLayout {
     // Requests are counted from 1, and the figure counts from 0.
     let blocks = bound.layout.iter().map(|placed| PlacedBlock {
         from: placed.request.saturating_sub(1),
@@ -54,28 +84,10 @@ pub(super) fn bound(session: Session, bound: &PtrEq<Bound>) -> AnyView {
         size: placed.size,
     });
     let requests = bound.layout.iter().map(|placed| placed.until).max().unwrap_or(1);
-    let plan =
-        PlannedLayout { blocks: blocks.collect(), requests, lower_bound: least, reserved: Some(reserved) };
-    let label = format!("A planned layout of {} allocations, address over time", bound.layout.len());
-    let drawn = figure(session, "lab-layout", label, HEIGHT_PX, move |width_px| {
-        planned_layout(&plan, Size::new(width_px, HEIGHT_PX))
-    });
-    view! {
-        <section aria-label="Answer" data-testid="answer-bound">
-            <p>
-                {format!(
-                    "{least} are live at request {}. A layout that knows every lifetime beforehand needs {}; this run reserves {reserved}.",
-                    grouped(bound.request),
-                    bound.layout_peak,
-                )}
-            </p>
-            {table("Bounds", &sheet, &[])}
-            {drawn}
-            <p class="quiet">
-                "Each block from its request to its end, at the place where the plan puts it. Streams share memory here, which a program would have to wait for."
-            </p>
-            {files(session, "bound", layout)}
-        </section>
+    PlannedLayout {
+        blocks: blocks.collect(),
+        requests,
+        lower_bound: bound.lower_bound,
+        reserved: Some(reserved),
     }
-    .into_any()
 }
