@@ -7,7 +7,8 @@
 //! have nothing for a shape yet; only if with it every line is equal and there are as many events as were recorded. The folder has
 //! the recording with its addresses, `dqn.json.gz`.
 //! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs; with
-//! `REQUESTS=FILE` its requests are written there, each with the number of its allocation.
+//! `REQUESTS=FILE` its requests are written there, each with number, bytes, line and operator of its allocation. `RECORDED=FILE` compares other programs, in the
+//! form of `tests/fixtures/pytorch_programs/recorded.jsonl.gz`.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
@@ -52,8 +53,13 @@ fn second_derivatives_file() -> PathBuf {
 }
 
 fn recorded() -> Vec<Value> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/fixtures/pytorch_programs/recorded.jsonl.gz");
+    let path = std::env::var_os("RECORDED").map_or_else(
+        || {
+            PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+                .join("../../tests/fixtures/pytorch_programs/recorded.jsonl.gz")
+        },
+        PathBuf::from,
+    );
     let mut text = String::new();
     let file = std::fs::File::open(path).expect("the fixture is there");
     GzDecoder::new(file).read_to_string(&mut text).expect("the fixture is gzip");
@@ -103,8 +109,16 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
         let equal = same_events(device, recorded);
         println!("  {equal} of {} events equal, {} here", recorded.len(), device.requests.len());
         if let Some(path) = std::env::var_os("REQUESTS") {
-            let lines: Vec<String> = device.requests.iter().map(|entry| format!("{entry:?}")).collect();
-            std::fs::write(path, lines.join("\n")).expect("the requests can be written");
+            let line = |entry: &LogEntry| {
+                let (LogEntry::Allocate(number, _) | LogEntry::Free(number) | LogEntry::Unordered(number)) = entry;
+                let origin = device.origins.get(*number as usize);
+                let (size, line, operator) = origin.map_or((0, 0, ""), |origin| {
+                    (origin.requested.get(), origin.line, origin.operator)
+                });
+                format!("{entry:?} bytes {size} line {line} {operator}\n")
+            };
+            std::fs::write(path, device.requests.iter().map(line).collect::<String>())
+                .expect("the requests can be written");
         }
         let entries = device.requests.iter().filter(|entry| !matches!(entry, LogEntry::Unordered(_)));
         let bytes = |entry: &&LogEntry| {

@@ -7,6 +7,7 @@ mod node;
 mod ready;
 mod saved;
 mod variable;
+pub(crate) mod view;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

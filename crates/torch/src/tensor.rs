@@ -543,6 +543,7 @@ impl Tensor {
     /// The gradient function that made it; `None` for a leaf.
     #[must_use]
     pub fn grad_fn(&self) -> Option<Rc<Node>> {
+        crate::autograd::view::renew(self);
         self.0.autograd.borrow().grad_fn.clone()
     }
 }

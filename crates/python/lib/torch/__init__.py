@@ -439,8 +439,16 @@ def typename(obj):
 
 
 def result_type(a, b):
+    # A number decides less than a tensor without dimensions, and that less than one with dimensions.
     kind = lambda x: x.dtype if isinstance(x, Tensor) else _type_of(type(x))
-    return promote_types(kind(a), kind(b))
+    rank = lambda x: (2 if x.dim() > 0 else 1) if isinstance(x, Tensor) else 0
+    if rank(a) == rank(b):
+        return promote_types(kind(a), kind(b))
+    higher, lower = (kind(a), kind(b)) if rank(a) > rank(b) else (kind(b), kind(a))
+    decides = higher.is_complex or higher.is_floating_point
+    if not decides and (higher is globals()["bool"] or lower.is_floating_point or lower.is_complex):
+        return promote_types(higher, lower)
+    return higher
 
 
 class finfo:

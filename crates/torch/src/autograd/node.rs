@@ -6,7 +6,7 @@ use blockyard_record::StreamId;
 
 use super::saved::SavedVariable;
 use super::variable::TensorHook;
-use super::{GradMode, HookId, next_number, next_sequence};
+use super::{GradMode, HookId, next_number, next_sequence, view};
 use crate::{Device, Dtype, Result, Tensor, session};
 
 /// Gradients by input or output; `None` where there is none.
@@ -125,6 +125,16 @@ impl<'a> Context<'a> {
     }
 }
 
+impl Body {
+    /// A backward function with what it keeps.
+    pub(super) fn function(
+        saved: Vec<SavedVariable>,
+        backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
+    ) -> Self {
+        Self::Function { saved: RefCell::new(saved), backward: Box::new(backward) }
+    }
+}
+
 impl Node {
     /// Whether a saved tensor has a history.
     pub(crate) fn saves_history(&self) -> bool {
@@ -159,7 +169,7 @@ impl Node {
         })
     }
 
-    fn new(name: &'static str, inputs: &[&Tensor], outputs: &[&Tensor], body: Body) -> Rc<Self> {
+    pub(super) fn new(name: &'static str, inputs: &[&Tensor], outputs: &[&Tensor], body: Body) -> Rc<Self> {
         let device = outputs.first().map(|output| output.device());
         Rc::new(Self {
             name,
@@ -356,8 +366,21 @@ pub(crate) fn record_after(
             },
         });
     }
-    let body = Body::Function { saved: RefCell::new(kept), backward: Box::new(backward) };
-    let node = Node::new(name, inputs, outputs, body);
+    if let (Some(changed), [output]) = (inputs.first(), outputs)
+        && changed.is_same(output)
+        && let Some(base) = output.base()
+    {
+        // The view has a gradient function of its own, which runs as a part of that of the base.
+        drop(output.grad_fn());
+        next_number();
+        next_sequence();
+        let body = Body::function(kept, view::copy_slices(&base, output, backward));
+        let inputs: Vec<&Tensor> = std::iter::once(&base).chain(inputs.iter().skip(1).copied()).collect();
+        let node = Node::new("CopySlices", &inputs, &[&base], body);
+        view::rebase(&base, output, &node);
+        return Ok(());
+    }
+    let node = Node::new(name, inputs, outputs, Body::function(kept, backward));
     for (number, output) in outputs.iter().enumerate() {
         if output.dtype().is_differentiable() {
             output.set_history(&node, number);

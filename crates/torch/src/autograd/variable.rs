@@ -37,6 +37,8 @@ pub struct AutogradMeta {
     pub(crate) hooks: Vec<(HookId, TensorHook)>,
     pub(crate) post_hooks: Vec<(HookId, PostAccumulateHook)>,
     pub(crate) base: Option<Tensor>,
+    /// The version of the memory for which a view's history holds.
+    pub(crate) view_version: u32,
 }
 
 impl fmt::Debug for AutogradMeta {
@@ -73,7 +75,9 @@ impl Tensor {
 
     pub(crate) fn set_base(&self, base: &Tensor) {
         let base = base.base().unwrap_or_else(|| base.clone());
-        self.autograd().borrow_mut().base = Some(base);
+        let mut meta = self.autograd().borrow_mut();
+        meta.base = Some(base);
+        meta.view_version = self.version();
     }
 
     /// Which output of its gradient function it is.
@@ -194,9 +198,7 @@ impl Tensor {
     /// `detach`: the same memory without history.
     #[must_use]
     pub fn detach(&self) -> Tensor {
-        let detached = self.shallow_copy();
-        detached.set_base(self);
-        detached
+        self.shallow_copy()
     }
 
     /// `detach_`.

@@ -20,6 +20,8 @@ enum Kernel {
     Cudnn,
     Flash,
     Efficient,
+    /// Products of matrices and a softmax.
+    Math,
 }
 
 /// Sizes of one call.
@@ -41,15 +43,20 @@ impl Sizes {
 
 /// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one.
 fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Kernel {
+    // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
+    let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
+    let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
+    let efficient = if is_aligned { Kernel::Efficient } else { Kernel::Math };
     if !dtype.is_reduced_float() {
-        return Kernel::Efficient;
+        return efficient;
     }
     let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
     let is_one_query = sizes.queries == 1 && (dropout > 0.0 || sizes.keys == 1);
     if has_cudnn && !is_one_query && sizes.width % 8 == 0 && sizes.width <= 256 {
         return Kernel::Cudnn;
     }
-    if has_mask { Kernel::Efficient } else { Kernel::Flash }
+    // Flash attention is made for rows of up to 256 elements.
+    if has_mask || sizes.width > 256 { efficient } else { Kernel::Flash }
 }
 
 /// A result whose elements lie as the query's do.
@@ -184,19 +191,19 @@ impl Call<'_> {
     /// `_scaled_dot_product_flash_attention`.
     fn flash(&self) -> Result<Tensor> {
         let device = self.q.device();
-        if self.sizes.width % 8 != 0 {
-            return not_implemented("flash attention with a head dimension that is not a multiple of 8");
-        }
         if self.sizes.keys > 1 && self.sizes.queries > 1 && self.dropout > 0.0 {
             session().mark_estimated(
                 "scaled_dot_product_attention",
                 "flash attention was recorded for one query only",
             );
         }
-        let [batch, heads, queries, width] = self.output_shape();
-        let flat = empty(&[batch, queries, heads, width], self.q.dtype(), device)?;
-        let output = transpose(&flat.detach(), 1, 2)?.detach();
+        let queries = self.sizes.queries;
+        // The result lies as the queries do.
+        let below = GradModeGuard::new(false);
+        let flat = empty_like(&transpose(self.q, 1, 2)?)?;
+        let output = transpose(&flat, 1, 2)?;
         drop(flat);
+        drop(below);
         let logarithms = self.statistics(queries)?;
         let mut state = empty(&[2], Dtype::I64, device)?;
         let unused = empty(&[], Dtype::I64, device)?;
@@ -220,14 +227,19 @@ impl Call<'_> {
             &[&output],
             &saved,
             move |ctx, grads| {
-                let _grad = first(grads)?;
-                let (q, k, v) = (ctx.saved(1)?, ctx.saved(0)?, ctx.saved(2)?);
+                let (q, k, v, output) = (ctx.saved(1)?, ctx.saved(0)?, ctx.saved(2)?, ctx.saved(4)?);
+                let below = GradModeGuard::new(false);
+                let read_grad = contiguous(&transpose(first(grads)?, 1, 2)?)?;
+                let read_output = contiguous(&transpose(&output, 1, 2)?)?;
+                drop(below);
                 let gradients = [empty_like(&q)?, empty_like(&k)?, empty_like(&v)?];
                 let rows = sizes.all_heads() * (sizes.queries.max(0) as u64).div_ceil(128) * 128;
                 let sums = temporary(q.device(), rows * 4)?;
                 let width = (sizes.width.max(0) as u64).div_ceil(32) * 32;
                 drop(temporary(q.device(), rows * width * 4)?);
                 drop(sums);
+                drop(read_output);
+                drop(read_grad);
                 Ok(wanted(ctx.wanted, gradients))
             },
         )?;
@@ -459,13 +471,27 @@ fn by_kernel(
     }
     let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
         Kernel::Cudnn => call.cudnn(mask)?,
+        Kernel::Flash if sizes.width % 8 != 0 || sizes.value_width % 8 != 0 => padded_flash(&call)?,
         Kernel::Flash => call.flash()?,
         Kernel::Efficient => {
             let mask = mask.map(|mask| padded(&mask)).transpose()?;
             call.efficient(mask)?
         }
+        Kernel::Math => by_products(q, k, v, mask.as_ref(), dropout, is_causal)?,
     };
     Ok(output)
+}
+
+/// Flash attention reads rows of multiples of eight elements: `pad_last_dim`, and a slice of the result.
+fn padded_flash(call: &Call<'_>) -> Result<Tensor> {
+    let pad = |tensor: &Tensor| -> Result<Tensor> {
+        let missing = (8 - tensor.size(-1) % 8) % 8;
+        if missing == 0 { Ok(tensor.clone()) } else { super::pool::constant_pad(tensor, &[0, missing]) }
+    };
+    let (q, k, v) = (pad(call.q)?, pad(call.k)?, pad(call.v)?);
+    let sizes = Sizes { width: q.size(3), value_width: v.size(3), ..call.sizes };
+    let output = Call { q: &q, k: &k, v: &v, sizes, dropout: call.dropout }.flash()?;
+    super::views::narrow(&output, -1, 0, call.sizes.value_width)
 }
 
 /// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions, fewer heads of

@@ -102,25 +102,67 @@ pub(super) fn bce_with_logits(args: &Args) -> Result<Value> {
         Save::Input(Some(target)),
         Save::Input(weight.as_ref()),
     ];
-    record("BinaryCrossEntropyWithLogitsBackward0", &[own], &[&output], &saved, move |ctx, grads| {
+    record("BinaryCrossEntropyWithLogitsBackward0", &[own, target], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let own = ctx.saved(1)?;
         reduction.note();
-        if GradMode::is_enabled() {
-            return Ok(vec![Some(bce_with_logits_again(ctx, grad, &own, reduction)?)]);
-        }
-        if let Some(pos_weight) = ctx.saved_optional(0)? {
-            // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
-            let t = mul(&pos_weight, &ctx.saved(2)?)?;
-            let one = wrapped(Scalar::Int(1));
-            let gradient = add(&t, &one)?;
-            let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
-            elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
-            return Ok(vec![Some(gradient)]);
-        }
-        Ok(vec![Some(empty_like(&own)?)])
+        let to_own = if ctx.wants(0) { Some(bce_with_logits_backward(ctx, grad, reduction)?) } else { None };
+        let to_target =
+            if ctx.wants(1) { Some(bce_with_logits_target_backward(ctx, grad, reduction)?) } else { None };
+        Ok(vec![to_own, to_target])
     })?;
     Ok(output.into())
+}
+
+/// `binary_cross_entropy_with_logits_backward`.
+fn bce_with_logits_backward(
+    ctx: &crate::autograd::Context<'_>,
+    grad: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let own = ctx.saved(1)?;
+    if GradMode::is_enabled() {
+        return bce_with_logits_again(ctx, grad, &own, reduction);
+    }
+    if let Some(pos_weight) = ctx.saved_optional(0)? {
+        // t = pos_weight * target; t.add(1).sub_(target).mul_(input.sigmoid()).sub_(t)
+        let t = mul(&pos_weight, &ctx.saved(2)?)?;
+        let one = wrapped(Scalar::Int(1));
+        let gradient = add(&t, &one)?;
+        let sigmoid = crate::call("sigmoid", &[(&own).into()], &[])?.tensor()?;
+        elementwise_in_place(&[&gradient, &sigmoid], gradient.dtype(), None)?;
+        return Ok(gradient);
+    }
+    empty_like(&own)
+}
+
+/// `binary_cross_entropy_with_logits_target_backward`: what follows the first product is written in place.
+fn bce_with_logits_target_backward(
+    ctx: &crate::autograd::Context<'_>,
+    grad: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let own = ctx.saved(1)?;
+    let negative = super::unary::neg(&own)?;
+    let result = if let Some(pos_weight) = ctx.saved_optional(0)? {
+        // log_sigmoid(-self).sub_(log_sigmoid(self).mul_(pos_weight)).mul_(grad)
+        let log_sigmoid = |tensor: &Tensor| crate::call("log_sigmoid", &[tensor.into()], &[])?.tensor();
+        let minuend = log_sigmoid(&negative)?;
+        let subtrahend = log_sigmoid(&own)?;
+        elementwise_in_place(&[&subtrahend, &pos_weight], subtrahend.dtype(), None)?;
+        elementwise_in_place(&[&minuend, &subtrahend], minuend.dtype(), None)?;
+        elementwise_in_place(&[&minuend, grad], minuend.dtype(), None)?;
+        minuend
+    } else {
+        mul(&negative, grad)?
+    };
+    if let Some(weight) = ctx.saved_optional(3)? {
+        elementwise_in_place(&[&result, &weight], result.dtype(), None)?;
+    }
+    if reduction == Reduction::Mean {
+        let count = wrapped(Scalar::Int(own.numel()));
+        elementwise_in_place(&[&result, &count], result.dtype(), None)?;
+    }
+    Ok(result)
 }
 
 /// `binary_cross_entropy_with_logits_backward` where it is differentiated again: nothing is changed in place but by the mean.

@@ -1,5 +1,6 @@
 //! Distances between rows.
 
+use crate::autocast::Cast;
 use crate::autograd::{Context, GradModeGuard, Grads, Save, record};
 use crate::error::runtime;
 use crate::iterator::broadcast;
@@ -107,6 +108,8 @@ fn cdist(args: &Args) -> Result<Value> {
         Value::Str(mode) if &**mode == "donot_use_mm_for_euclid_dist" => 2,
         _ => 0,
     };
+    let cast = Cast::full(a.device());
+    let (b, a) = (cast.apply(&b)?, cast.apply(&a)?);
     let (rows_a, rows_b) = (a.size(-2), b.size(-2));
     let is_long = rows_a > MOST_ROWS_WITHOUT_PRODUCT || rows_b > MOST_ROWS_WITHOUT_PRODUCT;
     let is_euclidean = (p - 2.0).abs() < f64::EPSILON && (mode == 1 || (mode == 0 && is_long));

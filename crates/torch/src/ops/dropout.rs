@@ -64,8 +64,17 @@ fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> 
 }
 
 fn bernoulli(args: &Args) -> Result<Value> {
-    crate::session().generators.forget_on(args.t(0)?.device());
-    Ok(empty_like(&args.t(0)?)?.into())
+    let own = args.t(0)?;
+    crate::session().generators.forget_on(own.device());
+    let output = empty_like(&own)?;
+    // The probabilities are read in double precision for such a result, in single precision for any other.
+    let below = GradModeGuard::new(false);
+    drop(to_dtype(&own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
+    drop(below);
+    record("BernoulliBackward0", &[&own], &[&output], &[], |_, grads| {
+        Ok(vec![Some(super::creation::zeros_like(first(grads)?)?)])
+    })?;
+    Ok(output.into())
 }
 
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.

@@ -1,5 +1,6 @@
 //! `einsum`: operands are permuted into one order of dimensions, then contracted in pairs by batched products.
 
+use crate::autocast::Cast;
 use crate::error::runtime;
 use crate::{Result, Tensor};
 
@@ -176,10 +177,12 @@ pub(crate) fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
     if tensors.is_empty() {
         return runtime("einsum(): must provide at least one operand");
     }
-    let plan = Plan::new(equation, tensors)?;
+    let cast = Cast::lower(tensors.first().map_or(crate::Device::Cpu, Tensor::device));
+    let tensors: Vec<Tensor> = tensors.iter().map(|tensor| cast.apply(tensor)).collect::<Result<_>>()?;
+    let plan = Plan::new(equation, &tensors)?;
     let (dims, output_dims) = (plan.dims(), plan.output_dims());
     let mut operands = std::collections::VecDeque::new();
-    for (labels, tensor) in plan.operands.iter().zip(tensors) {
+    for (labels, tensor) in plan.operands.iter().zip(&tensors) {
         operands.push_back(plan.permuted(labels, tensor)?);
     }
     let mut counts: Vec<usize> = (0..dims as i64)

@@ -94,9 +94,7 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
     if (101..1000).contains(&most) || grad.dtype() != Dtype::F32 || index_size != 8 || n > 16384 {
         session().mark_estimated("embedding", "the gradient of this many indices and rows was not recorded");
     }
-    let warped = (width.max(0) as u64).div_ceil(32) * 32;
-    let warped = if width <= 32 { width.max(0) as u64 } else { warped };
-    let sums = if most <= 100 { most_partials * 8 } else { most_partials * warped * 4 };
+    let sums = most_partials * if most <= 100 { 8 } else { width.max(0) as u64 * 4 };
     let per_segment = temporary(device, sums)?;
     drop(per_segment);
     drop(partial_segments);

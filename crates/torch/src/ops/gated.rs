@@ -14,7 +14,8 @@ use super::views::{first, narrow, reshape, wrap};
 /// `prelu` with its weight seen in the input's shape.
 pub(super) fn prelu(tensor: &Tensor, weight: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(tensor.device());
-    let (tensor, weight) = (&cast.apply(tensor)?, &cast.apply(weight)?);
+    // Arguments are cast from the last to the first.
+    let (weight, tensor) = (&cast.apply(weight)?, &cast.apply(tensor)?);
     let weight = &if tensor.dim() > 1 {
         let mut shape = vec![1; tensor.dim()];
         if let Some(slot) = shape.get_mut(1) {

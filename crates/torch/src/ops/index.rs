@@ -8,7 +8,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, sess
 
 use super::by_value::nonzero;
 use super::copy::{self, to_device};
-use super::creation::{empty, empty_like, zeros};
+use super::creation::{empty, empty_like, zeros, zeros_like};
 use super::pointwise::change_in_place;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, first, select, slice, squeeze, unsqueeze};
@@ -335,44 +335,19 @@ fn set_item(tensor: &Tensor, item: &Value, value: &Tensor) -> Result<()> {
         while value.dim() > applied.tensor.dim() && value.size(0) == 1 {
             value = squeeze(&value, Some(&[0]))?;
         }
-        if tensor.requires_grad() || value.requires_grad() {
-            return set_part(tensor, &applied.tensor, &value);
-        }
-        return copy::copy_in_place(&applied.tensor, &value);
+        return write(&applied.tensor, &value);
     }
     index_put(&applied.tensor, &applied.indices, value, false)
 }
 
-/// A part of a tensor with history is written: `CopySlices`.
-fn set_part(tensor: &Tensor, part: &Tensor, value: &Tensor) -> Result<()> {
-    tensor.check_in_place()?;
-    {
-        let _below = GradModeGuard::new(false);
-        copy::copy_in_place(part, value)?;
+/// `copy_to` of `TensorIndexing.h`: a number is filled in, other values are copied.
+fn write(part: &Tensor, value: &Tensor) -> Result<()> {
+    if value.dim() > 0 || value.device().is_cuda() || !part.device().is_cuda() {
+        return copy::copy_in_place(part, value);
     }
-    let (shape, strides, offset) = (part.shape(), part.strides(), part.offset());
-    let from = tensor.offset();
-    let (dtype, device, value_shape) = (value.dtype(), value.device(), value.shape());
-    record("CopySlices", &[tensor, value], &[tensor], &[], move |ctx, grads| {
-        let grad = first(grads)?;
-        // A copy of the gradient without the part that was written.
-        let result = super::creation::empty_like(grad)?;
-        copy::copy_below(&result, grad, false)?;
-        let slice = result.alias(&shape, &strides, result.offset() + offset - from);
-        let cloned = copy::clone(&slice, MemoryFormat::Preserve)?;
-        let to_value = if ctx.wants(1) {
-            let summed = if *value_shape == *cloned.shape() {
-                cloned.clone()
-            } else {
-                super::reduce::sum_to(&cloned, &value_shape)?
-            };
-            Some(copy::to(&summed, Some(dtype), Some(device), false, false, MemoryFormat::Preserve)?)
-        } else {
-            None
-        };
-        drop(cloned);
-        Ok(vec![Some(result), to_value])
-    })
+    super::pointwise::change_in_place(part)?;
+    super::exact::apply(Some(super::exact::same), &[value], part);
+    record("FillBackward0", &[part], &[part], &[], |_, grads| Ok(vec![Some(zeros_like(first(grads)?)?)]))
 }
 
 fn optional_tensors(value: &Value) -> Vec<Option<Tensor>> {

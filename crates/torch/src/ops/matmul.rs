@@ -313,9 +313,8 @@ fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
-    // The handle, and with it the workspace, comes before the result.
-    take(Library::Cublas, a.device())?;
     let output = empty(&[], a.dtype(), a.device())?;
+    take(Library::Cublas, a.device())?;
     record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
@@ -526,8 +525,10 @@ pub(crate) const TABLE: &[Entry] = &[
     op("dot(Tensor self, Tensor tensor)", |a| Ok(dot(&a.t(0)?, &a.t(1)?)?.into())),
     op("inner(Tensor self, Tensor other)", |a| {
         let (x, y) = (a.t(0)?, a.t(1)?);
-        Ok(if x.dim() == 1 && y.dim() == 1 { dot(&x, &y)? } else { matmul(&x, &transpose(&y, -2, -1)?)? }
-            .into())
+        if x.dim() == 0 || y.dim() == 0 {
+            return Ok(mul(&x, &y)?.into());
+        }
+        Ok(if x.dim() == 1 && y.dim() == 1 { dot(&x, &y)? } else { tensordot(&x, &y, &[-1], &[-1])? }.into())
     }),
     op("outer(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
     op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),

@@ -352,13 +352,15 @@ impl BatchNorm<'_> {
                 let _grad = if is_cudnn { Some(contiguous_like(grad, &own)?) } else { None };
                 // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
                 let reduces = is_training || wants_weight || wants_bias;
-                let is_fused = reduces && ctx.wants(0);
+                // cuDNN writes all gradients, wanted or not.
+                let writes_own = ctx.wants(0) || is_cudnn;
+                let is_fused = reduces && writes_own;
                 let invstd = if is_fused || keeps_statistics {
                     None
                 } else {
                     Some(empty(&[channels], full, own.device())?)
                 };
-                let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+                let to_own = if writes_own { Some(empty_like(&own)?) } else { None };
                 results.push(to_own);
                 if has_weight {
                     results.push(gamma(wants_weight || is_cudnn)?);

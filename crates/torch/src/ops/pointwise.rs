@@ -523,7 +523,10 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
 /// `torch.where`.
 pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let dtype = result_type(&[a, b]);
-    let output = elementwise(&[condition, a, b], dtype, Some(exact::select))?;
+    let output = {
+        let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
+        elementwise(&[condition, a, b], dtype, Some(exact::select))?
+    };
     record("WhereBackward0", &[a, b], &[&output], &[Save::Input(Some(condition))], |ctx, grads| {
         let grad = first(grads)?;
         let condition = ctx.saved(0)?;
@@ -584,12 +587,18 @@ pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tenso
     Ok(tensor.clone())
 }
 
+/// A copy in the result's type, for operators that convert their input before the kernel runs.
+fn in_type(tensor: &Tensor, dtype: Dtype) -> Result<Tensor> {
+    let _below = crate::autograd::GradModeGuard::new(false);
+    copy::to_dtype(tensor, dtype)
+}
+
 /// `pow` with a number as the exponent.
 pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
     let cast = Cast::full(tensor.device());
     let tensor = &cast.apply(tensor)?;
     let dtype = result_type(&[tensor, &wrapped(exponent)]);
-    let output = elementwise(&[tensor], dtype, None)?;
+    let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
     record("PowBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
         let exponent = exponent.to_f64().unwrap_or(f64::NAN);
         Ok(vec![Some(pow_backward(first(grads)?, &ctx.saved(0)?, exponent)?)])
@@ -643,7 +652,8 @@ pub(crate) fn clamp(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) 
     let bounds: Vec<Tensor> = [low, high].into_iter().flatten().map(wrapped).collect();
     let mut inputs = vec![tensor];
     inputs.extend(&bounds);
-    let output = elementwise(&[tensor], result_type(&inputs), None)?;
+    let dtype = result_type(&inputs);
+    let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
     record_clamp(tensor, &output, tensor, low, high)?;
     Ok(output)
 }

@@ -1,5 +1,6 @@
 //! Pooling, interpolation and padding.
 
+use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, again, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
@@ -87,21 +88,24 @@ fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
         let shape = window.shape(&input, 1)?;
         let mut flat_shape = shape.clone();
         flat_shape.insert(shape.len() - 1, 1);
-        let (output, indices) = max_pool_of(&flat, &flat_shape)?;
+        let (output, indices) = max_pool_of(&flat, &flat_shape, true)?;
         return Ok((
             super::views::squeeze(&output, Some(&[-2]))?,
             super::views::squeeze(&indices, Some(&[-2]))?,
         ));
     }
     let shape = window.shape(&input, dims)?;
-    max_pool_of(&input, &shape)
+    max_pool_of(&input, &shape, true)
 }
 
-fn max_pool_of(input: &Tensor, shape: &[i64]) -> Result<(Tensor, Tensor)> {
-    let read = contiguous_in(input, input.suggested_format())?;
+/// `is_windowed`: the kernel of windows reads elements without gaps, that of `adaptive_max_pool2d` any strides.
+fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
-    drop(read);
+    if is_windowed {
+        let _below = GradModeGuard::new(false);
+        drop(contiguous_in(input, input.suggested_format())?);
+    }
     let saved = [Save::Input(Some(&indices)), Save::Input(Some(input))];
     record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, grads| {
         let (indices, input) = (ctx.saved(0)?, ctx.saved(1)?);
@@ -152,9 +156,10 @@ fn avg_pool(args: &Args, dims: usize) -> Result<Value> {
 
 /// A kernel whose gradient is one kernel of the input's shape.
 fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> Result<Tensor> {
-    let read = contiguous_in(input, input.suggested_format())?;
     let output = in_order_of(input, shape, input.dtype())?;
-    drop(read);
+    let below = GradModeGuard::new(false);
+    drop(contiguous_in(input, input.suggested_format())?);
+    drop(below);
     let (from, format) = (input.shape(), input.suggested_format());
     let saved = [Save::Input(saves.then_some(input))];
     let to: Vec<i64> = shape.to_vec();
@@ -215,11 +220,13 @@ fn adaptive_max_pool(args: &Args) -> Result<Value> {
     for (index, slot) in shape.iter_mut().skip(leading).enumerate() {
         *slot = at(&size, index);
     }
-    Ok(max_pool_of(&input, &shape)?.into())
+    Ok(max_pool_of(&input, &shape, false)?.into())
 }
 
 fn upsample(args: &Args) -> Result<Value> {
     let (input, size) = (args.t(0)?, args.ints(1)?);
+    let cast = Cast::full(input.device());
+    let input = cast.apply(&input)?;
     let mut shape = input.shape().to_vec();
     for (slot, size) in shape.iter_mut().skip(2).zip(&size) {
         *slot = *size;
@@ -228,7 +235,7 @@ fn upsample(args: &Args) -> Result<Value> {
 }
 
 /// `constant_pad_nd`: zeros, and a copy into the middle.
-fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
+pub(crate) fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let mut shape = tensor.shape().to_vec();
     let count = shape.len();
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > count {

@@ -29,8 +29,9 @@ impl Kernel {
         Self { arg, values_at_once: 4, vector: 4 }
     }
 
-    fn welford() -> Self {
-        Self { arg: 16, values_at_once: 2, vector: 2 }
+    /// `WelfordData`: two numbers in the type that adds up, and two counts of four bytes, which doubles align to eight.
+    fn welford(dtype: Dtype) -> Self {
+        Self { arg: if dtype == Dtype::F64 { 32 } else { 16 }, values_at_once: 2, vector: 2 }
     }
 }
 
@@ -339,7 +340,7 @@ fn variance(
     }
     let mask = mask_of(dims, tensor.dim())?;
     let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::welford())?;
+    run(tensor, &mask, Kernel::welford(tensor.dtype()))?;
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
@@ -413,7 +414,7 @@ fn moments(args: &Args, roots: bool) -> Result<Value> {
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
     let spread_out = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
     let center = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    run(&tensor, &mask, Kernel::welford())?;
+    run(&tensor, &mask, Kernel::welford(tensor.dtype()))?;
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(&tensor)), Save::Output(0)] } else { &[Save::Input(Some(&tensor))] };
@@ -457,7 +458,7 @@ fn var_unbiased(args: &Args, roots: bool) -> Result<Value> {
 }
 
 /// `max()` and `min()` of all elements.
-fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
     if tensor.numel() == 0 {
         return runtime(
             "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
@@ -465,7 +466,12 @@ fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
     }
     let mask = vec![true; tensor.dim()];
     let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
-    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    {
+        // The kernel reads elements without gaps, unlike that of `amax`.
+        let _below = crate::autograd::GradModeGuard::new(false);
+        let read = super::copy::contiguous(tensor)?;
+        run(&read, &mask, Kernel::of(tensor.dtype().size()))?;
+    }
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(node, &[tensor], &[&output], &saved, |ctx, grads| {
         let (own, result) = (ctx.saved(0)?, ctx.saved(1)?);
@@ -655,8 +661,15 @@ pub(crate) fn vector_norm(
 /// `logsumexp`.
 fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
     let mask = mask_of(Some(dims), tensor.dim())?;
+    let cast = Cast::full(tensor.device());
+    let tensor = &cast.apply(tensor)?;
     let output = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
+        let tensor = &if tensor.dtype().is_integral() {
+            super::copy::to_dtype(tensor, Dtype::F32)?
+        } else {
+            tensor.clone()
+        };
         let maxes = extremum_dims(tensor, Some(dims), true, "")?;
         {
             let infinity = wrapped(Scalar::Float(f64::INFINITY));
@@ -686,6 +699,9 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
 /// `count_nonzero`: `(self != 0).sum()`.
 fn count_nonzero(args: &Args) -> Result<Value> {
     let tensor = args.t(0)?;
+    if tensor.dtype() == Dtype::Bool {
+        return Ok(sum(&tensor, args.ints_opt(1)?.as_deref(), false, None)?.into());
+    }
     let not_zero = pointwise::ne(&tensor, &wrapped(Scalar::Int(0)))?;
     Ok(sum(&not_zero, args.ints_opt(1)?.as_deref(), false, None)?.into())
 }

@@ -7,10 +7,10 @@ use crate::registry::{Entry, op};
 use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
 
-use super::copy::{self, contiguous};
+use super::copy;
 use super::creation::{empty, zeros};
 use super::kernels::record_linear;
-use super::pointwise::{change_in_place, maybe_multiply};
+use super::pointwise::{self, change_in_place, maybe_multiply};
 use super::views::{self, expand, first, unsqueeze, wrap};
 
 /// `index_select`.
@@ -127,12 +127,13 @@ fn index_add(args: &Args, in_place: bool) -> Result<Value> {
 fn take_along(args: &Args) -> Result<Value> {
     let (tensor, index, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
     let at = wrap(dim, tensor.dim())?;
-    // The index is repeated along the other dimensions, as a copy.
     let mut shape = tensor.shape().to_vec();
     if let Some(size) = shape.get_mut(at) {
         *size = index.size(dim);
     }
-    let wide = contiguous(&expand(&index, &iterator::broadcast(&[&shape, &index.shape()])?)?)?;
+    // Counting from the end is allowed, so that the kernel gets a copy.
+    let wide = expand(&index, &iterator::broadcast(&[&shape, &index.shape()])?)?;
+    let wide = pointwise::elementwise(&[&wide], wide.dtype(), None)?;
     Ok(gather(&tensor, dim, &wide)?.into())
 }
 

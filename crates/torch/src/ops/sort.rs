@@ -229,7 +229,7 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
         let _below = GradModeGuard::new(false);
         let read = super::copy::to_dtype(tensor, to)?;
         let read = contiguous(&read)?;
-        if tensor.device().is_cuda() && tensor.numel() > 0 && tensor.numel() == tensor.size(at as i64) {
+        if tensor.device().is_cuda() && tensor.dim() > 0 && tensor.numel() > 0 && tensor.numel() == tensor.size(at as i64) {
             drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, to))?);
         }
         drop(read);
@@ -260,7 +260,7 @@ fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     {
         let _below = GradModeGuard::new(false);
         let read = contiguous(tensor)?;
-        if tensor.device().is_cuda() && tensor.numel() > 0 && tensor.numel() == tensor.size(at) {
+        if tensor.device().is_cuda() && tensor.dim() > 0 && tensor.numel() > 0 && tensor.numel() == tensor.size(at) {
             drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, tensor.dtype()))?);
         }
         drop(read);
@@ -354,14 +354,10 @@ fn argsort(args: &Args) -> Result<Value> {
 fn histc(args: &Args) -> Result<Value> {
     let tensor = args.t(0)?;
     let output = empty(&[args.int(1)?], tensor.dtype(), tensor.device())?;
-    let low = empty(&[], tensor.dtype(), tensor.device())?;
-    let all = vec![true; tensor.dim()];
-    let kernel = reduce::Kernel::of(tensor.dtype().size());
-    reduce::run(&tensor, &all, kernel)?;
-    drop(low);
-    let high = empty(&[], tensor.dtype(), tensor.device())?;
-    reduce::run(&tensor, &all, kernel)?;
-    drop(high);
+    let _below = GradModeGuard::new(false);
+    // The least and the greatest element, each copied to the host.
+    drop(reduce::extremum_all(&tensor, "MinBackward1")?);
+    drop(reduce::extremum_all(&tensor, "MaxBackward1")?);
     Ok(output.into())
 }
 

@@ -204,12 +204,13 @@ parametrized! {
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
     "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false kernels::elu;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate;
-    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)" SOFTPLUS "SoftplusBackward0" false kernels::softplus;
     "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
     "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false kernels::gate;
     "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false kernels::gate;
 }
 
+static SOFTPLUS: Unary =
+    Unary { node: "SoftplusBackward0", backward: kernels::softplus, is_full: true, ..PARAMETRIZED };
 static GELU: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu, ..PARAMETRIZED };
 static GELU_TANH: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu_tanh, ..PARAMETRIZED };
 
@@ -288,10 +289,15 @@ fn isfinite(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
         return super::creation::ones_like(tensor);
     }
-    // C++ evaluates the right factor first.
-    let right = super::pointwise::ne(&abs(tensor)?, &number(f64::INFINITY))?;
+    // C++ evaluates the right factor first, and what it computes on the way lives to the end.
+    let absolute = abs(tensor)?;
+    let right = super::pointwise::ne(&absolute, &number(f64::INFINITY))?;
     let left = super::pointwise::eq(tensor, tensor)?;
-    mul(&left, &right)
+    let result = mul(&left, &right);
+    drop(left);
+    drop(right);
+    drop(absolute);
+    result
 }
 
 /// `log_sigmoid`: the buffer of the forward pass is empty on a GPU.
@@ -303,10 +309,20 @@ fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
     Ok(output)
 }
 
+/// `nan_to_num`: `grad * at::isfinite(self)`.
+fn nan_to_num(tensor: &Tensor) -> Result<Tensor> {
+    let output = elementwise(&[tensor], tensor.dtype(), None)?;
+    record("NanToNumBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
+        Ok(vec![Some(mul(first(grads)?, &isfinite(&ctx.saved(0)?)?)?)])
+    })?;
+    Ok(output)
+}
+
 pub(crate) const OTHERS: &[Entry] = &[
     op("gelu(Tensor self, *, str approximate=none)", gelu),
     op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
     op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
+    op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", |a| Ok(SOFTPLUS.call(&a.t(0)?)?.into())),
     op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
     op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
     op("prelu(Tensor self, Tensor weight)", |a| Ok(super::gated::prelu(&a.t(0)?, &a.t(1)?)?.into())),
@@ -320,6 +336,6 @@ pub(crate) const OTHERS: &[Entry] = &[
         Ok(div(&tensor, &add(&abs(&tensor)?, &wrapped(Scalar::Int(1)))?)?.into())
     }),
     op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(elementwise(&[&a.t(0)?], a.t(0)?.dtype(), None)?.into())
+        Ok(nan_to_num(&a.t(0)?)?.into())
     }),
 ];

@@ -1,5 +1,6 @@
 //! Views: other shapes over the same memory.
 
+use crate::autograd::view::as_strided_function;
 use crate::autograd::{Grads, needs_history, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
@@ -591,11 +592,9 @@ fn movedim(tensor: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
 fn as_strided(args: &Args) -> Result<Value> {
     let tensor = args.t(0)?;
     let offset = args.int_opt(3)?.unwrap_or(tensor.offset());
-    let from = tensor.shape();
-    Ok(viewed("AsStridedBackward0", &tensor, &args.ints(1)?, &args.ints(2)?, offset, move |grad| {
-        creation::zeros(&from, grad.dtype(), grad.device())
-    })?
-    .into())
+    let (shape, strides) = (args.ints(1)?, args.ints(2)?);
+    let backward = as_strided_function(&tensor, &tensor.alias(&shape, &strides, offset));
+    Ok(viewed("AsStridedBackward0", &tensor, &shape, &strides, offset, backward)?.into())
 }
 
 /// Changes the geometry of a tensor in place, as `unsqueeze_` and its like do.

@@ -95,10 +95,31 @@ class GradScaler:
         state = self._state(optimizer)
         if state["stage"] == "stepped":
             raise RuntimeError("step() has already been called since the last update().")
+        if any(group.get("fused") for group in optimizer.param_groups):
+            return self._step_fused(optimizer, state, args, kwargs)
         if state["stage"] == "ready":
             self.unscale_(optimizer)
         result = optimizer.step(*args, **kwargs)
         state["stage"] = "stepped"
+        return result
+
+    def _step_fused(self, optimizer, state, args, kwargs):
+        """Fused optimizers unscale in their kernel; before it the gradients are only looked through."""
+        if self._scale is None:
+            raise AssertionError("Attempted _check_inf_per_device but _scale is None.  This may indicate your script did not use "
+                                 "scaler.scale(loss or outputs) earlier in the iteration.")
+        if state["stage"] == "ready":
+            inv_scale = torch.full((), 1.0, dtype=torch.float32, device=self._scale.device)
+            found_inf = torch.full((), 0.0, dtype=torch.float32, device=self._scale.device)
+            state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, True)
+            del inv_scale, found_inf
+        scale = self._scale
+        found_inf = sum([found.to(scale.device, non_blocking=True) for found in state["found_inf_per_device"].values()])
+        optimizer.grad_scale = None if state["stage"] == "unscaled" else scale * getattr(optimizer, "grad_scale", 1)
+        optimizer.found_inf = found_inf
+        result = optimizer.step(*args, **kwargs)
+        state["stage"] = "stepped"
+        del optimizer.grad_scale, optimizer.found_inf
         return result
 
     def update(self, new_scale=None):
