@@ -109,6 +109,11 @@ impl Drop for GradModeGuard {
     }
 }
 
+/// Whether a backward function of PyTorch runs now.
+pub(crate) fn is_in_formula() -> bool {
+    session().modes.is_in_formula.get()
+}
+
 /// The signatures of the backward functions that took part in a second derivative, in alphabetical order.
 #[must_use]
 pub fn second_derivatives() -> Vec<String> {

@@ -70,6 +70,9 @@ const COMPOSED: &[&str] = &[
     "WhereBackward0",
 ];
 
+/// The variant of an operator that a program called in place.
+pub(crate) const IN_PLACE: &str = "in place";
+
 /// Notes what the running formula branches on, so that one branch is not taken for another.
 pub(crate) fn variant(name: &str) {
     let session = session();
@@ -115,7 +118,8 @@ pub(super) fn finish(node: &Node, signature: Option<String>) {
     let Some(mut signature) = signature else { return };
     let session = session();
     let variant = session.modes.variant.take();
-    if !variant.is_empty() && !COMPOSED.contains(&node.name()) {
+    // An operator that worked in place saves other tensors, whatever its formula is made of.
+    if !variant.is_empty() && (!COMPOSED.contains(&node.name()) || variant == IN_PLACE) {
         signature.push_str(" as ");
         signature.push_str(&variant);
     }

@@ -77,7 +77,11 @@ impl Unary {
             Saves::Output => &[Save::Output(0)],
             Saves::InputAndOutput => &[Save::Input(Some(saved)), Save::Output(0)],
         };
+        let is_in_place = output.is_same(tensor) && !crate::autograd::is_in_formula();
         record_after(early, self.node, &[tensor], &[output], saves, move |ctx, grads| {
+            if is_in_place {
+                crate::autograd::again::variant(crate::autograd::again::IN_PLACE);
+            }
             let grad = first(grads)?;
             let saved = ctx.saved_optional(0)?;
             Ok(vec![Some((self.backward)(grad, saved.as_ref().unwrap_or(grad))?)])
