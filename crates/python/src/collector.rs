@@ -153,7 +153,7 @@ fn referents(object: &PyObjectRef, vm: &VirtualMachine) -> Vec<PyObjectRef> {
 }
 
 /// Those of some objects that nothing outside of them refers to, in the same order.
-fn unreachable(objects: Vec<PyObjectRef>, vm: &VirtualMachine) -> Vec<PyObjectRef> {
+pub(crate) fn unreachable(objects: Vec<PyObjectRef>, vm: &VirtualMachine) -> Vec<PyObjectRef> {
     let places = places(&objects);
     // One reference is ours.
     let mut outside: Vec<usize> =

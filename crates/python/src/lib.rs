@@ -19,9 +19,10 @@
 //!
 //! `run` (a program from its start to its end), `host` (output and limits), `modules` (what `import` finds), `lifetimes` and
 //! `collector` (when objects die, as in CPython), `position` and `traceback` (lines of the program), `unknown` (numbers that
-//! no record of a GPU gives).
+//! no record of a GPU gives), `holders` (why memory is alive at a step).
 
 mod collector;
+mod holders;
 mod host;
 mod lifetimes;
 mod modules;
@@ -30,7 +31,8 @@ mod run;
 mod traceback;
 mod unknown;
 
+pub use holders::{Holders, Reason};
 pub use host::{Output, ProgramNote};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, Finished, Program, ProgramSettings, run};
+pub use run::{DeviceRun, Finished, Program, ProgramSettings, run, run_to_step};

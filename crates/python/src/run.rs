@@ -17,6 +17,7 @@ use rustpython_vm::signal::{UserSignal, UserSignalReceiver, UserSignalSender};
 use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
+use crate::holders::{self, Holders};
 use crate::host::{self, Host, Output, ProgramNote};
 use crate::{collector, lifetimes, modules, position, traceback, unknown};
 
@@ -105,6 +106,30 @@ pub struct Finished {
 /// The thread's stack has to hold a thousand nested calls of the interpreter: [`run_on_thread`] sees to that.
 #[must_use]
 pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> Finished {
+    run_watched(program, settings, output, None)
+}
+
+/// Runs a program, prints nothing, and reports why memory of the first GPU is alive once the recording has `step` steps. Every run of a
+/// program is the same, so the step is that of the run before. The program goes on after the report: whoever wanted no more ends it.
+pub fn run_to_step(
+    program: &Program,
+    settings: &ProgramSettings,
+    step: usize,
+    report: impl FnOnce(Holders) + 'static,
+) -> Finished {
+    // Steps are those of a recording.
+    let settings = ProgramSettings { is_recorded: true, ..settings.clone() };
+    run_watched(program, &settings, Box::new(|_: &str| {}), Some((step, Box::new(report))))
+}
+
+type Watched = (usize, Box<dyn FnOnce(Holders)>);
+
+fn run_watched(
+    program: &Program,
+    settings: &ProgramSettings,
+    output: Box<dyn Output>,
+    watched: Option<Watched>,
+) -> Finished {
     let session = Rc::new(Session::new(SessionSettings {
         profile: settings.gpu.clone(),
         devices: settings.devices,
@@ -125,6 +150,9 @@ pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output
         operators_left: settings.most_operators,
     };
     let host_before = host::install(Some(host));
+    if let Some((step, report)) = watched {
+        holders::want(step, report);
+    }
     let (status, traceback, devices) = interpret(program, settings, &session);
     let host = host::install(host_before);
     let marks = session.marks();
@@ -174,6 +202,7 @@ fn interpret(
         let result = execute(vm, program, &mut scope);
         let (status, text) =
             result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
+        holders::at_end(vm, scope.as_ref().map(|scope| &scope.globals));
         session.set_line_source(None);
         // What the program still holds at its end is held at the end of the recording, too.
         let devices = devices(session).map(|device| finish(device)).collect();

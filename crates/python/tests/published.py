@@ -31,3 +31,30 @@ with torch.device("meta"):
 print(torch.zeros(3).device, torch.empty(2, 3, 4, 5, memory_format=torch.channels_last).stride())
 print(torch.normal(torch.zeros(2, 3), 0.1).shape, torch.normal(0.0, torch.ones(4)).shape, torch.normal(0.0, 1.0, (5,)).shape)
 print(torch.det(torch.rand(3, 3)).shape, torch.cross(torch.rand(4, 3), torch.rand(4, 3), dim=1).shape, [tuple(t.shape) for t in torch.svd(torch.rand(4, 3))])
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+net = torch.nn.Linear(3, 2)
+other = {"weight": torch.zeros(2, 3), "bias": torch.zeros(2)}
+print(functional_call(net, other, torch.ones(4, 3)).shape, net.weight is not other["weight"], functional_call(net, ({"bias": torch.ones(2)}, {"weight": torch.zeros(2, 3)}), (torch.ones(1, 3),)).shape)
+w = torch.nn.Parameter(torch.ones(5))
+for search in (None, "strong_wolfe"):
+    calls = []
+    lbfgs = torch.optim.LBFGS([w], lr=0.01, max_iter=4, line_search_fn=search)
+
+    def closure():
+        calls.append(1)
+        lbfgs.zero_grad()
+        loss = (w ** 4).sum()
+        loss.backward()
+        return loss
+
+    lbfgs.step(closure)
+    if search is None:
+        lbfgs.step(closure)
+        print(len(calls), len(lbfgs.state[w]["old_dirs"]))
+    print(sorted(lbfgs.state[w]), lbfgs.state[w]["n_iter"] > 1)
+cuda = torch.backends.cuda
+with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+    print(cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled(), cuda.cudnn_sdp_enabled())
+print(cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), SDPBackend.MATH.name)

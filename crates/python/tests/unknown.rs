@@ -47,3 +47,27 @@ fn settings_of_the_environment_hold_from_the_first_allocation_on() {
     let (_, finished) = run(&program("os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'no_such_setting:1'", ""));
     assert!(finished.traceback.is_some_and(|text| text.contains("line 2") && text.contains("RuntimeError")));
 }
+
+#[test]
+fn a_program_chooses_among_the_kernels_of_attention_and_what_was_not_recorded_is_marked() {
+    let program = |allowed: &str, dtype: &str| {
+        format!(
+            "import torch\nfrom torch.nn.attention import SDPBackend, sdpa_kernel\n\
+             q = torch.empty(2, 4, 512, 64, device='cuda', dtype=torch.{dtype})\n\
+             with sdpa_kernel({allowed}):\n    o = torch.nn.functional.scaled_dot_product_attention(q, q, q)\n\
+             print(torch.cuda.max_memory_allocated())\n"
+        )
+    };
+    let peak = |allowed: &str| {
+        let (printed, finished) = run(&program(allowed, "float16"));
+        assert_eq!(finished.traceback, None);
+        (printed.trim().parse::<u64>().expect("a number"), finished.marks.len())
+    };
+    // The products keep a row of 512 numbers for each query.
+    let (products, flash) = (peak("SDPBackend.MATH"), peak("[SDPBackend.FLASH_ATTENTION]"));
+    assert!(products.0 > flash.0 + 2 * 4 * 512 * 512 * 2, "{products:?} {flash:?}");
+    assert_eq!((products.1, flash.1), (0, 1));
+    assert_eq!(peak("list(SDPBackend)[1:5]").1, 0);
+    let (_, finished) = run(&program("SDPBackend.CUDNN_ATTENTION", "float32"));
+    assert!(finished.traceback.is_some_and(|text| text.contains("No available kernel")));
+}

@@ -59,6 +59,12 @@ pub fn exit(before: Before) {
     state.is_cache_enabled.set(before.is_cache_enabled);
 }
 
+/// Each parameter in the cache with its cast.
+#[must_use]
+pub fn cached() -> Vec<(Tensor, Tensor)> {
+    session().autocast.cache.try_borrow().map(|cache| cache.clone()).unwrap_or_default()
+}
+
 /// `torch.clear_autocast_cache`.
 pub fn clear_cache() {
     let session = session();

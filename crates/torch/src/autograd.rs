@@ -15,11 +15,13 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use engine::{Gradients, backward, grad, root_gradients};
-pub use node::{BackwardCallback, Edge, Node, apply_custom};
+pub use node::{BackwardCallback, Edge, Kept, Node, apply_custom};
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 
 pub(crate) use node::{Context, Early, Grads, Save, needs_history, record, record_after, save_early};
+#[cfg(test)]
+pub(crate) use saved::DERIVATIVES;
 
 use crate::session;
 use crate::session::Thread;

@@ -11,8 +11,10 @@ use blockyard_record::{
 };
 
 mod addresses;
+mod watch;
 
 use addresses::{OtherAddresses, OtherBlocks};
+use watch::Watch;
 
 use crate::error::runtime;
 use crate::session::Notes;
@@ -105,6 +107,7 @@ pub struct SimulatedGpu {
     step_lines: RefCell<Vec<u32>>,
     log: RefCell<Option<Vec<LogEntry>>>,
     has_loaded_kernels: Cell<bool>,
+    watch: Watch,
 }
 
 /// Operators that copy or fill. The first kernel of any other makes the driver load code, and the segments after that lie below
@@ -185,6 +188,7 @@ impl SimulatedGpu {
             step_lines: RefCell::default(),
             log: RefCell::default(),
             has_loaded_kernels: Cell::new(false),
+            watch: Watch::default(),
         }
     }
 
@@ -236,6 +240,7 @@ impl SimulatedGpu {
         if requested.is_zero() {
             return Ok(None);
         }
+        self.check_watch(false);
         let result = self.step(|allocator| allocator.allocate(requested, self.stream.get()));
         let others = self.others.borrow_mut().allocate(requested, self.stream.get(), &result);
         let allocation = result?;
@@ -259,6 +264,16 @@ impl SimulatedGpu {
             others,
             number,
         }))
+    }
+
+    /// Calls back once, when the device has done so many steps and the next one is about to begin; says whether that one gives memory
+    /// back, whose owner is half gone by then.
+    pub fn call_before_step(&self, steps: usize, callback: impl FnOnce(bool) + 'static) {
+        self.watch.set(steps, Box::new(callback));
+    }
+
+    fn check_watch(&self, is_free: bool) {
+        self.watch.check(|| self.step_count(), is_free);
     }
 
     /// Does one request and ends the recording's step.
@@ -298,6 +313,7 @@ impl SimulatedGpu {
         &self,
         request: impl Fn(&mut Allocator) -> std::result::Result<T, AllocError>,
     ) -> Result<T> {
+        self.check_watch(false);
         self.others.borrow_mut().each(|other| {
             // What an allocator refuses is refused by this device's own allocator, too, and reported from there.
             let _same = request(other);
@@ -518,6 +534,7 @@ impl OwnedBlock {
     ///
     /// [`TorchError::Runtime`] when the device fails.
     pub fn record_stream(&self, stream: StreamId) -> Result<()> {
+        self.device.check_watch(false);
         let allocation = self.allocation.borrow();
         let Some(allocation) = allocation.as_ref() else { return Ok(()) };
         self.device.others.borrow_mut().record_stream(&self.others, stream);
@@ -544,6 +561,7 @@ impl OwnedBlock {
 
 impl Drop for OwnedBlock {
     fn drop(&mut self) {
+        self.device.check_watch(true);
         let Some(allocation) = self.allocation.take() else { return };
         if let Some(log) = self.device.log.borrow_mut().as_mut() {
             log.push(LogEntry::Free(self.number));

@@ -91,7 +91,26 @@ struct Workspace {
     thread: Thread,
     device: u8,
     stream: StreamId,
-    _block: Option<OwnedBlock>,
+    block: Option<OwnedBlock>,
+}
+
+/// Which kernels `scaled_dot_product_attention` may take (`torch.nn.attention.sdpa_kernel`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each kernel")]
+pub struct AttentionKernels {
+    /// Plain products and a softmax.
+    pub math: bool,
+    /// Flash attention.
+    pub flash: bool,
+    /// The memory-efficient kernel.
+    pub efficient: bool,
+    /// cuDNN's.
+    pub cudnn: bool,
+}
+
+impl AttentionKernels {
+    /// PyTorch chooses among all.
+    pub const ALL: Self = Self { math: true, flash: true, efficient: true, cudnn: true };
 }
 
 /// One run of a program: what PyTorch keeps in globals.
@@ -111,6 +130,7 @@ pub struct Session {
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
+    attention_kernels: Cell<AttentionKernels>,
     pub(crate) generators: crate::generator::Generators,
 }
 
@@ -169,6 +189,7 @@ impl Session {
             dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
             default_device: Cell::new(Device::Cpu),
+            attention_kernels: Cell::new(AttentionKernels::ALL),
             generators: crate::generator::Generators::default(),
         }
     }
@@ -279,6 +300,17 @@ impl Session {
         self.default_device.replace(device)
     }
 
+    /// The kernels that `scaled_dot_product_attention` may take.
+    #[must_use]
+    pub fn attention_kernels(&self) -> AttentionKernels {
+        self.attention_kernels.get()
+    }
+
+    /// Allows and forbids kernels of `scaled_dot_product_attention`.
+    pub fn set_attention_kernels(&self, kernels: AttentionKernels) {
+        self.attention_kernels.set(kernels);
+    }
+
     /// Sets the source line that allocations and frees are noted with.
     pub fn set_line(&self, line: u32) {
         self.notes.line.set(line);
@@ -342,14 +374,41 @@ impl Session {
             Library::CublasLt => self.profile.cublaslt_workspace(),
         };
         let block = device.allocate(size, Category::Workspace)?;
-        self.workspaces.borrow_mut().push(Workspace {
-            library,
-            thread,
-            device: index,
-            stream,
-            _block: block,
-        });
+        self.workspaces.borrow_mut().push(Workspace { library, thread, device: index, stream, block });
         Ok(())
+    }
+
+    /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's name.
+    #[must_use]
+    pub fn library_blocks(&self, device: u8) -> Vec<(u32, &'static str)> {
+        let mut blocks = Vec::new();
+        if let Ok(workspaces) = self.workspaces.try_borrow() {
+            for workspace in workspaces.iter().filter(|workspace| workspace.device == device) {
+                let name = match workspace.library {
+                    Library::Cublas => "cuBLAS",
+                    Library::CublasLt => "cuBLASLt",
+                };
+                blocks.extend(workspace.block.as_ref().map(|block| (block.number(), name)));
+            }
+        }
+        if let Ok(states) = self.dropout_states.try_borrow() {
+            for (_, block) in states.iter().filter(|(index, _)| *index == device) {
+                blocks.extend(block.as_ref().map(|block| (block.number(), "cuDNN")));
+            }
+        }
+        blocks
+    }
+
+    /// What the running operator, or the running node of autograd, is called.
+    #[must_use]
+    pub fn operator(&self) -> &'static str {
+        self.notes.operator.get()
+    }
+
+    /// What of a training step runs.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.notes.phase.get()
     }
 
     /// Pinned host memory; `None` for no bytes.

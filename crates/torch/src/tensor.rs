@@ -170,7 +170,8 @@ impl Storage {
     /// The GPU block's number; `None` on the host and for no bytes.
     #[must_use]
     pub fn block_number(&self) -> Option<u32> {
-        self.block.borrow().as_ref().map(OwnedBlock::number)
+        // While the storage is resized the block is in nobody's hands.
+        self.block.try_borrow().ok()?.as_ref().map(OwnedBlock::number)
     }
 
     /// The GPU block's address; 0 without one.

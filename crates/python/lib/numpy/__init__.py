@@ -803,11 +803,17 @@ def load(file, **kwargs):
     return _files.load(file)
 
 
+class _Limit(float):
+    def item(self):
+        return float(self)
+
+
 class finfo:
     def __init__(self, kind):
-        self.eps, self.max, self.tiny = {"float32": (1.1920929e-07, 3.4028235e+38, 1.1754944e-38), "float16": (0.000977, 65504.0, 6.1e-05)}.get(
+        limits = {"float32": (1.1920929e-07, 3.4028235e+38, 1.1754944e-38), "float16": (0.000977, 65504.0, 6.1e-05)}.get(
             _of(kind).name, (2.220446049250313e-16, 1.7976931348623157e+308, 2.2250738585072014e-308))
-        self.min = -self.max
+        self.eps, self.max, self.tiny = map(_Limit, limits)
+        self.min = _Limit(-self.max)
 
 
 class iinfo:

@@ -21,7 +21,7 @@ _ADVICE = {
     "view_as_complex": "complex numbers are not modeled; keep two real numbers in the last dimension",
     "view_as_real": "complex numbers are not modeled; keep two real numbers in the last dimension",
     "polar": "complex numbers are not modeled; use cos and sin", "complex": "complex numbers are not modeled; use two tensors",
-    "EmbeddingBag": "use Embedding and a mean over the bag", "LBFGS": "use torch.optim.Adam", "SparseAdam": "use torch.optim.Adam",
+    "EmbeddingBag": "use Embedding and a mean over the bag", "SparseAdam": "use torch.optim.Adam",
     "xpu": "the device is CUDA", "mps": "the device is CUDA", "mtia": "the device is CUDA",
     "func": "function transforms are not modeled; use torch.autograd.grad",
     "vmap": "function transforms are not modeled; write the loop or the batch dimension out",

@@ -77,7 +77,7 @@ class UnknownNumber(float):
         return id(self)
 
     def _refuse(self):
-        raise ValueError("the program needs the value of a number that lies on the GPU, which is not computed here; "
+        raise ValueError("the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
                          "use a number in its place")
 
     def __index__(self):

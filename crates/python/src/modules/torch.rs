@@ -30,3 +30,15 @@ pub(crate) fn is_tensor(object: &rustpython_vm::PyObject) -> bool {
 pub(crate) fn is_gpu_tensor(object: &rustpython_vm::PyObject) -> bool {
     object.downcast_ref::<tensor::PyTensor>().is_some_and(|tensor| tensor.get().device().is_cuda())
 }
+
+/// The tensor of an object, unless it is one of something else, or in the middle of a change.
+pub(crate) fn tensor_of(object: &rustpython_vm::PyObject) -> Option<blockyard_torch::Tensor> {
+    object.downcast_ref::<tensor::PyTensor>()?.try_get()
+}
+
+/// The Python function that a node calls back.
+pub(crate) fn callback_of(
+    callback: &dyn blockyard_torch::autograd::BackwardCallback,
+) -> Option<rustpython_vm::PyObjectRef> {
+    autograd::callback_of(callback)
+}

@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -33,6 +34,27 @@ pub trait BackwardCallback {
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
     /// The saved tensors are not needed any more.
     fn release(&self) {}
+    /// What the caller knows this function as.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+}
+
+/// What a node keeps until its backward function has run.
+pub enum Kept {
+    /// A tensor.
+    Tensor(Tensor),
+    /// What a hook made of a tensor (`torch.autograd.graph.saved_tensors_hooks`).
+    Packed(Rc<dyn Any>),
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tensor(tensor) => write!(f, "Tensor({tensor:?})"),
+            Self::Packed(_) => f.write_str("Packed"),
+        }
+    }
 }
 
 pub(crate) enum Body {
@@ -209,6 +231,42 @@ impl Node {
 
     pub(crate) fn with_edges<T>(&self, look: impl FnOnce(&[Option<Edge>]) -> T) -> T {
         look(&self.edges.borrow())
+    }
+
+    /// What it keeps for its backward function now, each with the name of the member that keeps it where PyTorch's list has one.
+    #[must_use]
+    pub fn kept(&self) -> Vec<(Option<&'static str>, Kept)> {
+        // A node that runs at this moment may be letting go of what it kept.
+        let Body::Function { saved, .. } = &self.body else { return Vec::new() };
+        let Ok(saved) = saved.try_borrow() else { return Vec::new() };
+        let members = super::saved::members(self.name, saved.len());
+        let kept = saved.iter().enumerate().filter_map(|(index, variable)| {
+            let kept = match variable {
+                SavedVariable::Kept { tensor, .. } => Kept::Tensor(tensor.clone()),
+                SavedVariable::Packed { packed, .. } => Kept::Packed(Rc::clone(packed)),
+                SavedVariable::Nothing | SavedVariable::Released => return None,
+            };
+            Some((members.get(index).copied(), kept))
+        });
+        kept.collect()
+    }
+
+    /// The leaf whose gradient it adds up.
+    #[must_use]
+    pub fn leaf(&self) -> Option<&Tensor> {
+        match &self.body {
+            Body::Accumulate(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+
+    /// The function from outside that it calls.
+    #[must_use]
+    pub fn callback(&self) -> Option<&Rc<dyn BackwardCallback>> {
+        match &self.body {
+            Body::Custom(callback) => Some(callback),
+            _ => None,
+        }
     }
 
     /// Whether it adds up a leaf's gradient.

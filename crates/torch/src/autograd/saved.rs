@@ -60,6 +60,16 @@ const RELEASED: &str = "Trying to backward through the graph a second time (or d
      autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
      to access saved tensors after calling backward.";
 
+/// What PyTorch's operators save, as `scripts/derivatives.py` writes it.
+pub(crate) const DERIVATIVES: &str = include_str!("derivatives.txt");
+
+/// The members of a node that keep saved tensors, in their order; none for nodes that are not in PyTorch's list, or save another number.
+pub(crate) fn members(node: &str, count: usize) -> Vec<&'static str> {
+    let mut lines = DERIVATIVES.lines().map(|line| line.split(' '));
+    let found = lines.find_map(|mut words| (words.next() == Some(node)).then(|| words.collect::<Vec<_>>()));
+    found.filter(|members| members.len() == count).unwrap_or_default()
+}
+
 impl SavedVariable {
     pub(crate) fn new(tensor: &Tensor, output: Option<usize>) -> Result<Self> {
         if let Some(hooks) = saved_tensor_hooks().filter(|_| !tensor.is_wrapped_number()) {

@@ -6,6 +6,7 @@ use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
+use crate::session::AttentionKernels;
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::copy::{contiguous, empty_strided, to_dtype};
@@ -41,22 +42,43 @@ impl Sizes {
     }
 }
 
-/// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one.
-fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Kernel {
+const NO_KERNEL: &str = "No available kernel. Aborting execution.";
+
+/// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one, then products; of those that the
+/// program allows.
+fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Kernel> {
+    let allowed = session().attention_kernels();
     // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
     let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
     let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
-    let efficient = if is_aligned { Kernel::Efficient } else { Kernel::Math };
-    if !dtype.is_reduced_float() {
-        return efficient;
-    }
     let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
     let is_one_query = sizes.queries == 1 && (dropout > 0.0 || sizes.keys == 1);
-    if has_cudnn && !is_one_query && sizes.width % 8 == 0 && sizes.width <= 256 {
-        return Kernel::Cudnn;
+    let is_reduced = dtype.is_reduced_float();
+    let kernels = [
+        (
+            allowed.cudnn
+                && is_reduced
+                && has_cudnn
+                && !is_one_query
+                && sizes.width % 8 == 0
+                && sizes.width <= 256,
+            Kernel::Cudnn,
+        ),
+        // Flash attention is made for rows of up to 256 elements.
+        (allowed.flash && is_reduced && !has_mask && sizes.width <= 256, Kernel::Flash),
+        (allowed.efficient && is_aligned, Kernel::Efficient),
+        (allowed.math, Kernel::Math),
+    ];
+    let Some((_, kernel)) = kernels.into_iter().find(|(is_fit, _)| *is_fit) else {
+        return runtime(NO_KERNEL);
+    };
+    if allowed != AttentionKernels::ALL && kernel != Kernel::Math {
+        session().mark_estimated(
+            "scaled_dot_product_attention",
+            "a kernel that the program chose was recorded only where PyTorch chooses it on its own",
+        );
     }
-    // Flash attention is made for rows of up to 256 elements.
-    if has_mask || sizes.width > 256 { efficient } else { Kernel::Flash }
+    Ok(kernel)
 }
 
 /// A result whose elements lie as the query's do.
@@ -426,6 +448,9 @@ pub(crate) fn scaled_dot_product_attention(
         );
     }
     if q.device().is_cuda() && (!is_four || q.dtype() == Dtype::F64) {
+        if !session().attention_kernels().math {
+            return runtime(NO_KERNEL);
+        }
         let mask = mask.as_ref().map(|mask| float_mask(mask, q.dtype())).transpose()?;
         return by_products(&q, &k, &v, mask.as_ref(), dropout, is_causal);
     }
@@ -469,7 +494,7 @@ fn by_kernel(
     if ![q, k, v].into_iter().all(is_readable) {
         return by_products(q, k, v, mask.as_ref(), dropout, is_causal);
     }
-    let output = match choose(sizes, q.dtype(), mask.is_some(), dropout) {
+    let output = match choose(sizes, q.dtype(), mask.is_some(), dropout)? {
         Kernel::Cudnn => call.cudnn(mask)?,
         Kernel::Flash if sizes.width % 8 != 0 || sizes.value_width % 8 != 0 => padded_flash(&call)?,
         Kernel::Flash => call.flash()?,

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{randn, start};
+use crate::autograd::DERIVATIVES;
 use crate::{Tensor, Value, call};
-
-const DERIVATIVES: &str = include_str!("../autograd/derivatives.txt");
 
 /// Saved tensors by the name of a node.
 fn table() -> BTreeMap<&'static str, Vec<&'static str>> {

@@ -1,5 +1,9 @@
 """`torch.backends`: switches."""
 
+import contextlib
+
+import _torch_memory as _memory
+
 
 class _Backend:
     def __init__(self, **flags):
@@ -42,19 +46,30 @@ mha = _Backend()
 class _Cuda(_Backend):
     cufft_plan_cache = None
 
-    def enable_flash_sdp(self, enabled):
-        if not enabled:
-            raise NotImplementedError("torch.backends.cuda: switching a kernel of attention off " + _KERNEL)
+    def _enable(place):
+        def enable(self, enabled):
+            kernels = list(_memory.attention_kernels())
+            kernels[place] = bool(enabled)
+            _memory.set_attention_kernels(kernels)
+        return enable
 
-    def sdp_kernel(self, *args, **kwargs):
-        raise NotImplementedError("torch.backends.cuda.sdp_kernel " + _KERNEL)
+    def _enabled(place):
+        return lambda self: _memory.attention_kernels()[place]
 
-    enable_mem_efficient_sdp = enable_math_sdp = enable_cudnn_sdp = enable_flash_sdp
+    enable_math_sdp, enable_flash_sdp, enable_mem_efficient_sdp, enable_cudnn_sdp = map(_enable, range(4))
+    math_sdp_enabled, flash_sdp_enabled, mem_efficient_sdp_enabled, cudnn_sdp_enabled = map(_enabled, range(4))
 
-    def flash_sdp_enabled(self):
+    def is_built(self):
         return True
 
-    mem_efficient_sdp_enabled = math_sdp_enabled = cudnn_sdp_enabled = is_built = flash_sdp_enabled
+    @contextlib.contextmanager
+    def sdp_kernel(self, enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+        before = _memory.attention_kernels()
+        _memory.set_attention_kernels([enable_math, enable_flash, enable_mem_efficient, enable_cudnn])
+        try:
+            yield {}
+        finally:
+            _memory.set_attention_kernels(before)
 
     def preferred_linalg_library(self, backend=None):
         return "default"

@@ -60,7 +60,16 @@ struct PythonFunction {
     release: RefCell<Option<PyObjectRef>>,
 }
 
+/// The function behind a node's callback.
+pub(super) fn callback_of(callback: &dyn BackwardCallback) -> Option<PyObjectRef> {
+    callback.as_any()?.downcast_ref::<PythonFunction>()?.callback.try_borrow().ok()?.clone()
+}
+
 impl BackwardCallback for PythonFunction {
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let callback = self.callback.borrow().clone();
         call_back(|vm| {

@@ -8,6 +8,7 @@ mod _torch_memory {
 
     use blockyard_record::{PoolId, Stats, StreamId};
     use blockyard_torch::memory::{Phase, SimulatedGpu};
+    use blockyard_torch::session::AttentionKernels;
     use blockyard_torch::{TorchError, Value, session};
     use rustpython_vm::builtins::{PyDictRef, PyStrRef};
     use rustpython_vm::{PyObjectRef, PyResult, VirtualMachine};
@@ -39,6 +40,23 @@ mod _torch_memory {
 
     fn done<T>(vm: &VirtualMachine, result: Result<T, TorchError>) -> PyResult<T> {
         result.map_err(|error| errors::to_exception(vm, error))
+    }
+
+    /// Which kernels of attention may run: products, flash attention, the memory-efficient one, cuDNN's.
+    #[pyfunction]
+    fn attention_kernels() -> (bool, bool, bool, bool) {
+        let kernels = session().attention_kernels();
+        (kernels.math, kernels.flash, kernels.efficient, kernels.cudnn)
+    }
+
+    #[pyfunction]
+    fn set_attention_kernels(kernels: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
+        let kernels: Vec<bool> = kernels.try_to_value(vm)?;
+        let [math, flash, efficient, cudnn] = kernels[..] else {
+            return Err(vm.new_value_error("four kernels are switched"));
+        };
+        session().set_attention_kernels(AttentionKernels { math, flash, efficient, cudnn });
+        Ok(())
     }
 
     #[pyfunction]

@@ -324,6 +324,11 @@ mod _torch {
             self.tensor.lock().clone()
         }
 
+        /// [`PyTensor::get`], unless the tensor is in the middle of a change.
+        pub(crate) fn try_get(&self) -> Option<Tensor> {
+            self.tensor.try_lock().map(|tensor| tensor.clone())
+        }
+
         fn object(vm: &VirtualMachine, tensor: Tensor) -> PyResult {
             convert::tensor_object(vm, tensor, &[])
         }

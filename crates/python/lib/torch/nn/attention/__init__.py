@@ -1,12 +1,29 @@
-"""`torch.nn.attention`: the kernel of attention is the one that PyTorch chooses on its own."""
+"""`torch.nn.attention`: which kernels of attention PyTorch may choose."""
+
+import contextlib
+import enum
+
+import _torch_memory as _memory
 
 
-class SDPBackend:
+class SDPBackend(enum.Enum):
     ERROR, MATH, FLASH_ATTENTION, EFFICIENT_ATTENTION, CUDNN_ATTENTION, OVERRIDEABLE = -1, 0, 1, 2, 3, 4
 
 
-def sdpa_kernel(*args, **kwargs):
-    raise NotImplementedError("torch.nn.attention.sdpa_kernel is not modeled here: the kernel is the one that PyTorch chooses on its own")
+@contextlib.contextmanager
+def sdpa_kernel(backends, set_priority=False):
+    if not isinstance(backends, (list, SDPBackend)):
+        raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
+    if set_priority:
+        raise NotImplementedError("torch.nn.attention.sdpa_kernel(set_priority=True) is not modeled here: name the one kernel that is to run")
+    backends = set(backends) if isinstance(backends, list) else {backends}
+    before = _memory.attention_kernels()
+    allowed = (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
+    _memory.set_attention_kernels([backend in backends for backend in allowed])
+    try:
+        yield {}
+    finally:
+        _memory.set_attention_kernels(before)
 
 
 def __getattr__(name):

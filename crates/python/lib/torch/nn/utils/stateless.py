@@ -1,0 +1,3 @@
+"""`torch.nn.utils.stateless`."""
+
+from torch.func import functional_call

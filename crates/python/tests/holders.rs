@@ -1,0 +1,138 @@
+//! Why memory is alive at a step: the names that lead to it, and what saved it.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
+
+use std::sync::{Arc, Mutex};
+
+use blockyard_python::{Holders, Program, ProgramSettings, run_to_step};
+
+/// The reasons at a step, by the number of the allocation, as they are shown.
+fn holders(source: &str, step: usize) -> Vec<(u32, Vec<String>)> {
+    let reported: Arc<Mutex<Option<Holders>>> = Arc::default();
+    let sink = Arc::clone(&reported);
+    let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let thread = std::thread::Builder::new().stack_size(1 << 28);
+    let finished = thread
+        .spawn(move || {
+            run_to_step(&program, &ProgramSettings::default(), step, move |holders| {
+                *sink.lock().expect("nobody failed") = Some(holders);
+            })
+        })
+        .expect("there is a thread")
+        .join()
+        .expect("the interpreter answers");
+    assert_eq!(finished.traceback, None);
+    let holders = reported.lock().expect("nobody failed").take().expect("the step was reached");
+    assert_eq!(holders.step, step);
+    let shown = |(number, reasons): (u32, Vec<blockyard_python::Reason>)| {
+        (number, reasons.iter().map(ToString::to_string).collect())
+    };
+    holders.reasons.into_iter().map(shown).collect()
+}
+
+fn of(holders: &[(u32, Vec<String>)], number: u32) -> Vec<&str> {
+    let found = holders.iter().find(|(other, _)| *other == number);
+    found.map(|(_, reasons)| reasons.iter().map(String::as_str).collect()).unwrap_or_default()
+}
+
+#[test]
+fn names_of_the_program_lead_to_memory_through_lists_dictionaries_and_calls() {
+    let source = "import torch
+a = torch.ones(8, device='cuda')
+kept = {'first': [torch.ones(8, device='cuda')]}
+def work(x):
+    y = x + 1
+    return y * 2
+z = work(a)
+b = a
+";
+    // Before the fourth request, the result of `y * 2`: inside of the call.
+    let inside = holders(source, 3);
+    assert_eq!(of(&inside, 0), ["a", "x in work"]);
+    assert_eq!(of(&inside, 1), ["kept['first'][0]"]);
+    assert_eq!(of(&inside, 2), ["y in work"]);
+    let end = holders(source, 5);
+    assert_eq!(of(&end, 0), ["a", "b"]);
+    assert_eq!(of(&end, 3), ["z"]);
+    assert_eq!(of(&end, 2), Vec::<&str>::new());
+}
+
+#[test]
+fn saved_tensors_gradients_and_optimizer_state_are_told_apart() {
+    let source = "import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Sigmoid()).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+x = torch.ones(64, 64, device='cuda')
+loss = model(x).sum()
+optimizer.zero_grad()
+marker = torch.empty(64, device='cuda')
+loss.backward()
+optimizer.step()
+";
+    let all = holders(source, 10_000);
+    assert_eq!(of(&all, 0)[0], "model[0].weight");
+    let reasons: Vec<&str> = all.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
+    assert!(reasons.contains(&"model[0].weight.grad"), "{reasons:?}");
+    assert!(reasons.contains(&"optimizer.state[model[0].weight]['exp_avg']"), "{reasons:?}");
+    assert!(reasons.contains(&"cuBLAS keeps it until the process ends"), "{reasons:?}");
+    assert!(reasons.iter().all(|reason| !reason.starts_with("saved")), "{reasons:?}");
+    // Before `marker`, the graph of the loss still has what it saved: the weight's product, the input, and the result of Sigmoid.
+    let steps = (1..30).find(|step| {
+        holders(source, *step).iter().any(|(_, reasons)| reasons.iter().any(|reason| reason == "marker"))
+    });
+    let forward = holders(source, steps.expect("marker is allocated"));
+    let reasons: Vec<&str> =
+        forward.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
+    assert!(
+        reasons.contains(&"saved as result by SigmoidBackward0, in the backward graph of loss"),
+        "{reasons:?}"
+    );
+    assert!(
+        reasons.iter().any(|reason| reason.starts_with("saved as ") && reason.contains("MmBackward0")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
+fn a_cycle_that_waits_for_the_garbage_collector_is_called_by_its_name() {
+    let source = "import torch, gc
+gc.disable()
+class Holder:
+    pass
+def make():
+    holder = Holder()
+    holder.me = holder
+    holder.x = torch.ones(8, device='cuda')
+make()
+b = torch.ones(8, device='cuda')
+del b
+";
+    let all = holders(source, 1);
+    assert_eq!(
+        of(&all, 0),
+        ["a cycle of Python references that nothing else holds, until the garbage collector runs"]
+    );
+}
+
+#[test]
+fn a_traceback_and_a_generator_hold_what_their_calls_have() {
+    let source = "import torch
+def batches():
+    batch = torch.ones(8, device='cuda')
+    yield batch.shape
+    yield None
+stream = batches()
+next(stream)
+def fail():
+    large = torch.ones(8, device='cuda')
+    raise ValueError('no')
+try:
+    fail()
+except ValueError as error:
+    kept = error
+";
+    let all = holders(source, 2);
+    assert_eq!(of(&all, 0), ["batch in batches"]);
+    assert_eq!(of(&all, 1), ["large in fail"]);
+}
