@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
+use blockyard_program::{Holders, PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
 use js_sys::Uint8Array;
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
@@ -98,9 +98,7 @@ pub(crate) fn stop() {
     INTERPRETER.with_borrow_mut(|interpreter| {
         interpreter.generation += 1;
         interpreter.on_report = None;
-        if let Some(worker) = interpreter.worker.take() {
-            worker.terminate();
-        }
+        end(&mut interpreter.worker);
     });
 }
 
@@ -111,8 +109,8 @@ fn report(generation: u32, progress: ProgramReport) {
         if interpreter.generation != generation {
             return None;
         }
-        if is_last && let Some(worker) = interpreter.worker.take() {
-            worker.terminate();
+        if is_last {
+            end(&mut interpreter.worker);
         }
         interpreter.on_report.take()
     });
@@ -173,6 +171,8 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         };
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
+            // A job that is run asks for none.
+            Ok(ProgramReply::Holders(_)) => return,
             Ok(ProgramReply::Done(result)) => ProgramReport::Done(result),
             Err(error) => ProgramReport::Failed(InterpreterError::Message(error)),
         };
@@ -186,4 +186,67 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         }
         Ok(())
     })
+}
+
+struct Question {
+    worker: Option<Worker>,
+    // Which question it is: what an ended worker still says does not count.
+    generation: u32,
+}
+
+thread_local! {
+    static QUESTION: RefCell<Question> = const { RefCell::new(Question { worker: None, generation: 0 }) };
+}
+
+/// Asks why memory is alive at the job's step. The program runs again up to there, in a worker of its own; an earlier question is
+/// given up. Its end without an answer calls `on_answer` with `None`.
+pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Holders>) + 'static) {
+    let generation = QUESTION.with_borrow_mut(|question| {
+        question.generation += 1;
+        end(&mut question.worker);
+        question.generation
+    });
+    let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
+    let on_answer = std::rc::Rc::new(on_answer);
+    let Some(bytes) = postcard::to_allocvec(job).ok().filter(|_| program.is_fetched()) else {
+        return on_answer(None);
+    };
+    let message = Uint8Array::from(bytes.as_slice());
+    let failed = std::rc::Rc::clone(&on_answer);
+    let is_asked = move || QUESTION.with_borrow(|question| question.generation == generation);
+    let on_message = move |data: JsValue| {
+        if !is_asked() {
+            return;
+        }
+        let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
+            return QUESTION.with_borrow(|question| {
+                if let Some(worker) = &question.worker {
+                    let _ = worker.post_message(&message);
+                }
+            });
+        };
+        let answer = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
+            Ok(ProgramReply::Printed(_)) => return,
+            Ok(ProgramReply::Holders(holders)) => Some(holders),
+            Ok(ProgramReply::Done(_)) | Err(_) => None,
+        };
+        QUESTION.with_borrow_mut(|question| {
+            question.generation += 1;
+            end(&mut question.worker);
+        });
+        on_answer(answer);
+    };
+    let on_end = move |_why| {
+        if is_asked() {
+            failed(None);
+        }
+    };
+    let worker = program.start(on_message, on_end);
+    QUESTION.with_borrow_mut(|question| question.worker = worker);
+}
+
+fn end(worker: &mut Option<Worker>) {
+    if let Some(worker) = worker.take() {
+        worker.terminate();
+    }
 }

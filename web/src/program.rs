@@ -2,7 +2,7 @@
 
 use blockyard_figure::PlayerAction;
 use blockyard_program::{ProgramJob, ProgramRun};
-use blockyard_workload::parse_size;
+use blockyard_workload::{ParseErrorKind, parse_size};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -10,7 +10,7 @@ use crate::browser;
 use crate::interpreter::{self, ProgramReport};
 use crate::link::{Link, Target};
 use crate::ptr_eq::PtrEq;
-use crate::session::{Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
+use crate::session::{HoldersAnswer, Place, ProgramInput, ProgramResult, ProgramStatus, Session, Source};
 
 /// A program that comes with the page. A text file beside it has the output of PyTorch on an H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,22 +108,41 @@ impl Session {
     /// Runs the program in the editor. A program that still runs is stopped first.
     pub(crate) fn run_program(self) {
         let input = self.program.input.get_untracked();
-        let capacity = match input.capacity.trim() {
-            "" => None,
-            typed => match parse_size(typed) {
-                Ok(capacity) => Some(capacity),
-                Err(error) => return self.show_error(format!("The memory of the GPU is wrong: {error}.")),
-            },
-        };
-        let job = ProgramJob {
-            source: input.text.clone(),
-            gpu: input.gpu.clone(),
-            capacity,
-            config: input.config.trim().to_owned(),
+        let job = match job(&input) {
+            Ok(job) => job,
+            Err(error) => return self.show_error(format!("The memory of the GPU is wrong: {error}.")),
         };
         self.program.printed.set(Vec::new());
         self.program.status.set(ProgramStatus::Running);
         interpreter::run(job, move |progress| self.follow_program(&input, progress));
+    }
+
+    /// Runs the program again where its device or its settings are others than those of the run that is shown.
+    pub(crate) fn run_with_other_settings(self) {
+        let input = self.program.input.get_untracked();
+        let is_other = |shown: &PtrEq<ProgramResult>| shown.input.text == input.text && shown.input != input;
+        if untrack(|| self.shown_program()).is_some_and(|shown| is_other(&shown)) {
+            self.run_program();
+        }
+    }
+
+    /// Asks why memory is alive at the step under the cursor, unless that is known or asked.
+    pub(crate) fn ask_holders(self) {
+        let Some(result) = untrack(|| self.shown_program()) else { return };
+        let step = self.player.with_untracked(|player| player.steps);
+        let holders = self.program.holders;
+        if holders.with_untracked(HoldersAnswer::step) == Some(step) {
+            return;
+        }
+        // It ran before, so its settings can be read.
+        let Ok(job) = job(&result.input) else { return };
+        holders.set(HoldersAnswer::Asked(step));
+        interpreter::ask(&ProgramJob { holders_at: Some(step), ..job }, move |answer| {
+            holders.set(match answer {
+                Some(found) => HoldersAnswer::Known(PtrEq::new(found)),
+                None => HoldersAnswer::Missing(step),
+            });
+        });
     }
 
     fn follow_program(self, input: &ProgramInput, progress: ProgramReport) {
@@ -143,6 +162,11 @@ impl Session {
 
     fn take_result(self, input: &ProgramInput, run: ProgramRun) {
         let result = PtrEq::new(ProgramResult::new(input.clone(), run));
+        let before = self.program.result.get_untracked();
+        let is_other =
+            |before: &PtrEq<ProgramResult>| before.input.text == input.text && before.input != *input;
+        self.program.before.set(before.filter(is_other));
+        self.program.holders.set(HoldersAnswer::Unknown);
         self.program.result.set(Some(result.clone()));
         // The reader may have gone to another part of the page while the program ran.
         if self.place.get_untracked() == Place::Program {
@@ -223,8 +247,28 @@ impl Session {
         let Some(result) = untrack(|| self.shown_program()) else { return };
         let after = self.player.with_untracked(|player| player.steps);
         if let Some(step) = result.next_step_of(line, after) {
-            self.dispatch(PlayerAction::Pause);
-            self.dispatch(PlayerAction::SeekStep(step + 1));
+            self.go_to_step(step);
         }
     }
+
+    /// Goes to the end of a step.
+    pub(crate) fn go_to_step(self, step: usize) {
+        self.dispatch(PlayerAction::Pause);
+        self.dispatch(PlayerAction::SeekStep(step + 1));
+    }
+}
+
+/// What the interpreter is to run.
+fn job(input: &ProgramInput) -> Result<ProgramJob, ParseErrorKind> {
+    let capacity = match input.capacity.trim() {
+        "" => None,
+        typed => Some(parse_size(typed)?),
+    };
+    Ok(ProgramJob {
+        source: input.text.clone(),
+        gpu: input.gpu.clone(),
+        capacity,
+        config: input.config.trim().to_owned(),
+        holders_at: None,
+    })
 }

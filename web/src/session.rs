@@ -12,7 +12,7 @@ pub(crate) use lesson::{CardDone, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};
 pub(crate) use place::{Embed, Place};
 pub(crate) use program::{
-    AliveBytes, CATEGORIES, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
+    AliveBytes, CATEGORIES, HoldersAnswer, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
 };
 pub(crate) use source::Source;
 

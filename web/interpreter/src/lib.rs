@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use blockyard_allocator::AllocatorConfig;
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
-use blockyard_python::{Program, ProgramSettings, run};
+use blockyard_python::{Program, ProgramSettings, run, run_to_step};
 use blockyard_torch::GpuProfile;
 use js_sys::{Date, Function, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -57,6 +57,10 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
         job.config.parse().map_err(|error| ProgramError::Config(format!("{error}")))?;
     let settings = ProgramSettings { gpu, config, is_recorded: true, ..ProgramSettings::default() };
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
+    if let Some(step) = job.holders_at {
+        let report = |holders| reply(&ProgramReply::Holders(report::holders(holders)));
+        return Ok(report::report(run_to_step(&program, &settings, step, report)));
+    }
     let printer = Rc::clone(printer);
     let output = Box::new(move |text: &str| printer.borrow_mut().print(text));
     Ok(report::report(run(&program, &settings, output)))

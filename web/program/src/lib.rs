@@ -17,6 +17,8 @@ pub struct ProgramJob {
     pub capacity: Option<Bytes>,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
+    /// The step at which it is asked why memory is alive, in place of what the program prints and does.
+    pub holders_at: Option<usize>,
 }
 
 /// A message of the interpreter.
@@ -24,6 +26,8 @@ pub struct ProgramJob {
 pub enum ProgramReply {
     /// The program has printed these pieces, in this order.
     Printed(Vec<PrintedText>),
+    /// Why memory is alive at the step that the job names; nothing follows that matters.
+    Holders(Holders),
     /// The program ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
 }
@@ -35,6 +39,19 @@ pub struct PrintedText {
     pub text: String,
     /// How many steps of the recording were complete when the piece was printed.
     pub steps: usize,
+}
+
+/// Why memory of the first GPU is alive at one step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holders {
+    /// How many steps the recording had.
+    pub step: usize,
+    /// The line that ran, counted from 1; 0 where none did.
+    pub line: u32,
+    /// The operator, or the node of autograd, that ran: it holds what has no other reason.
+    pub operator: String,
+    /// The reasons of each allocation, in words.
+    pub reasons: Vec<(AllocationId, Vec<String>)>,
 }
 
 /// Why a program was not run.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use blockyard_program::{AllocationOrigin, PrintedText, ProgramRun};
+use blockyard_program::{AllocationOrigin, Holders, PrintedText, ProgramRun};
 use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState};
 use blockyard_workload::Workload;
 use leptos::prelude::*;
@@ -50,8 +50,36 @@ pub(crate) struct ProgramSignals {
     pub(crate) result: RwSignal<Option<PtrEq<ProgramResult>>>,
     /// The id of the example in the editor, if its text is unchanged.
     pub(crate) example: RwSignal<Option<String>>,
+    /// Why memory is alive, at the step that was asked for last.
+    pub(crate) holders: RwSignal<HoldersAnswer>,
+    /// The result before the last one, where it is of the same text on another device or with other settings.
+    pub(crate) before: RwSignal<Option<PtrEq<ProgramResult>>>,
     /// The output of PyTorch on an H200 for the example in the editor.
     pub(crate) recorded_text: RwSignal<Option<String>>,
+}
+
+/// What is known of why memory is alive.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum HoldersAnswer {
+    /// Nobody asked.
+    #[default]
+    Unknown,
+    /// The program runs again up to this step.
+    Asked(usize),
+    Known(PtrEq<Holders>),
+    /// The program came to no such step again.
+    Missing(usize),
+}
+
+impl HoldersAnswer {
+    /// The step that it is about.
+    pub(crate) fn step(&self) -> Option<usize> {
+        match self {
+            Self::Unknown => None,
+            Self::Asked(step) | Self::Missing(step) => Some(*step),
+            Self::Known(holders) => Some(holders.step),
+        }
+    }
 }
 
 /// A finished run, ready to be drawn.
@@ -64,6 +92,8 @@ pub(crate) struct ProgramResult {
     pub(crate) details: ProgramRun,
     /// The index of each allocation in the origins of `details`.
     by_allocation: HashMap<AllocationId, usize>,
+    /// The index in the origins of `details` of the allocation that a step made.
+    by_step: HashMap<usize, usize>,
 }
 
 const KEY: &str = "blockyard.program";
@@ -82,6 +112,8 @@ impl ProgramSignals {
             printed: RwSignal::new(Vec::new()),
             result: RwSignal::new(None),
             example: RwSignal::new(None),
+            holders: RwSignal::new(HoldersAnswer::Unknown),
+            before: RwSignal::new(None),
             recorded_text: RwSignal::new(None),
         }
     }
@@ -101,12 +133,22 @@ impl ProgramResult {
         };
         let origins = details.origins.iter().enumerate();
         let by_allocation = origins.filter_map(|(index, origin)| Some((origin.allocation?, index))).collect();
-        Self { input, run: PtrEq::new(run), details, by_allocation }
+        let steps = details.origins.iter().enumerate();
+        let made_at = |(index, origin): (usize, &AllocationOrigin)| {
+            Some((run.recording.allocated_at(origin.allocation?)?, index))
+        };
+        let by_step = steps.filter_map(made_at).collect();
+        Self { input, run: PtrEq::new(run), details, by_allocation, by_step }
     }
 
     /// Where an allocation came from.
     pub(crate) fn origin(&self, allocation: AllocationId) -> Option<&AllocationOrigin> {
         self.details.origins.get(*self.by_allocation.get(&allocation)?)
+    }
+
+    /// Where the allocation that a step made came from.
+    pub(crate) fn made_at(&self, step: usize) -> Option<&AllocationOrigin> {
+        self.details.origins.get(*self.by_step.get(&step)?)
     }
 
     /// The index of an allocation's category in [`CATEGORIES`].
@@ -118,6 +160,12 @@ impl ProgramResult {
     /// The line of the program at a step, counted from 1.
     pub(crate) fn line(&self, step: usize) -> Option<u32> {
         self.details.step_lines.get(step).copied().filter(|line| *line > 0)
+    }
+
+    /// The steps of a line.
+    pub(crate) fn steps_of(&self, line: u32) -> impl Iterator<Item = usize> + '_ {
+        let steps = self.details.step_lines.iter().enumerate();
+        steps.filter(move |(_, of)| **of == line).map(|(step, _)| step)
     }
 
     /// The next step of the line at or after the step `after`, or else the line's first step.

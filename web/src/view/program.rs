@@ -1,6 +1,7 @@
 //! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
 mod editor;
+mod origin;
 mod output;
 
 use blockyard_record::Bytes;
@@ -68,12 +69,15 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The GPU that the program runs on.
+/// The GPU that the program runs on, and its settings; another one runs the program again.
 fn device(session: Session) -> AnyView {
     let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
     let input = session.program.input;
     let gpu = text(move || input.with(|input| input.gpu.clone()));
-    let pick = move |id: String| input.update(|input| input.gpu = id);
+    let pick = move |id: String| {
+        input.update(|input| input.gpu = id);
+        session.run_with_other_settings();
+    };
     view! {
         <div class="device">
             <label>"GPU "{select("program-gpu", "GPU", Signal::stored(gpus), gpu, pick)}</label>
@@ -88,6 +92,7 @@ fn device(session: Session) -> AnyView {
                     prop:value=text(move || input.with(|input| input.capacity.clone()))
                     on:change=on(move |event: ev::Event| {
                         input.update(|input| input.capacity = event_target_value(&event));
+                        session.run_with_other_settings();
                     })
                 />
             </label>
@@ -102,6 +107,7 @@ fn device(session: Session) -> AnyView {
                     prop:value=text(move || input.with(|input| input.config.clone()))
                     on:change=on(move |event: ev::Event| {
                         input.update(|input| input.config = event_target_value(&event));
+                        session.run_with_other_settings();
                     })
                 />
             </label>
@@ -151,7 +157,7 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             {player::player(session)}
             {scrubber::scrubber(session)}
         </section>
-        {origin(session)}
+        {origin::origin(session)}
         {step::step(session)}
         {map::map(session)}
         {lifetimes::lifetimes(session)}
@@ -183,40 +189,6 @@ fn categories(alive: Memo<AliveBytes>) -> AnyView {
         flag(move || alive.with(|alive| alive.categories.iter().all(|bytes| *bytes == Bytes::ZERO)));
     view! {
         <ul class="categories" aria-label="Allocated bytes by category" data-testid="categories" hidden=is_empty>{parts}</ul>
-    }
-    .into_any()
-}
-
-/// The lines and operators of the program that the step and the chosen block come from.
-fn origin(session: Session) -> AnyView {
-    let words = move || {
-        let result = session.shown_program()?;
-        let run = session.run.get();
-        let step = session.player.with(|player| player.current_step(&run.recording))?;
-        let line = result.line(step)?;
-        let allocated = result.details.origins.iter().find(|origin| {
-            origin.allocation.and_then(|allocation| run.recording.allocated_at(allocation)) == Some(step)
-        });
-        let what =
-            allocated.map(|origin| format!(": {}, {}, {}", origin.operator, origin.phase, origin.category));
-        Some(format!("Line {line}{}", what.unwrap_or_default()))
-    };
-    let block_words = move || {
-        let result = session.shown_program()?;
-        let block = session.selected()?;
-        let allocation = session.with_state(|_, state| state.block(block)?.allocation).flatten()?;
-        let origin = result.origin(allocation)?;
-        let line = if origin.line == 0 { "no line".to_owned() } else { format!("line {}", origin.line) };
-        Some(format!(
-            "Block #{block} was allocated in {line} by {} ({}), as {}.",
-            origin.operator, origin.phase, origin.category
-        ))
-    };
-    view! {
-        <p class="origin" data-testid="program-origin">{text(move || words().unwrap_or_default())}</p>
-        <p class="origin" data-testid="block-origin" hidden=flag(move || block_words().is_none())>
-            {text(move || block_words().unwrap_or_default())}
-        </p>
     }
     .into_any()
 }

@@ -503,7 +503,10 @@ class GradFn:
         return hash((self._node.sequence(), self.name()))
 
     def __getattr__(self, name):
-        raise AttributeError(f"{name} of a node of the backward graph is not modeled here: its name, next_functions and hooks of tensors are")
+        if name.startswith("_saved_"):
+            return getattr(self._node, name)
+        raise AttributeError(f"{name} of a node of the backward graph is not modeled here: its name, next_functions, saved tensors and hooks of "
+                             "tensors are")
 
     def __repr__(self):
         return f"<{self._node.name()} object>"

@@ -251,6 +251,18 @@ impl Node {
         kept.collect()
     }
 
+    /// The saved tensor of a member (`_saved_self`), by the member's name in PyTorch; `None` where the node has no such member.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after the tensor was changed in place.
+    pub fn saved_member(self: &Rc<Self>, member: &str) -> Option<Result<Option<Tensor>>> {
+        let Body::Function { saved, .. } = &self.body else { return None };
+        let saved = saved.try_borrow().ok()?;
+        let index = super::saved::members(self.name, saved.len()).iter().position(|name| *name == member)?;
+        saved.get(index).map(|variable| variable.unpack(self))
+    }
+
     /// The leaf whose gradient it adds up.
     #[must_use]
     pub fn leaf(&self) -> Option<&Tensor> {

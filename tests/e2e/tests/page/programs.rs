@@ -1,7 +1,7 @@
 //! Python programs in the page: they run, print, stop, fail and are drawn.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at, repository_file};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at, repository_file};
 use serde_json::json;
 
 use crate::{choose, id};
@@ -61,6 +61,42 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
             page.execute("return document.querySelector('[data-testid=printed]').textContent", &[])?;
         ensure!(!printed.as_str().unwrap_or_default().contains("end"), "{printed}");
         Ok(())
+    })
+}
+
+#[test]
+fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
+    at(Window::default(), |page| {
+        run(page, TWO_TENSORS)?;
+        wait_ended(page, "Finished: 3 requests")?;
+        page.wait_text(&id("allocated-column"), "4 MiB")?;
+        page.click(&id("start"))?;
+        page.click(&id("forward"))?;
+        page.execute("document.querySelector('[data-testid=map]').focus()", &[])?;
+        page.press(Key::Home)?;
+        page.press(Key::Enter)?;
+        page.wait_text(&id("block-origin"), "in line 3 by empty (forward), as input")?;
+        page.wait_text(&id("block-alive"), "Alive because of: a.")?;
+        // The requests of a line lead to their steps.
+        page.click("[data-testid='line-requests'] summary")?;
+        page.wait_text(
+            &id("line-requests"),
+            "Line 3, 1 request, 4 MiB allocated, at most 4 MiB alive at once",
+        )?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn other_settings_run_the_program_again_and_the_peaks_stand_side_by_side() -> Result<()> {
+    at(Window::default(), |page| {
+        run(page, "import torch\nx = torch.empty(3, 1024, 1024, device='cuda')\n")?;
+        wait_ended(page, "Finished: 1 requests")?;
+        let script = "const field = document.querySelector('[data-testid=program-config]');
+            field.value = 'roundup_power2_divisions:1,large_segment_size_mb:64';
+            field.dispatchEvent(new Event('change', { bubbles: true }));";
+        page.execute(script, &[])?;
+        wait_ended(page, "Reserved at most: 64 MiB, and 20 MiB with the settings before.")
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use blockyard_program::LineMemory;
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::html;
@@ -58,7 +59,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     };
     view! {
         <div class="heads" aria-hidden="true" hidden=flag(move || !is_unchanged.get())>
-            <span>"line"</span><span>"alive now"</span><span class="peak">"peak"</span>
+            <span>"line"</span><span class="sum">"allocated"</span><span>"alive now"</span><span class="peak">"peak"</span>
         </div>
         <div
             class="sheet"
@@ -169,19 +170,22 @@ fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> An
         }
         alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
     });
-    let peak_column = text(move || {
+    let of_lines = move |of: fn(&LineMemory) -> Bytes| {
         let Some(result) = session.shown_program().filter(|_| is_unchanged.get()) else {
             return String::new();
         };
         let lines = &result.details.lines;
         column(line_count.get(), |line| {
             let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
-            of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
+            of_line(found.and_then(|index| lines.get(index)).map(of))
         })
-    });
+    };
+    let allocated_column = text(move || of_lines(|memory| memory.requested));
+    let peak_column = text(move || of_lines(|memory| memory.peak));
     let shift = text(move || format!("transform:translateY({}px)", -scroll_px.get().1));
     view! {
         <div style=shift class="numbers">{numbers}</div>
+        <div style=shift class="sum" data-testid="allocated-column">{allocated_column}</div>
         <div style=shift data-testid="alive-column">{alive_column}</div>
         <div style=shift class="peak" data-testid="peak-column">{peak_column}</div>
     }

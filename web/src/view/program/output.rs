@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::commands::sentence;
 use crate::program::DEFAULT_GPU;
-use crate::session::{ProgramStatus, Session};
+use crate::session::{ProgramResult, ProgramStatus, Session};
 use crate::view::kit::{flag, text};
 use crate::view::numbers::grouped_count;
 
@@ -72,9 +72,17 @@ fn status(session: Session) -> String {
                 0 => String::new(),
                 more => format!("; only the first GPU is drawn, {more} more had memory too"),
             };
-            format!("{end}: {steps} requests to the allocator{further}{old}.")
+            let other = session.program.before.get().map(|before| compared_peaks(&before, &result));
+            let other = other.unwrap_or_default();
+            format!("{end}: {steps} requests to the allocator{further}{old}.{other}")
         }
     }
+}
+
+/// What other settings changed, as a sentence of its own.
+fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
+    let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
+    format!(" Reserved at most: {}, and {} with the settings before.", reserved(now), reserved(before))
 }
 
 /// Notes on the run and estimated numbers, each with its line.

@@ -9,13 +9,14 @@ mod _torch {
 
     use blockyard_torch::autograd::Node;
     use blockyard_torch::{Device, Dtype, MemoryFormat, Operator, Storage, Tensor, Value, session};
-    use rustpython_vm::builtins::{PyBoundMethod, PyStrRef, PyType, PyTypeRef};
+    use rustpython_vm::builtins::{PyBoundMethod, PyStr, PyStrRef, PyType, PyTypeRef};
     use rustpython_vm::class::StaticType as _;
     use rustpython_vm::common::hash::PyHash;
     use rustpython_vm::common::lock::PyMutex;
     use rustpython_vm::function::{FuncArgs, OptionalArg, PyComparisonValue, PySetterValue};
     use rustpython_vm::types::{
-        Callable, Comparable, Constructor, GetDescriptor, Hashable, Iterable, PyComparisonOp, Representable,
+        Callable, Comparable, Constructor, GetAttr, GetDescriptor, Hashable, Iterable, PyComparisonOp,
+        Representable,
     };
     use rustpython_vm::{Py, PyObject, PyObjectRef, PyPayload, PyResult, VirtualMachine, pyclass};
 
@@ -91,7 +92,26 @@ mod _torch {
         }
     }
 
-    #[pyclass]
+    /// `_saved_self` and the like; numbers that a node keeps are not here.
+    impl GetAttr for PyNode {
+        fn getattro(zelf: &Py<Self>, name: &Py<PyStr>, vm: &VirtualMachine) -> PyResult {
+            let text = name.to_string_lossy();
+            let Some(member) = text.strip_prefix("_saved_") else {
+                return zelf.as_object().generic_getattr(name, vm);
+            };
+            match zelf.0.saved_member(member) {
+                Some(Ok(Some(tensor))) => convert::tensor_object(vm, tensor, &[]),
+                Some(Ok(None)) => Ok(vm.ctx.none()),
+                Some(Err(error)) => Err(errors::to_exception(vm, error)),
+                None => Err(vm.new_not_implemented_error(format!(
+                    "{}.{text} is not here: of what a node saves, its tensors are modeled",
+                    zelf.0.name()
+                ))),
+            }
+        }
+    }
+
+    #[pyclass(with(GetAttr))]
     impl PyNode {
         #[pymethod]
         fn name(&self) -> &'static str {
