@@ -31,6 +31,12 @@ _ADVICE = {
     "_C": "these are PyTorch's own insides; use the public function", "_functorch": "function transforms are not modeled; use torch.autograd.grad",
     "prune": "write the mask out as a tensor of its own", "swap_tensors": "assign the tensors anew",
     "nested": "nested tensors are not modeled; pad the batch",
+    "CTCLoss": "how its memory depends on the lengths was not recorded; use cross_entropy over the same logits",
+    "ctc_loss": "how its memory depends on the lengths was not recorded; use cross_entropy over the same logits",
+    "affine_grid": "sampling by a grid was not recorded; use interpolate to the same size",
+    "grid_sample": "sampling by a grid was not recorded; use interpolate to the same size",
+    "Unfold": "blocks of images were not recorded; use Tensor.unfold twice, or a convolution",
+    "Fold": "blocks of images were not recorded; use a transposed convolution",
 }
 TENSOR_METHODS = set("""
 addbmm addr align_to allclose angle arccos arccosh arcsin arctan as_strided_scatter asin bincount cauchy_ cholesky
