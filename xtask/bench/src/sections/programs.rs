@@ -15,9 +15,6 @@ const PYTHON: &str = "BLOCKYARD_TORCH_PYTHON";
 /// The most seconds that the recorded tutorial may take.
 const GOAL_SECONDS: f64 = 1.5;
 const TUTORIAL: &str = "tutorials/small_gpt";
-/// The least allocator events in a second, over all programs of this folder.
-const GOAL_EVENTS: f64 = 100_000.0;
-const OPERATORS: &str = "ops/";
 
 /// A recorded program, as far as it is needed here.
 #[derive(Deserialize)]
@@ -25,19 +22,6 @@ struct Recorded {
     name: String,
     source: String,
     stdout: String,
-    /// How many GPUs it ran on.
-    devices: u8,
-}
-
-/// What `blockyard python --json` says, as far as it is needed here.
-#[derive(Deserialize)]
-struct Summary {
-    devices: Vec<DeviceSummary>,
-}
-
-#[derive(Deserialize)]
-struct DeviceSummary {
-    requests: u64,
 }
 
 /// Seconds of whole processes, in turns.
@@ -50,9 +34,7 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
     let mut section = Section::new("programs", "PyTorch programs, whole processes", "s", contenders);
     let folder = context.target.join("bench");
     std::fs::create_dir_all(&folder)?;
-    let programs = recorded(&context.workspace)?;
-    let tutorial = programs.iter().find(|program| program.name == TUTORIAL);
-    let tutorial = tutorial.with_context(|| format!("{TUTORIAL} is missing"))?;
+    let tutorial = recorded(&context.workspace)?;
     let ours = context.target.join("release/blockyard");
     // As people have the command: optimized, without the minutes that the last step over the interpreter would take.
     super::cargo_build(context, &["--package", "blockyard-cli", "--release"])?;
@@ -82,53 +64,19 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
     let median = last.map_or(f64::INFINITY, |value| value.median);
     let met = if median <= GOAL_SECONDS { "met" } else { "NOT met" };
     section.notes.push(format!("goal of {TUTORIAL}: at most {GOAL_SECONDS} s; {median:.2} s: {met}"));
-    section.notes.push(events_a_second(context, &ours, &folder, &programs)?);
     section.notes.push("PyTorch's column is its start alone in both rows: no program of it runs".to_owned());
     Ok(section)
 }
 
-/// Allocator events a second of the recorded programs of operators, each a process of its own with its start.
-fn events_a_second(
-    context: &BenchContext,
-    ours: &Path,
-    folder: &Path,
-    programs: &[Recorded],
-) -> Result<String> {
-    let of_one_gpu = |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices == 1;
-    let programs: Vec<&Recorded> = programs.iter().filter(of_one_gpu).collect();
-    let file = folder.join("program.py");
-    let mut rounds = Vec::new();
-    let mut events = 0;
-    for _ in 0..context.rounds {
-        let mut seconds = 0.0;
-        events = 0;
-        for program in &programs {
-            std::fs::write(&file, &program.source)?;
-            let (of_program, summary) = timed(Command::new(ours).args(["python", "--json"]).arg(&file))?;
-            let summary: Summary = serde_json::from_str(&summary)?;
-            seconds += of_program;
-            events += summary.devices.iter().map(|device| device.requests).sum::<u64>();
-        }
-        rounds.push(seconds);
-    }
-    std::fs::remove_file(&file)?;
-    rounds.sort_by(f64::total_cmp);
-    let median = rounds.get(rounds.len() / 2).copied().unwrap_or(f64::INFINITY);
-    #[expect(clippy::cast_precision_loss, reason = "events are far fewer than 2^52")]
-    let rate = events as f64 / median;
-    let met = if rate >= GOAL_EVENTS { "met" } else { "NOT met" };
-    Ok(format!(
-        "goal of {OPERATORS}: at least {GOAL_EVENTS:.0} allocator events a second; {events} events of {} programs in {median:.2} s, \
-         their starts included: {rate:.0}: {met}",
-        programs.len()
-    ))
-}
-
-fn recorded(workspace: &Path) -> Result<Vec<Recorded>> {
+fn recorded(workspace: &Path) -> Result<Recorded> {
     let path = workspace.join("tests/fixtures/pytorch_programs/recorded.jsonl.gz");
     let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     let text = blockyard_pytorch::unpack(&bytes)?;
-    Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
+    let programs = text.lines().map(serde_json::from_str::<Recorded>).collect::<Result<Vec<_>, _>>()?;
+    programs
+        .into_iter()
+        .find(|program| program.name == TUTORIAL)
+        .with_context(|| format!("{TUTORIAL} is missing"))
 }
 
 /// How long a process takes, and what it prints.
