@@ -1,4 +1,7 @@
 //! Builds the page into `dist/`: the program as WebAssembly, its bindings, and the files that go with them.
+//!
+//! This is ours because Trunk does not cut the page's program into parts, and because building Trunk takes 11 minutes of a processor
+//! before anybody sees the page. `index.html` is the one that Trunk reads, and [`build_with_trunk`] checks that Trunk makes the same files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -4,6 +4,9 @@
 //! a file of its own and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
 //! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
 //! name this machine as their host get them. It must not know what the files are about.
+//!
+//! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed, and because the files of
+//! the reader that lie beside the page must not be given to other machines or other pages.
 
 mod file;
 
