@@ -110,11 +110,11 @@ fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceR
         println!("  {equal} of {} events equal, {} here", recorded.len(), device.requests.len());
         if let Some(path) = std::env::var_os("REQUESTS") {
             let line = |entry: &LogEntry| {
-                let (LogEntry::Allocate(number, _) | LogEntry::Free(number) | LogEntry::Unordered(number)) = entry;
+                let (LogEntry::Allocate(number, _) | LogEntry::Free(number) | LogEntry::Unordered(number)) =
+                    entry;
                 let origin = device.origins.get(*number as usize);
-                let (size, line, operator) = origin.map_or((0, 0, ""), |origin| {
-                    (origin.requested.get(), origin.line, origin.operator)
-                });
+                let (size, line, operator) = origin
+                    .map_or((0, 0, ""), |origin| (origin.requested.get(), origin.line, origin.operator));
                 format!("{entry:?} bytes {size} line {line} {operator}\n")
             };
             std::fs::write(path, device.requests.iter().map(line).collect::<String>())
@@ -259,7 +259,10 @@ fn compare_second_derivatives(scores: &[Score], signatures: Vec<Vec<String>>) {
     let found: BTreeSet<String> = equal.flat_map(|(_, signatures)| signatures).collect();
     let path = second_derivatives_file();
     if std::env::var_os("UPDATE_FLOORS").is_some() {
-        let text: String = found.iter().map(|signature| format!("{signature}\n")).collect();
+        let mut text = String::new();
+        for signature in &found {
+            let _ = writeln!(text, "{signature}");
+        }
         std::fs::write(&path, text).expect("the signatures can be written");
     }
     let listed = std::fs::read_to_string(&path).expect("the signatures are there");

@@ -55,7 +55,10 @@ fn regenerate(view: &Tensor, base: &Tensor) {
 }
 
 /// The backward function of `as_strided`, from a tensor to a view of it by shape, strides and offset.
-pub(crate) fn as_strided_function(base: &Tensor, view: &Tensor) -> impl Fn(&Tensor) -> Result<Tensor> + use<> {
+pub(crate) fn as_strided_function(
+    base: &Tensor,
+    view: &Tensor,
+) -> impl Fn(&Tensor) -> Result<Tensor> + use<> {
     let (of_base, of_view) = (Geometry::of(base), Geometry::of(view));
     move |grad| as_strided_backward(grad, &of_base, &of_view)
 }
@@ -65,7 +68,8 @@ fn as_strided_backward(grad: &Tensor, base: &Geometry, view: &Geometry) -> Resul
     let mut grad = grad.clone();
     let mut view = view.clone();
     for dim in (0..view.shape.len()).rev() {
-        let is_spread = view.strides.get(dim) == Some(&0) && view.shape.get(dim).is_some_and(|size| *size > 1);
+        let is_spread =
+            view.strides.get(dim) == Some(&0) && view.shape.get(dim).is_some_and(|size| *size > 1);
         if is_spread {
             grad = reduce::sum(&grad, Some(&[dim as i64]), true, None)?;
             view.shape = grad.shape();
@@ -84,8 +88,13 @@ fn as_strided_backward(grad: &Tensor, base: &Geometry, view: &Geometry) -> Resul
 
 /// `_maybe_overlapping_memory`: whether two elements may be the same one.
 fn overlaps(geometry: &Geometry) -> bool {
-    let mut dims: Vec<(i64, i64)> =
-        geometry.strides.iter().copied().zip(geometry.shape.iter().copied()).filter(|(_, size)| *size > 1).collect();
+    let mut dims: Vec<(i64, i64)> = geometry
+        .strides
+        .iter()
+        .copied()
+        .zip(geometry.shape.iter().copied())
+        .filter(|(_, size)| *size > 1)
+        .collect();
     dims.sort_unstable();
     let mut reach = 0;
     dims.into_iter().any(|(stride, size)| {

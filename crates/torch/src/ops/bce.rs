@@ -102,14 +102,24 @@ pub(super) fn bce_with_logits(args: &Args) -> Result<Value> {
         Save::Input(Some(target)),
         Save::Input(weight.as_ref()),
     ];
-    record("BinaryCrossEntropyWithLogitsBackward0", &[own, target], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        reduction.note();
-        let to_own = if ctx.wants(0) { Some(bce_with_logits_backward(ctx, grad, reduction)?) } else { None };
-        let to_target =
-            if ctx.wants(1) { Some(bce_with_logits_target_backward(ctx, grad, reduction)?) } else { None };
-        Ok(vec![to_own, to_target])
-    })?;
+    record(
+        "BinaryCrossEntropyWithLogitsBackward0",
+        &[own, target],
+        &[&output],
+        &saved,
+        move |ctx, grads| {
+            let grad = first(grads)?;
+            reduction.note();
+            let to_own =
+                if ctx.wants(0) { Some(bce_with_logits_backward(ctx, grad, reduction)?) } else { None };
+            let to_target = if ctx.wants(1) {
+                Some(bce_with_logits_target_backward(ctx, grad, reduction)?)
+            } else {
+                None
+            };
+            Ok(vec![to_own, to_target])
+        },
+    )?;
     Ok(output.into())
 }
 

@@ -229,7 +229,11 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
         let _below = GradModeGuard::new(false);
         let read = super::copy::to_dtype(tensor, to)?;
         let read = contiguous(&read)?;
-        if tensor.device().is_cuda() && tensor.dim() > 0 && tensor.numel() > 0 && tensor.numel() == tensor.size(at as i64) {
+        if tensor.device().is_cuda()
+            && tensor.dim() > 0
+            && tensor.numel() > 0
+            && tensor.numel() == tensor.size(at as i64)
+        {
             drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, to))?);
         }
         drop(read);
@@ -260,7 +264,11 @@ fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     {
         let _below = GradModeGuard::new(false);
         let read = contiguous(tensor)?;
-        if tensor.device().is_cuda() && tensor.dim() > 0 && tensor.numel() > 0 && tensor.numel() == tensor.size(at) {
+        if tensor.device().is_cuda()
+            && tensor.dim() > 0
+            && tensor.numel() > 0
+            && tensor.numel() == tensor.size(at)
+        {
             drop(temporary(tensor.device(), scan_bytes(tensor.numel().max(0) as u64, tensor.dtype()))?);
         }
         drop(read);
