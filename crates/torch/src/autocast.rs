@@ -138,6 +138,12 @@ fn cached_cast(to: Dtype, tensor: &Tensor) -> Result<Tensor> {
     Ok(cast)
 }
 
+/// The type of the result for operators that take one (`fp32_set_opt_dtype`): they read the lower precision as it is.
+pub(crate) fn full_dtype(input: &Tensor, named: Option<Dtype>) -> Option<Dtype> {
+    let is_on = dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
+    named.or(is_on.then_some(Dtype::F32))
+}
+
 /// Casts of one operator's arguments; nothing where autocast is off.
 #[derive(Debug)]
 pub(crate) struct Cast {

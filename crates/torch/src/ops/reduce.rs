@@ -1,6 +1,6 @@
 //! Reductions, with the memory that their kernels take beside the result (`Reduce.cuh`).
 
-use crate::autocast::Cast;
+use crate::autocast::{Cast, full_dtype};
 use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::iterator::Reduction;
@@ -242,9 +242,7 @@ pub(crate) fn sum_cast(
     keeps: bool,
     dtype: Option<Dtype>,
 ) -> Result<Tensor> {
-    let is_on = crate::autocast::dtype().is_some() && tensor.device().is_cuda();
-    let full = (is_on && tensor.dtype().is_reduced_float()).then_some(Dtype::F32);
-    sum(tensor, dims, keeps, dtype.or(full))
+    sum(tensor, dims, keeps, full_dtype(tensor, dtype))
 }
 
 pub(crate) fn sum_all(tensor: &Tensor) -> Result<Tensor> {
@@ -589,14 +587,14 @@ fn logic(args: &Args) -> Result<Value> {
 }
 
 fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
-    let cast = Cast::full(tensor.device());
-    let tensor = &cast.apply(tensor)?;
     let mask = mask_of(dims, tensor.dim())?;
+    let dtype = full_dtype(tensor, dtype);
     let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
     let output = reduced_empty(tensor, &mask, keeps, to)?;
     {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
-        let input = if tensor.dtype() == to { tensor.clone() } else { to_dtype(tensor, to)? };
+        let reads_as_is = tensor.dtype() == to || (tensor.dtype().is_reduced_float() && to == Dtype::F32);
+        let input = if reads_as_is { tensor.clone() } else { to_dtype(tensor, to)? };
         run(&input, &mask, Kernel::of(to.accumulate().size()))?;
     }
     let has_dims = dims.is_some();
@@ -636,8 +634,6 @@ pub(crate) fn vector_norm(
     keeps: bool,
     dtype: Option<Dtype>,
 ) -> Result<Tensor> {
-    let cast = Cast::full(tensor.device());
-    let tensor = &cast.apply(tensor)?;
     if !tensor.dtype().is_differentiable() {
         return runtime(format!(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
@@ -645,7 +641,7 @@ pub(crate) fn vector_norm(
         ));
     }
     let mask = mask_of(dims, tensor.dim())?;
-    let to = dtype.unwrap_or(tensor.dtype());
+    let to = full_dtype(tensor, dtype).unwrap_or(tensor.dtype());
     let output = reduced_empty(tensor, &mask, keeps, to)?;
     run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];

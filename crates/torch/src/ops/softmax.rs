@@ -12,16 +12,10 @@ use super::reduce::sum;
 use super::unary;
 use super::views::{first, wrap};
 
-/// The type that autocast asks of operators which take one.
-fn full_dtype(input: &Tensor, dtype: Option<Dtype>) -> Option<Dtype> {
-    let is_on = autocast::dtype().is_some() && input.device().is_cuda() && input.dtype().is_reduced_float();
-    dtype.or(is_on.then_some(Dtype::F32))
-}
-
 /// `softmax` and `log_softmax`.
 pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bool) -> Result<Tensor> {
     wrap(dim, input.dim())?;
-    let to = full_dtype(input, dtype).unwrap_or(input.dtype());
+    let to = autocast::full_dtype(input, dtype).unwrap_or(input.dtype());
     if to.is_integral() {
         return runtime(format!("\"softmax_kernel_impl\" not implemented for '{}'", to.scalar_name()));
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::autocast::Cast;
+use crate::autocast::full_dtype;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::memory::Category;
 use crate::registry::{Entry, op};
@@ -221,8 +221,7 @@ fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Re
 /// `cumsum` and `cumprod`.
 fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())?;
-    let cast = Cast::full(tensor.device());
-    let tensor = &cast.apply(tensor)?;
+    let dtype = full_dtype(tensor, dtype);
     let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
     let output = empty(&tensor.shape(), to, tensor.device())?;
     {

@@ -142,9 +142,6 @@ unary! {
     "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
-    "square" SQUARE "PowBackward0" Promoted Input true None, |grad, own| {
-        mul(grad, &scale(&pow_scalar(own, Scalar::Float(1.0))?, 2.0)?)
-    };
     "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
     "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
     "tan" TAN "TanBackward0" Float Output true None, |grad, result| {
@@ -327,6 +324,12 @@ pub(crate) const OTHERS: &[Entry] = &[
     op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
     op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
     op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", |a| Ok(SOFTPLUS.call(&a.t(0)?)?.into())),
+    op("square(Tensor self)", |a| Ok(pow_scalar(&a.t(0)?, Scalar::Int(2))?.into())),
+    op("square_(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        super::vector_norm::pow_in_place(&tensor, 2.0)?;
+        Ok(tensor.into())
+    }),
     op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
     op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
     op("prelu(Tensor self, Tensor weight)", |a| Ok(super::gated::prelu(&a.t(0)?, &a.t(1)?)?.into())),
