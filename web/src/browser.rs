@@ -1,4 +1,8 @@
 //! The page's calls of the browser. None of them panics; a call that fails has no effect or returns `None`.
+//!
+//! The listeners for an element's size, for dropped files and for the color scheme, and the access to storage, are about a hundred lines
+//! here, in `surface.rs`, in `view.rs` and in `view/messages.rs`. `leptos-use` 0.20 has them too, and its three functions for them bring
+//! 37 more crates with them, each of which every build of the page would pay for. So these lines are ours.
 
 use js_sys::{Array, ArrayBuffer, Function, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
