@@ -66,7 +66,8 @@ fn presets_run_on_the_gpu_as_on_the_virtual_device() -> Result<()> {
 fn the_gpu_works_with_the_network_cut() -> Result<()> {
     drive_on_gpu(|page| {
         page.wait_until(
-            "performance.getEntriesByType('resource').some((it) => it.name.endsWith('blockyard-gpu_bg.wasm') && it.responseEnd > 0)",
+            "['blockyard-gpu_bg.wasm', 'blockyard-gpu.js'].every((file) => performance.getEntriesByType('resource')
+                .some((it) => it.name.endsWith(file) && it.responseEnd > 0))",
         )?;
         page.cut_network()?;
         switch_on(page)?;
