@@ -276,7 +276,7 @@ impl Search {
         if let Some(grad) = tensor.grad() {
             self.arrive_tensor(grad, name.then(".grad"));
         }
-        if let Some(node) = tensor.grad_fn() {
+        if let Some(node) = tensor.grad_fn_as_it_stands() {
             self.arrive_node(node, name);
         }
     }
@@ -309,7 +309,8 @@ impl Search {
         if let Some(callback) = node.callback().and_then(|callback| callback_of(callback.as_ref())) {
             let place: Rc<str> =
                 Rc::from(format!(" of {}, in the backward graph of {graph_of}", node.name()));
-            self.function(&callback, &Name::new("", &place));
+            // What the context of a `torch.autograd.Function` saved.
+            self.left.push_back((Found::Object(callback), Name::new("", &place)));
         }
         for edge in node.edges().into_iter().flatten() {
             self.arrive_node(edge.node, graph_of);
@@ -345,7 +346,7 @@ impl Search {
             if matches!(key.as_str(), "_parameters" | "_buffers" | "_modules")
                 && let Some(members) = value.downcast_ref::<PyDict>()
             {
-                for (key, value) in dict_pairs(members) {
+                for (key, value) in pairs(members) {
                     let Some(key) = text(&key) else { continue };
                     let is_index = key.bytes().all(|byte| byte.is_ascii_digit());
                     let more = if is_index { format!("[{key}]") } else { format!(".{key}") };
@@ -358,7 +359,7 @@ impl Search {
     }
 
     fn entries(&mut self, dict: &PyDict, name: &Name) {
-        for (key, value) in dict_pairs(dict) {
+        for (key, value) in pairs(dict) {
             let shown = if let Some(key) = text(&key) {
                 format!("['{key}']")
             } else if let Some(number) = key.downcast_ref::<PyInt>() {
@@ -385,11 +386,6 @@ impl Search {
                 self.arrive(value, Name::new(name, place));
             }
         }
-    }
-
-    /// The backward of a `torch.autograd.Function`: what its context saved.
-    fn function(&mut self, callback: &PyObjectRef, name: &Name) {
-        self.left.push_back((Found::Object(callback.clone()), name.clone()));
     }
 
     /// Tensors that no name leads to: the interpreter works with them, or only a cycle of references holds them.
@@ -456,12 +452,8 @@ fn payload(object: &PyObject) -> Vec<PyObjectRef> {
     children
 }
 
-fn pairs(dict: &PyDictRef) -> Vec<(PyObjectRef, PyObjectRef)> {
-    dict_pairs(dict)
-}
-
 /// Keys and values in order.
-fn dict_pairs(dict: &PyDict) -> Vec<(PyObjectRef, PyObjectRef)> {
+fn pairs(dict: &PyDict) -> Vec<(PyObjectRef, PyObjectRef)> {
     let mut all: Vec<PyObjectRef> = Vec::new();
     dict.traverse(&mut |child: &PyObject| all.push(child.to_owned()));
     let mut all = all.into_iter();

@@ -1,7 +1,7 @@
 //! Random programs that a real H200 ran with PyTorch 2.11: operators in random order, and training loops over random layers.
 //!
-//! A line that differs from what the GPU printed must be marked as an estimate before it. Programs that end in an error on either side
-//! are compared up to there.
+//! A line that differs from what the GPU printed must be marked as an estimate before it; in a training loop, whose lines run several
+//! times, any mark of the program counts. Programs that end in an error on either side are compared up to there.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and figures for people")]
 

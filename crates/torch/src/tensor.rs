@@ -545,6 +545,12 @@ impl Tensor {
     #[must_use]
     pub fn grad_fn(&self) -> Option<Rc<Node>> {
         crate::autograd::view::renew(self);
+        self.grad_fn_as_it_stands()
+    }
+
+    /// As [`Self::grad_fn`], for who looks on and must change nothing: a view whose memory was changed keeps the function of before.
+    #[must_use]
+    pub fn grad_fn_as_it_stands(&self) -> Option<Rc<Node>> {
         self.0.autograd.borrow().grad_fn.clone()
     }
 }

@@ -440,8 +440,7 @@ pub(crate) fn record_after(
         && changed.is_same(output)
         && let Some(base) = output.base()
     {
-        // The view has a gradient function of its own, which runs as a part of that of the base.
-        drop(output.grad_fn());
+        // The operator's own function takes a number, too: it runs as a part of that of the base.
         next_number();
         next_sequence();
         let body = Body::function(kept, view::copy_slices(&base, output, backward));

@@ -25,8 +25,9 @@ impl Geometry {
         if self.shape.contains(&0) {
             return 0;
         }
-        let last: i64 = self.shape.iter().zip(&*self.strides).map(|(size, stride)| (size - 1) * stride).sum();
-        offset + last + 1
+        let reach = |(size, stride): (&i64, &i64)| (size - 1).saturating_mul(*stride);
+        let last = self.shape.iter().zip(&*self.strides).map(reach).fold(offset, i64::saturating_add);
+        last.saturating_add(1)
     }
 }
 
@@ -45,10 +46,8 @@ pub(crate) fn renew(view: &Tensor) {
 
 /// Gives a view the history `AsStridedBackward0` of its base.
 fn regenerate(view: &Tensor, base: &Tensor) {
-    let (of_base, of_view) = (Geometry::of(base), Geometry::of(view));
-    let backward = move |_: &Context<'_>, grads: &[Option<Tensor>]| -> Result<Grads> {
-        Ok(vec![Some(as_strided_backward(first(grads)?, &of_base, &of_view)?)])
-    };
+    let to_base = as_strided_function(base, view);
+    let backward = move |_: &Context<'_>, grads: &[Option<Tensor>]| Ok(vec![Some(to_base(first(grads)?)?)]);
     let node = Node::new("AsStridedBackward0", &[base], &[view], Body::function(Vec::new(), backward));
     view.autograd().borrow_mut().view_version = view.version();
     view.set_history(&node, 0);
@@ -99,7 +98,7 @@ fn overlaps(geometry: &Geometry) -> bool {
     let mut reach = 0;
     dims.into_iter().any(|(stride, size)| {
         let is_within = stride <= reach;
-        reach += stride * (size - 1);
+        reach = reach.saturating_add(stride.saturating_mul(size - 1));
         is_within
     })
 }
@@ -121,11 +120,8 @@ pub(super) fn copy_slices(
         let cloned = [Some(copy::clone(&slice, MemoryFormat::Contiguous)?)];
         let mut outputs = change(ctx, &cloned)?;
         drop(cloned);
-        if let Some(own @ Some(_)) = outputs.first_mut() {
-            let to_view = own.replace(result);
-            if let Some(to_view) = to_view {
-                copy::copy_below(&slice, &to_view, false)?;
-            }
+        if let Some(Some(own)) = outputs.first_mut() {
+            copy::copy_below(&slice, &std::mem::replace(own, result), false)?;
         }
         Ok(outputs)
     }

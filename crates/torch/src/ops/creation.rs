@@ -1,6 +1,5 @@
 //! New tensors.
 
-use crate::autograd::GradMode;
 use crate::error::runtime;
 use crate::generator::Draw;
 use crate::memory::Category;
@@ -366,18 +365,20 @@ fn eye(args: &Args) -> Result<Value> {
 
 fn fill_(args: &Args, value: Option<Scalar>) -> Result<Value> {
     let tensor = args.t(0)?;
-    let before = tensor.clone();
     super::pointwise::change_in_place(&tensor)?;
     match value {
         Some(value) => set_all(&tensor, value),
         None => tensor.set_values(None),
     }
-    if GradMode::is_enabled() && tensor.requires_grad() {
-        crate::autograd::record("FillBackward0", &[&before], &[&tensor], &[], |_, grads| {
-            Ok(vec![grads.first().and_then(Option::as_ref).map(zeros_like).transpose()?])
-        })?;
-    }
+    record_fill(&tensor)?;
     Ok(tensor.into())
+}
+
+/// The history of a tensor that was filled: nothing of its gradient comes through.
+pub(crate) fn record_fill(tensor: &Tensor) -> Result<()> {
+    crate::autograd::record("FillBackward0", &[tensor], &[tensor], &[], |_, grads| {
+        Ok(vec![grads.first().and_then(Option::as_ref).map(zeros_like).transpose()?])
+    })
 }
 
 const NORMAL: Draw = Draw::Normal { mean: 0.0, std: 1.0 };

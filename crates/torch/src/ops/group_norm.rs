@@ -54,18 +54,17 @@ pub(super) fn group_norm(
         let weight = ctx.saved_optional(1)?;
         let wanted =
             [ctx.wants(0), has_weight && ctx.wants(1), has_bias && ctx.wants(1 + usize::from(has_weight))];
+        let of_inputs = |to_own, to_weight, to_bias| {
+            let mut results = vec![to_own];
+            results.extend(has_weight.then_some(to_weight));
+            results.extend(has_bias.then_some(to_bias));
+            results
+        };
         if GradMode::is_enabled() || grads.iter().skip(1).any(Option::is_some) {
             let statistics = [ctx.saved(2)?, ctx.saved(3)?];
             let parts = Parts { own: &own, statistics: &statistics, weight: weight.as_ref(), sizes };
             let [to_own, to_weight, to_bias] = parts.backward(grads, wanted)?;
-            let mut results = vec![to_own];
-            if has_weight {
-                results.push(to_weight);
-            }
-            if has_bias {
-                results.push(to_bias);
-            }
-            return Ok(results);
+            return Ok(of_inputs(to_own, to_weight, to_bias));
         }
         let _grad = contiguous(first(grads)?)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
@@ -90,14 +89,7 @@ pub(super) fn group_norm(
         }
         drop(db);
         drop(ds);
-        let mut results = vec![to_own];
-        if has_weight {
-            results.push(to_weight);
-        }
-        if has_bias {
-            results.push(to_bias);
-        }
-        Ok(results)
+        Ok(of_inputs(to_own, to_weight, to_bias))
     })?;
     drop(mean);
     drop(rstd);

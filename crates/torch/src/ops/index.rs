@@ -8,7 +8,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, sess
 
 use super::by_value::nonzero;
 use super::copy::{self, to_device};
-use super::creation::{empty, empty_like, zeros, zeros_like};
+use super::creation::{empty, empty_like, record_fill, zeros};
 use super::pointwise::change_in_place;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, first, select, slice, squeeze, unsqueeze};
@@ -340,14 +340,14 @@ fn set_item(tensor: &Tensor, item: &Value, value: &Tensor) -> Result<()> {
     index_put(&applied.tensor, &applied.indices, value, false)
 }
 
-/// `copy_to` of `TensorIndexing.h`: a number is filled in, other values are copied.
+/// `copy_to` of `TensorIndexing.h`: a number is filled in, other values are copied, and those with a history.
 fn write(part: &Tensor, value: &Tensor) -> Result<()> {
-    if value.dim() > 0 || value.device().is_cuda() || !part.device().is_cuda() {
+    if value.dim() > 0 || value.requires_grad() || value.device().is_cuda() || !part.device().is_cuda() {
         return copy::copy_in_place(part, value);
     }
     super::pointwise::change_in_place(part)?;
     super::exact::apply(Some(super::exact::same), &[value], part);
-    record("FillBackward0", &[part], &[part], &[], |_, grads| Ok(vec![Some(zeros_like(first(grads)?)?)]))
+    record_fill(part)
 }
 
 fn optional_tensors(value: &Value) -> Vec<Option<Tensor>> {
