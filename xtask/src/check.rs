@@ -1,7 +1,8 @@
 //! `cargo xtask test` and `cargo xtask ci`: the stages, cheap ones first.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -205,7 +206,20 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages) {
             // An old page in dist/ would pass for the new one.
             bail!("the page was not built");
         }
-        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", "blockyard-e2e"]);
-        workspace::run(cargo.env("CHROMEDRIVER", driver))
+        end_to_end(workspace, driver)
     });
+}
+
+/// The tests of the page in Chromium; prints which of them passed only when they ran a second time, and why the first run failed.
+fn end_to_end(workspace: &Workspace, driver: &Path) -> Result<()> {
+    let second_runs = workspace.root().join("target/e2e/second-runs.txt");
+    if second_runs.exists() {
+        fs::remove_file(&second_runs)?;
+    }
+    let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", "blockyard-e2e"]);
+    let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver));
+    let lines = if second_runs.exists() { fs::read_to_string(&second_runs)? } else { String::new() };
+    println!("    tests that ran a second time, with their first error: {}", lines.lines().count());
+    lines.lines().for_each(|line| println!("      {line}"));
+    outcome
 }

@@ -94,6 +94,8 @@ fn a_hundred_thousand_lines_type_smoothly() -> Result<()> {
         page.drop_file("main", "long.txt", lines.join("\n").as_bytes())?;
         page.wait_text(&id("document-title"), "long")?;
         page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
+        // Until the run has ended, its explanation may still move the lines under the pointer.
+        page.wait_text(&id("verdict"), "100,000 steps")?;
         // How long the page's thread is busy from a key to the frame behind it.
         page.execute(
             "window.keys = [];
