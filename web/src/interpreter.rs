@@ -41,6 +41,9 @@ pub(crate) enum InterpreterError {
     /// The worker ended, with the browser's message.
     #[error("the interpreter broke down ({0})")]
     Worker(String),
+    /// The program ran for [`MOST_SECONDS`].
+    #[error("stopped after {MOST_SECONDS} s, as long as a program may run in a page; the command blockyard python has a --time-limit")]
+    TimeIsOver,
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),
 }
@@ -143,6 +146,15 @@ async fn load(generation: u32) -> Result<(), InterpreterError> {
     Ok(())
 }
 
+/// How long a program may run.
+const MOST_SECONDS: i32 = 600;
+
+/// Ends a program that still runs when its time is over.
+async fn end_in_time(generation: u32) {
+    browser::pause(MOST_SECONDS * 1000).await;
+    report(generation, ProgramReport::Failed(InterpreterError::TimeIsOver));
+}
+
 /// How long the page waits before it asks again for an interpreter that is being built.
 const ASK_AGAIN_MILLIS: i32 = 1500;
 
@@ -163,6 +175,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
             // The only other message is the one by which the worker says that it is ready.
             report(generation, ProgramReport::Started);
+            spawn_local(end_in_time(generation));
             return INTERPRETER.with_borrow(|interpreter| {
                 if let (true, Some(worker)) = (interpreter.generation == generation, &interpreter.worker) {
                     let _ = worker.post_message(&message);

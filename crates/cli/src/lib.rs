@@ -14,6 +14,8 @@
 mod bench;
 mod device;
 mod export;
+#[cfg(feature = "python")]
+mod heap;
 mod lesson;
 mod options;
 mod output;
@@ -29,6 +31,8 @@ mod verify;
 
 pub use export::{Export, export_bytes};
 pub use page::{BuiltPage, PageFile, frame, one_page};
+#[cfg(feature = "python")]
+pub use heap::CountedHeap;
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
 pub use questions::{ask, ask_diff, ask_diff_steps};

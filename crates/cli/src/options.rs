@@ -180,6 +180,12 @@ pub(crate) struct PythonOptions {
     /// The program is stopped when it has called so many operators.
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
+    /// The program is stopped when it has asked for so many allocations and frees of GPU memory.
+    #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
+    pub(crate) max_events: u64,
+    /// The program is stopped when its own data takes so much of this computer's memory.
+    #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
+    pub(crate) max_host_memory: Bytes,
     /// The program is stopped after so many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_allocator::AllocatorConfig;
-use blockyard_python::{DeviceRun, Finished, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -17,6 +17,7 @@ use blockyard_torch::GpuProfile;
 use clap::Parser as _;
 use serde_json::{Value, json};
 
+use crate::heap;
 use crate::options::{Command, Options, PythonOptions};
 use crate::output;
 
@@ -25,6 +26,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     let source =
         String::from_utf8(output::read(&options.file)?).with_context(|| format!("{file} is not UTF-8"))?;
     let settings = settings(options)?;
+    heap::limit(options.max_host_memory);
     let program = Program { file, source, arguments: options.arguments.clone() };
     let gpu = settings.gpu.clone();
     let (send, printed) = mpsc::channel::<String>();
@@ -77,6 +79,8 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
+        most_requests: options.max_events,
+        host_memory: Some(HostMemory { used: heap::used, most: options.max_host_memory }),
         time_limit: Some(Duration::from_secs(options.time_limit)),
     })
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::{PyResult, VirtualMachine};
 
 /// Takes what a program prints, piece by piece.
@@ -44,8 +45,9 @@ pub(crate) struct Host {
     pub(crate) notes: Vec<ProgramNote>,
     /// Seconds of the program's clock: what it slept, and a little for each operator.
     pub(crate) clock: f64,
-    /// Operators that the program may still call.
-    pub(crate) operators_left: u64,
+    /// Operators that the program has called.
+    pub(crate) operators: u64,
+    pub(crate) budget: Budget,
 }
 
 thread_local! {
@@ -90,19 +92,57 @@ pub(crate) fn note(line: u32, text: impl Into<String>) {
     });
 }
 
-/// Counts a call of an operator; the program ends with an error when it has called as many as it may.
+/// What one run may use up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budget {
+    pub(crate) most_operators: u64,
+    pub(crate) most_requests: u64,
+}
+
+/// Counts a call of an operator; the program ends with an error when it has called as many as it may, or when it has allocated and freed
+/// as often as it may.
 pub(crate) fn count_operator(vm: &VirtualMachine) -> PyResult<()> {
-    let is_left = with(|host| {
-        host.operators_left = host.operators_left.saturating_sub(1);
+    let over = with(|host| {
+        host.operators += 1;
         host.clock += 1e-5;
-        host.operators_left > 0
+        let Budget { most_operators, most_requests } = host.budget;
+        if host.operators > most_operators {
+            Some(format!("called {} operators", grouped(most_operators)))
+        } else if blockyard_torch::session().request_count() >= most_requests {
+            Some(format!("asked for {} allocations and frees of GPU memory", grouped(most_requests)))
+        } else {
+            None
+        }
     });
     crate::collector::maybe_collect(vm);
-    if is_left == Some(false) {
-        return Err(vm.new_exception_msg(
-            vm.ctx.exceptions.system_exit.to_owned(),
-            "blockyard: the program was stopped, since it called as many operators as one run may (see --max-operators)".into(),
-        ));
+    match over.flatten() {
+        Some(what) => {
+            let line = crate::position::current_line(vm);
+            Err(stopped(vm, &format!("at line {line}: it {what}, as many as one run may")))
+        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The exception that ends a program, with the reason in words.
+pub(crate) fn stopped(vm: &VirtualMachine, reason: &str) -> PyBaseExceptionRef {
+    let text = format!("blockyard: the program was stopped {reason}{OPTIONS}");
+    vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into())
+}
+
+/// Where a limit can be raised.
+const OPTIONS: &str =
+    if cfg!(target_arch = "wasm32") { "" } else { " (other limits: blockyard python --help)" };
+
+/// A number with commas.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }

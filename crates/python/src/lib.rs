@@ -19,11 +19,12 @@
 //!
 //! `run` (a program from its start to its end), `host` (output and limits), `modules` (what `import` finds), `lifetimes` and
 //! `collector` (when objects die, as in CPython), `position` and `traceback` (lines of the program), `unknown` (numbers that
-//! no record of a GPU gives), `holders` (why memory is alive at a step).
+//! no record of a GPU gives), `integers` (those that are too long), `holders` (why memory is alive at a step).
 
 mod collector;
 mod holders;
 mod host;
+mod integers;
 mod lifetimes;
 mod modules;
 mod position;
@@ -35,4 +36,4 @@ pub use holders::{Holders, Reason};
 pub use host::{Output, ProgramNote};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, Finished, Program, ProgramSettings, run, run_to_step};
+pub use run::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run, run_to_step};

@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use blockyard_allocator::AllocatorConfig;
-use blockyard_record::{Recording, Snapshot, Stats};
+use blockyard_record::{Bytes, Recording, Snapshot, Stats};
 use blockyard_torch::memory::{LogEntry, Origin, SimulatedGpu};
 use blockyard_torch::{Estimate, GpuProfile, Session, SessionSettings};
 use rustpython_vm::builtins::PyBaseExceptionRef;
@@ -18,8 +18,8 @@ use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::holders::{self, Holders};
-use crate::host::{self, Host, Output, ProgramNote};
-use crate::{collector, lifetimes, modules, position, traceback, unknown};
+use crate::host::{self, Budget, Host, Output, ProgramNote};
+use crate::{collector, integers, lifetimes, modules, position, traceback, unknown};
 
 /// What a program is given.
 #[derive(Clone, Debug)]
@@ -47,8 +47,21 @@ pub struct ProgramSettings {
     pub is_recorded: bool,
     /// How many operators a program may call before it is stopped.
     pub most_operators: u64,
+    /// How many allocations and frees of GPU memory a program may ask for before it is stopped.
+    pub most_requests: u64,
     /// How long a program may run before it is stopped; only where there is a clock and a second thread to look at it.
     pub time_limit: Option<Duration>,
+    /// How much of the host's memory a program may use before it is stopped; only where a second thread can look at it.
+    pub host_memory: Option<HostMemory>,
+}
+
+/// A limit of the host's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct HostMemory {
+    /// The bytes that the process uses now.
+    pub used: fn() -> u64,
+    /// The most bytes.
+    pub most: Bytes,
 }
 
 impl Default for ProgramSettings {
@@ -60,7 +73,9 @@ impl Default for ProgramSettings {
             folder: None,
             is_recorded: false,
             most_operators: 5_000_000,
+            most_requests: 10_000_000,
             time_limit: None,
+            host_memory: None,
         }
     }
 }
@@ -147,7 +162,11 @@ fn run_watched(
         modules: BTreeMap::new(),
         notes: Vec::new(),
         clock: 0.0,
-        operators_left: settings.most_operators,
+        operators: 0,
+        budget: Budget {
+            most_operators: settings.most_operators,
+            most_requests: settings.most_requests,
+        },
     };
     let host_before = host::install(Some(host));
     if let Some((step, report)) = watched {
@@ -195,7 +214,7 @@ fn interpret(
 ) -> (i32, Option<String>, Vec<DeviceRun>) {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
     let interpreter = interpreter(stopped);
-    let _watch = settings.time_limit.map(|limit| Watch::start(limit, stop));
+    let _watch = Watch::start(settings, stop);
     interpreter.enter(|vm| {
         session.set_line_source(Some(Rc::new(|| with_current_vm(position::current_line))));
         let mut scope = None;
@@ -217,54 +236,91 @@ fn interpret(
 ///
 /// # Errors
 ///
-/// When the system gives no thread, or the interpreter failed.
+/// When the system gives no thread, or the interpreter failed. [`std::io::ErrorKind::TimedOut`] when the program is over its time and goes
+/// on all the same, because one call of the interpreter's own code does not end: its thread is left behind then, until the process ends.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run_on_thread(
     program: Program,
     settings: ProgramSettings,
     output: impl Output + Send + 'static,
 ) -> Result<Finished, std::io::Error> {
+    let failed = || std::io::Error::other("the interpreter failed");
+    let limit = settings.time_limit;
+    let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);
-    let thread = thread.spawn(move || run(&program, &settings, Box::new(output)))?;
-    thread.join().map_err(|_panicked| std::io::Error::other("the interpreter failed"))
+    let thread = thread.spawn(move || done.send(run(&program, &settings, Box::new(output))))?;
+    let finished = match limit {
+        None => wait.recv().map_err(|_panicked| failed())?,
+        Some(limit) => wait.recv_timeout(limit.saturating_add(PATIENCE)).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => failed(),
+            RecvTimeoutError::Timeout => std::io::Error::new(
+                std::io::ErrorKind::TimedOut,
+                format!(
+                    "the program was given up {} s after its limit of {} s: one call in it does not end",
+                    PATIENCE.as_secs(),
+                    limit.as_secs()
+                ),
+            ),
+        })?,
+    };
+    let _sent = thread.join().map_err(|_panicked| failed())?;
+    Ok(finished)
 }
+
+/// How long a program that was told to stop may go on.
+#[cfg(not(target_arch = "wasm32"))]
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Bytes of the stack of a program's thread; pages that no call reaches cost nothing.
 #[cfg(not(target_arch = "wasm32"))]
 const STACK: usize = 1 << 30;
 
+/// How often the limits are looked at.
+const LOOK: Duration = Duration::from_millis(100);
 /// How long after a signal the next one is sent.
-const AGAIN: Duration = Duration::from_millis(100);
+const AGAIN: Duration = Duration::from_millis(10);
 
-/// Stops a program when its time is over.
+/// Stops a program when its time is over or its memory is used up.
 struct Watch {
     _done: std::sync::mpsc::Sender<()>,
 }
 
 impl Watch {
-    fn start(limit: Duration, stop: UserSignalSender) -> Self {
+    /// `None` where there is no limit, or no second thread.
+    fn start(settings: &ProgramSettings, stop: UserSignalSender) -> Option<Self> {
+        let (time, memory) = (settings.time_limit, settings.host_memory);
+        if time.is_none() && memory.is_none() {
+            return None;
+        }
         let (done, wait) = std::sync::mpsc::channel::<()>();
         let watch = move || {
-            let mut time = limit;
+            let (mut left, mut look) = (time, LOOK);
             // The other end hangs up when the program is done. The signal is sent again until then: the interpreter's flag for
             // signals is one for the whole process, and another interpreter may have taken the first one down.
-            while wait.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-                let text = format!(
-                    "blockyard: the program was stopped after {} s (see --time-limit)",
-                    limit.as_secs()
-                );
+            while wait.recv_timeout(look) == Err(RecvTimeoutError::Timeout) {
+                left = left.map(|left| left.saturating_sub(look));
+                let Some(reason) = over(time.filter(|_| left == Some(Duration::ZERO)), memory) else { continue };
                 let stopped: UserSignal = Box::new(move |vm| {
-                    Err(vm.new_exception_msg(vm.ctx.exceptions.system_exit.to_owned(), text.into()))
+                    if position::is_safe_for_signal(vm) { Err(host::stopped(vm, &reason)) } else { Ok(()) }
                 });
                 if stop.send(stopped).is_err() {
                     return;
                 }
-                time = AGAIN;
+                look = AGAIN;
             }
         };
-        let _thread = std::thread::Builder::new().name("time limit".to_owned()).spawn(watch);
-        Self { _done: done }
+        let _thread = std::thread::Builder::new().name("limits".to_owned()).spawn(watch);
+        Some(Self { _done: done })
     }
+}
+
+/// Why a program has to stop: the limit of its time, if that is over, or its memory.
+fn over(time: Option<Duration>, memory: Option<HostMemory>) -> Option<String> {
+    if let Some(limit) = time {
+        return Some(format!("after {} s, as long as one run may take", limit.as_secs()));
+    }
+    let memory = memory.filter(|memory| (memory.used)() > memory.most.get())?;
+    Some(format!("because its own data takes more than {} of this computer's memory", memory.most))
 }
 
 fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
@@ -294,6 +350,7 @@ fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> 
     vm.recursion_limit.set(RECURSION_LIMIT);
     lifetimes::install(vm);
     unknown::install(vm);
+    integers::install(vm);
     collector::take_over();
     vm.import("_start", 0)?;
     collector::begin();

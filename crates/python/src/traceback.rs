@@ -13,6 +13,8 @@ const SHOWS_LIBRARY: bool = option_env!("BLOCKYARD_SHOW_LIBRARY").is_some();
 const HEADER: &str = "Traceback (most recent call last):\n";
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
+/// So often a line is written before its further repetitions are counted.
+const MOST_REPEATED: usize = 3;
 /// Chains longer than this are cut off; a chain may be a ring.
 const LONGEST_CHAIN: usize = 16;
 
@@ -44,15 +46,29 @@ fn write_chain(
     let frames = frames(exception.__traceback__().as_ref());
     if !frames.is_empty() {
         text.push_str(HEADER);
-        for frame in &frames {
-            frame.write(source, text);
-        }
+        write_frames(&frames, source, text);
     }
     if let Some(place) = syntax_error(vm, exception) {
         text.push_str(&place);
     }
     text.push_str(&last_line(vm, exception));
     text.push('\n');
+}
+
+/// The frames, of which the same one many times in a row is written three times, as CPython does.
+fn write_frames(frames: &[Frame], source: &str, text: &mut String) {
+    for same in frames.chunk_by(Frame::is_same_place) {
+        for frame in same.iter().take(MOST_REPEATED) {
+            frame.write(source, text);
+        }
+        match same.len().saturating_sub(MOST_REPEATED) {
+            0 => {}
+            1 => text.push_str("  [Previous line repeated 1 more time]\n"),
+            more => {
+                let _ = writeln!(text, "  [Previous line repeated {more} more times]");
+            }
+        }
+    }
 }
 
 fn is_context_suppressed(vm: &VirtualMachine, exception: &PyBaseExceptionRef) -> bool {
@@ -138,6 +154,10 @@ fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
 }
 
 impl Frame {
+    fn is_same_place(&self, other: &Self) -> bool {
+        self.file == other.file && self.line == other.line && self.function == other.function
+    }
+
     fn write(&self, source: &str, text: &mut String) {
         let _ = writeln!(text, "  File \"{}\", line {}, in {}", self.file, self.line, self.function);
         let module = host::with(|host| host.modules.get(&self.file).cloned()).flatten();

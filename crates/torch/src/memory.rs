@@ -107,6 +107,7 @@ pub struct SimulatedGpu {
     step_lines: RefCell<Vec<u32>>,
     log: RefCell<Option<Vec<LogEntry>>>,
     has_loaded_kernels: Cell<bool>,
+    requests: Cell<u64>,
     watch: Watch,
 }
 
@@ -188,6 +189,7 @@ impl SimulatedGpu {
             step_lines: RefCell::default(),
             log: RefCell::default(),
             has_loaded_kernels: Cell::new(false),
+            requests: Cell::new(0),
             watch: Watch::default(),
         }
     }
@@ -285,6 +287,7 @@ impl SimulatedGpu {
         let Some(allocator) = borrowed.as_mut() else {
             return runtime("the recording of this device is finished");
         };
+        self.requests.set(self.requests.get().saturating_add(1));
         let result = request(allocator);
         let (outcome, result) = match result {
             Ok(value) => (StepOutcome::Done, Ok(value)),
@@ -457,6 +460,12 @@ impl SimulatedGpu {
     #[must_use]
     pub fn step_lines(&self) -> Vec<u32> {
         self.step_lines.borrow().clone()
+    }
+
+    /// How many requests the allocator has had by now.
+    #[must_use]
+    pub fn request_count(&self) -> u64 {
+        self.requests.get()
     }
 
     /// How many steps the recording has by now.

@@ -213,6 +213,12 @@ impl Session {
         u8::try_from(self.devices.len()).unwrap_or(u8::MAX)
     }
 
+    /// How many requests the allocators of all GPUs have had by now.
+    #[must_use]
+    pub fn request_count(&self) -> u64 {
+        self.devices.iter().map(|device| device.request_count()).sum()
+    }
+
     /// One of the GPUs.
     ///
     /// # Errors

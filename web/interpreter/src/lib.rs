@@ -2,6 +2,8 @@
 //!
 //! A worker runs one program. The page ends the worker to stop the program.
 
+#[cfg(target_arch = "wasm32")]
+mod heap;
 mod random;
 mod report;
 
@@ -48,6 +50,9 @@ fn run_job(bytes: &[u8]) {
     }
 }
 
+/// A figure of as many steps still follows the pointer.
+const MOST_REQUESTS: u64 = 2_000_000;
+
 fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<ProgramRun, ProgramError> {
     let mut gpu = GpuProfile::from_id(&job.gpu).ok_or(ProgramError::Gpu(job.gpu))?;
     if let Some(capacity) = job.capacity {
@@ -55,7 +60,13 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     }
     let config: AllocatorConfig =
         job.config.parse().map_err(|error| ProgramError::Config(format!("{error}")))?;
-    let settings = ProgramSettings { gpu, config, is_recorded: true, ..ProgramSettings::default() };
+    let settings = ProgramSettings {
+        gpu,
+        config,
+        is_recorded: true,
+        most_requests: MOST_REQUESTS,
+        ..ProgramSettings::default()
+    };
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
     if let Some(step) = job.holders_at {
         let report = |holders| reply(&ProgramReply::Holders(report::holders(holders)));
