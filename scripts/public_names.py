@@ -4,6 +4,7 @@ By this list a name that Blockyard has not is told from a name that PyTorch has 
 """
 
 import importlib
+import pkgutil
 import types
 import warnings
 from pathlib import Path
@@ -46,6 +47,12 @@ def main():
     for kind in CLASSES:
         path = f"torch.{kind.__name__}" if kind is torch.Tensor else f"{'torch.nn' if kind is torch.nn.Module else 'torch.optim'}.{kind.__name__}"
         lines.append(f'    "{path}": "{" ".join(name for name in dir(kind) if not name.startswith("_"))}",')
+    lines += ["}", "# The modules of each package.", "MODULES = {"]
+    for name in MODULES:
+        package = importlib.import_module(name)
+        inside = [module.name for module in pkgutil.iter_modules(getattr(package, "__path__", [])) if not module.name.startswith("_")]
+        if inside:
+            lines.append(f'    "{name}": "{" ".join(inside)}",')
     path = Path(__file__).parents[1] / "crates/python/lib/torch/_public.py"
     path.write_text("\n".join([*lines, "}"]) + "\n")
 

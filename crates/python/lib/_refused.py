@@ -109,6 +109,14 @@ class Finder:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
+        package, _, last = name.rpartition(".")
+        if package.startswith("torch") and package in sys.modules:
+            from torch import _names
+            if not _names.is_module(name):
+                # `from torch.nn import CTCLoss`: a name that is refused when it is used.
+                if _names.is_public(package, last):
+                    setattr(sys.modules[package], last, Missing(name, _names.advice_or_none(last) or "leave it out"))
+                return None
         if _advice(name) is None:
             return None
         kind = type(sys.__spec__)

@@ -248,7 +248,10 @@ pub fn run_on_thread(
     let limit = settings.time_limit;
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);
-    let thread = thread.spawn(move || done.send(run(&program, &settings, Box::new(output))))?;
+    let thread = thread.spawn(move || {
+        // Whoever gave the program up no longer listens.
+        let _given_up = done.send(run(&program, &settings, Box::new(output)));
+    })?;
     let finished = match limit {
         None => wait.recv().map_err(|_panicked| failed())?,
         Some(limit) => wait.recv_timeout(limit.saturating_add(PATIENCE)).map_err(|error| match error {
@@ -263,7 +266,7 @@ pub fn run_on_thread(
             ),
         })?,
     };
-    let _sent = thread.join().map_err(|_panicked| failed())?;
+    thread.join().map_err(|_panicked| failed())?;
     Ok(finished)
 }
 

@@ -643,3 +643,6 @@ from torch import profiler
 
 import torch._tensor as _complete
 _complete.complete()
+from sys import modules as _modules
+from torch import _names as _complete
+_complete.complete(_modules)

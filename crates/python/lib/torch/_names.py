@@ -36,21 +36,31 @@ _ADVICE = {
     "affine_grid": "sampling by a grid was not recorded; use interpolate to the same size",
     "grid_sample": "sampling by a grid was not recorded; use interpolate to the same size",
     "Unfold": "blocks of images were not recorded; use Tensor.unfold twice, or a convolution",
+    "CUDAGraph": "run the work without a graph", "graph": "run the work without a graph", "make_graphed_callables": "run the work without a graph",
+    "weight_norm": "leave the normalization out", "spectral_norm": "leave the normalization out",
+    "remove_weight_norm": "leave the normalization out", "remove_spectral_norm": "leave the normalization out",
+    "pack_padded_sequence": "give the module the padded batch", "pad_packed_sequence": "give the module the padded batch",
+    "pack_sequence": "give the module the padded batch", "PackedSequence": "give the module the padded batch",
+    "Muon": "use torch.optim.AdamW or SGD", "DistributedDataParallel": "it needs several processes; use the module itself",
+    "DistributedSampler": "it needs several processes; use RandomSampler",
+    "AdaptiveLogSoftmaxWithLoss": "how many targets fall into each cluster lies on the GPU; use CrossEntropyLoss",
+    "MaxUnpool1d": "use Upsample", "MaxUnpool2d": "use Upsample", "MaxUnpool3d": "use Upsample",
+    "searchsorted": "it was not recorded; compare with < and sum", "bucketize": "it was not recorded; compare with < and sum",
+    "stft": "Fourier transforms are not modeled", "istft": "Fourier transforms are not modeled",
+    "register_parametrization": "compute the parameter in forward()", "quantize_per_tensor": "quantized tensors are not modeled",
+    "range": "use torch.arange", "chain_matmul": "use @", "to_sparse": "sparse tensors are not modeled; use dense ones",
+    "from_dlpack": "make the tensor with torch", "from_file": "there are no files here", "frombuffer": "make the tensor with torch",
+    "list_gpu_processes": "a program here is one process", "CUDAPluggableAllocator": "the allocator is PyTorch's own",
+    "change_current_allocator": "the allocator is PyTorch's own", "temperature": "there is no GPU that could be asked",
+    "power_draw": "there is no GPU that could be asked", "clock_rate": "there is no GPU that could be asked",
+    "device_memory_used": "use torch.cuda.memory_allocated()", "real": "complex numbers are not modeled", "imag": "complex numbers are not modeled",
+    "angle": "complex numbers are not modeled", "register_multi_grad_hook": "register a hook for each tensor",
+    "allow_mutation_on_saved_tensors": "clone the tensor before it is changed",
+    "register_state_dict_pre_hook": "change what state_dict() gives", "register_state_dict_post_hook": "change what state_dict() gives",
+    "register_load_state_dict_pre_hook": "change the state before it is loaded", "register_load_state_dict_post_hook": "call the function after load_state_dict()",
+    "get_extra_state": "keep it in a buffer", "set_extra_state": "keep it in a buffer", "set_submodule": "use setattr",
     "Fold": "blocks of images were not recorded; use a transposed convolution",
 }
-TENSOR_METHODS = set("""
-addbmm addr align_to allclose angle arccos arccosh arcsin arctan as_strided_scatter asin bincount cauchy_ cholesky
-cholesky_inverse cholesky_solve col_indices conj_physical corrcoef cov cross cummax cummin deg2rad dequantize det diag_embed
-diagonal_scatter diff digamma dist dsplit eigh erfinv exponential_ fix float_power fmax fmin frexp gcd geometric_ geqrf
-heaviside histc histogram hsplit hypot i0 igamma index_fill index_reduce inner inverse isin isclose istft kron lcm
-ldexp lgamma log_normal_ logaddexp logdet logit lu lu_solve masked_scatter matrix_exp matrix_power mode
-multinomial mvlgamma nanmean nanmedian nanquantile nansum nextafter orgqr ormqr pinverse polygamma put_ qr rad2deg
-random_ ravel renorm resolve_conj rot90 scatter_reduce sinc sinh slogdet smm sspaddmm stft svd swapaxes take
-take_along_dim tensor_split to_dense to_mkldnn to_sparse trapz triangular_solve addmm_ clamp_max_ clip_ coalesce fill_diagonal_ imag map_ masked_scatter_ nan_to_num_ real
-resize_ resize_as_ scatter_reduce_ set_ tril_ triu_ index_fill_ register_forward_hook unique_consecutive vdot vsplit xlogy
-""".split())
-
-
 # What stands for itself until it is used, so that `from torch import vmap` passes.
 STAND_INS = {"fx", "export", "sparse", "quantization", "ao", "nested", "masked", "vmap", "cond", "while_loop", "xpu", "mps", "mtia", "package",
              "sparse_coo_tensor", "sparse_csr_tensor", "_inductor", "_C", "_export", "_functorch", "_logging"}
@@ -65,6 +75,40 @@ def advice(name):
     return f": {text}" if text else ""
 
 
+def is_public(package, name):
+    """Whether PyTorch's module or class of this name has that public name."""
+    from torch._public import NAMES
+    return name in NAMES.get(package, "").split()
+
+
+def is_module(path):
+    """Whether PyTorch has a module of this name, or may have: of packages that are not here nobody knows."""
+    from torch._public import MODULES, NAMES
+    package, _, name = path.rpartition(".")
+    return name.startswith("_") or name in MODULES.get(package, "").split() or package not in NAMES
+
+
 def refuse(package, name):
-    """The error for a name that a package of PyTorch may have and this one has not."""
-    raise AttributeError(f"{package}.{name} is not modeled here{advice(name)}")
+    """The error for a name that a package of PyTorch has and this one has not, or that PyTorch has not either."""
+    if name in _ADVICE or is_public(package, name) or package == "torch._dynamo":
+        raise AttributeError(f"{package}.{name} is not modeled here{advice(name)}")
+    raise AttributeError(f"module '{package}' has no attribute '{name}'")
+
+
+def refuses(package):
+    """The `__getattr__` of a module of this name."""
+    def get(name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        refuse(package, name)
+    return get
+
+
+def complete(modules):
+    """Makes every module of `torch` refuse the names that only PyTorch has, also where they are imported."""
+    for name, module in list(modules.items()):
+        if name.startswith("torch.") and module.__dict__.get("__name__") == name:
+            own = module.__dict__
+            own.setdefault("__getattr__", refuses(name))
+            # With a path, `from torch.cuda.memory import name` asks the finder of `_refused` before it fails.
+            own.setdefault("__path__", [])

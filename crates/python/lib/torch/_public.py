@@ -78,3 +78,27 @@ NAMES = {
     "torch.nn.Module": "T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia named_buffers named_children named_modules named_parameters parameters register_backward_hook register_buffer register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory state_dict to to_empty train type xpu zero_grad",
     "torch.optim.Optimizer": "OptimizerPostHook OptimizerPreHook add_param_group load_state_dict profile_hook_step register_load_state_dict_post_hook register_load_state_dict_pre_hook register_state_dict_post_hook register_state_dict_pre_hook register_step_post_hook register_step_pre_hook state_dict step zero_grad",
 }
+# The modules of each package.
+MODULES = {
+    "torch": "accelerator amp ao autograd backends compiler contrib cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg masked monitor mps mtia multiprocessing nativert nested nn numa onnx optim overrides package profiler quantization quasirandom random return_types serialization signal sparse special storage testing torch_version types utils version xpu",
+    "torch.accelerator": "memory",
+    "torch.amp": "autocast_mode grad_scaler",
+    "torch.autograd": "anomaly_mode forward_ad function functional grad_mode gradcheck graph profiler profiler_legacy profiler_util variable",
+    "torch.backends": "cpu cuda cudnn cusparselt kleidiai mha miopen mkl mkldnn mps nnpack openmp opt_einsum quantized xeon xnnpack",
+    "torch.backends.cudnn": "rnn",
+    "torch.compiler": "config",
+    "torch.cuda": "amp comm gds graphs green_contexts jiterator memory nccl nvtx profiler random sparse streams tunable",
+    "torch.cuda.amp": "autocast_mode common grad_scaler",
+    "torch.distributions": "bernoulli beta binomial categorical cauchy chi2 constraint_registry constraints continuous_bernoulli dirichlet distribution exp_family exponential fishersnedecor gamma generalized_pareto geometric gumbel half_cauchy half_normal independent inverse_gamma kl kumaraswamy laplace lkj_cholesky log_normal logistic_normal lowrank_multivariate_normal mixture_same_family multinomial multivariate_normal negative_binomial normal one_hot_categorical pareto poisson relaxed_bernoulli relaxed_categorical studentT transformed_distribution transforms uniform utils von_mises weibull wishart",
+    "torch.jit": "annotations frontend generate_bytecode mobile quantized supported_ops unsupported_tensor_ops",
+    "torch.nn": "attention backends common_types cpp functional grad init intrinsic modules parallel parameter qat quantizable quantized utils",
+    "torch.nn.attention": "bias experimental flex_attention varlen",
+    "torch.nn.parallel": "comm data_parallel distributed parallel_apply replicate scatter_gather",
+    "torch.nn.utils": "clip_grad convert_parameters fusion init memory_format parametrizations parametrize prune rnn spectral_norm stateless weight_norm",
+    "torch.optim": "adadelta adagrad adam adamax adamw asgd lbfgs lr_scheduler nadam optimizer radam rmsprop rprop sgd sparse_adam swa_utils",
+    "torch.profiler": "itt profiler python_tracer",
+    "torch.signal.windows": "windows",
+    "torch.utils": "backcompat backend_registration benchmark bundled_inputs checkpoint collect_env cpp_backtrace cpp_extension data deterministic dlpack file_baton flop_counter hipify hooks jit mkldnn mobile_optimizer model_dump model_zoo module_tracker serialization show_pickle tensorboard throughput_benchmark viz weak",
+    "torch.utils.benchmark": "examples op_fuzzers utils",
+    "torch.utils.data": "backward_compatibility dataloader datapipes dataset distributed graph graph_settings sampler",
+}

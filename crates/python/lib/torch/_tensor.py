@@ -439,7 +439,7 @@ class Tensor(TensorBase):
 def _refused_method(name):
     def refuse(self):
         import torch._names
-        raise NotImplementedError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
+        raise AttributeError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
     return property(refuse)
 
 
@@ -566,7 +566,8 @@ def complete():
     for name in ("diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
-    for name in sorted(_names.TENSOR_METHODS):
+    from torch._public import NAMES
+    for name in NAMES["torch.Tensor"].split():
         if not hasattr(Tensor, name):
             setattr(Tensor, name, _refused_method(name))
 

@@ -21,3 +21,6 @@ def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=Non
 
 
 assert_allclose = assert_close
+
+from torch import _names
+__getattr__ = _names.refuses(__name__)

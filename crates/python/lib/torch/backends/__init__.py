@@ -6,8 +6,14 @@ import _torch_memory as _memory
 
 
 class _Backend:
-    def __init__(self, **flags):
-        self.__dict__.update(flags)
+    def __init__(self, _name, **flags):
+        self.__dict__.update(flags, _name=_name)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        from torch import _names
+        _names.refuse(f"torch.backends.{self._name}", name)
 
     def is_available(self):
         return True
@@ -36,11 +42,11 @@ class _Cudnn(_Backend):
         self.__dict__[name] = value
 
 
-cudnn = _Cudnn(enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
-mps = _Backend()
+cudnn = _Cudnn("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=True)
+mps = _Backend("mps")
 mps.is_available = mps.is_built = lambda: False
-mkldnn = _Backend(enabled=True)
-mha = _Backend()
+mkldnn = _Backend("mkldnn", enabled=True)
+mha = _Backend("mha")
 
 
 class _Cuda(_Backend):
@@ -75,8 +81,8 @@ class _Cuda(_Backend):
         return "default"
 
 
-cuda = _Cuda(matmul=_Backend(allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
-openmp = mkl = _Backend()
+cuda = _Cuda("cuda", matmul=_Backend("cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
+openmp, mkl = _Backend("openmp"), _Backend("mkl")
 
 
 def _as_modules():

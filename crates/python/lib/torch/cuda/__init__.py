@@ -265,6 +265,34 @@ class nvtx:
             return function
 
 
+def initial_seed():
+    return torch.initial_seed()
+
+
+def is_current_stream_capturing():
+    return False
+
+
+def is_tf32_supported():
+    return get_device_capability()[0] >= 8
+
+
+def can_device_access_peer(device, peer_device):
+    return _native.device_index(device) != _native.device_index(peer_device)
+
+
+_sync_debug_mode = 0
+
+
+def set_sync_debug_mode(debug_mode):
+    global _sync_debug_mode
+    _sync_debug_mode = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
+
+
+def get_sync_debug_mode():
+    return _sync_debug_mode
+
+
 CudaError = RuntimeError
 AcceleratorError = RuntimeError
 
@@ -275,7 +303,5 @@ def __getattr__(name):
     if name in torch._TYPE_NAMES:
         globals().update(torch._types_of_tensors("cuda", "torch.cuda"))
         return globals()[name]
-    if name in ("CUDAGraph", "graph", "make_graphed_callables"):
-        raise NotImplementedError(f"torch.cuda.{name} is not modeled in programs: run the work without a graph")
     from torch import _names
     _names.refuse("torch.cuda", name)

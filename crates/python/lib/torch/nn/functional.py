@@ -270,10 +270,68 @@ def adaptive_max_pool2d(input, output_size, return_indices=False):
 def pad(input, pad, mode="constant", value=None):
     if mode == "constant":
         return _need("constant_pad_nd")(input, list(pad), 0 if value is None else value)
+    if mode == "circular":
+        return _pad_circular(input, list(pad))
     kinds = {"reflect": "reflection_pad", "replicate": "replication_pad"}
     if mode not in kinds:
-        raise NotImplementedError(f"pad with mode={mode!r} is not modeled here; use 'constant', 'reflect' or 'replicate'")
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
     return _need(f"{kinds[mode]}{len(pad) // 2}d")(input, list(pad))
+
+
+def _pad_circular(input, padding):
+    """`_pad_circular`: one new tensor, and copies between its parts."""
+    shape, count = list(input.shape), len(padding) // 2
+    out_shape = list(shape)
+    sides = [(count - i + len(shape) - count - 1, padding[2 * i], padding[2 * i + 1]) for i in range(count)]
+    for dim, left, right in sides:
+        out_shape[dim] += left + right
+    out = input.new_empty(out_shape)
+    to, part = out, input
+    for dim, left, right in sides:
+        to = to.narrow(dim, max(left, 0), out_shape[dim] - max(right, 0) - max(left, 0))
+        part = part.narrow(dim, max(-left, 0), shape[dim] - max(-right, 0) - max(-left, 0))
+    to.copy_(part)
+    del to, part
+    for dim, left, right in sides:
+        if left > 0:
+            out.narrow(dim, 0, left).copy_(out.narrow(dim, out_shape[dim] - left - max(right, 0), left))
+        if right > 0:
+            out.narrow(dim, out_shape[dim] - right, right).copy_(out.narrow(dim, max(left, 0), right))
+    if input.is_cuda:
+        torch._torch_memory.mark_estimated("_pad_circular", "no recording has padding around the edge")
+    return out
+
+
+def _lp_pool(pool, input, norm_type, cells, kernel_size, stride, ceil_mode):
+    out = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    return (torch.sign(out) * relu(torch.abs(out))).mul(cells).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    return _lp_pool(avg_pool1d, input, norm_type, kernel_size if isinstance(kernel_size, int) else kernel_size[0], kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    return _lp_pool(avg_pool2d, input, norm_type, math.prod(_pair(kernel_size)), kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    return _lp_pool(avg_pool3d, input, norm_type, math.prod(_pair(kernel_size, 3)), kernel_size, stride, ceil_mode)
+
+
+def triplet_margin_with_distance_loss(anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+    distance_function = distance_function if distance_function is not None else pairwise_distance
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    dist_pos = distance_function(anchor, positive)
+    dist_neg = distance_function(anchor, negative)
+    if swap:
+        dist_swap = distance_function(positive, negative)
+        dist_neg = torch.minimum(dist_neg, dist_swap)
+    loss = torch.clamp_min(margin + dist_pos - dist_neg, 0)
+    if reduction == "sum":
+        return torch.sum(loss)
+    return torch.mean(loss) if reduction == "mean" else loss
 
 
 def unfold(input, kernel_size, dilation=1, padding=0, stride=1):

@@ -116,3 +116,4 @@ def dirac_(tensor, groups=1):
 
 uniform, normal, constant, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal = (
     uniform_, normal_, constant_, xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_)
+eye, dirac, sparse = eye_, dirac_, sparse_

@@ -449,6 +449,12 @@ class _NormBase(Module):
             self.register_buffer("num_batches_tracked", None)
         self.reset_parameters()
 
+    def reset_running_stats(self):
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
     def reset_parameters(self):
         if self.affine:
             init.ones_(self.weight)
@@ -574,15 +580,60 @@ AdaptiveMaxPool2d = _adaptive("AdaptiveMaxPool2d", F.adaptive_max_pool2d)
 PixelShuffle = _simple("PixelShuffle", lambda self, x: F.pixel_shuffle(x, self.upscale_factor), "upscale_factor", (1,),
                        lambda self: f"upscale_factor={self.upscale_factor}")
 PixelUnshuffle = _simple("PixelUnshuffle", lambda self, x: F.pixel_unshuffle(x, self.downscale_factor), "downscale_factor", (1,))
-ConstantPad2d = _simple("ConstantPad2d", lambda self, x: F.pad(x, _pair(self.padding, 4), "constant", self.value), "padding, value", (0, 0.0))
-ZeroPad2d = _simple("ZeroPad2d", lambda self, x: F.pad(x, _pair(self.padding, 4), "constant", 0.0), "padding", (0,))
-ReflectionPad2d = _simple("ReflectionPad2d", lambda self, x: F.pad(x, _pair(self.padding, 4), "reflect"), "padding", (0,))
-ReplicationPad2d = _simple("ReplicationPad2d", lambda self, x: F.pad(x, _pair(self.padding, 4), "replicate"), "padding", (0,))
-ReflectionPad1d = _simple("ReflectionPad1d", lambda self, x: F.pad(x, _pair(self.padding, 2), "reflect"), "padding", (0,))
+def _padding(dims, mode, *, zero=False):
+    """The modules that pad `dims` dimensions: `nn.ReflectionPad2d` and the others."""
+    name = f"{'Zero' if zero else {'constant': 'Constant', 'reflect': 'Reflection', 'replicate': 'Replication', 'circular': 'Circular'}[mode]}Pad{dims}d"
+
+    class Made(Module):
+        def __init__(self, padding, value=0.0):
+            super().__init__()
+            self.padding, self.value = _pair(padding, 2 * dims), value
+
+        def forward(self, input):
+            return F.pad(input, self.padding, mode, self.value) if mode == "constant" else F.pad(input, self.padding, mode)
+
+        def extra_repr(self):
+            return f"padding={self.padding}, value={self.value}" if mode == "constant" and not zero else f"{self.padding}"
+    Made.__name__ = Made.__qualname__ = name
+    Made.__module__ = "torch.nn"
+    return Made
+
+
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (_padding(dims, "constant") for dims in (1, 2, 3))
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_padding(dims, "constant", zero=True) for dims in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (_padding(dims, "reflect") for dims in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (_padding(dims, "replicate") for dims in (1, 2, 3))
+CircularPad1d, CircularPad2d, CircularPad3d = (_padding(dims, "circular") for dims in (1, 2, 3))
 Upsample = _simple("Upsample", lambda self, x: F.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners),
                    "size, scale_factor, mode, align_corners", (None, None, "nearest", None),
                    lambda self: f"scale_factor={float(self.scale_factor)}, mode={self.mode!r}" if self.scale_factor is not None else f"size={self.size}, mode={self.mode!r}")
 UpsamplingNearest2d = Upsample
+
+
+class UpsamplingBilinear2d(Upsample):
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _lp_pool(name, function):
+    class Made(Module):
+        def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
+            super().__init__()
+            self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+        def forward(self, input):
+            return function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+        def extra_repr(self):
+            return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+    Made.__name__ = Made.__qualname__ = name
+    Made.__module__ = "torch.nn"
+    return Made
+
+
+LPPool1d, LPPool2d, LPPool3d = (_lp_pool(f"LPPool{dims}d", getattr(F, f"lp_pool{dims}d")) for dims in (1, 2, 3))
+RReLU = _simple("RReLU", lambda self, x: F.rrelu(x, self.lower, self.upper, self.training, self.inplace), "lower, upper, inplace",
+                (1.0 / 8, 1.0 / 3, False), lambda self: _join(f"lower={self.lower}, upper={self.upper}", _inplace(self)))
 Unfold = _simple("Unfold", lambda self, x: F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride),
                  "kernel_size, dilation, padding, stride", (1, 1, 0, 1))
 Fold = _simple("Fold", lambda self, x: F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride),
@@ -641,6 +692,33 @@ MultiLabelSoftMarginLoss = _loss("MultiLabelSoftMarginLoss", lambda self, input,
     input, target, self.weight, reduction=self.reduction), "weight", (None,))
 HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", lambda self, input, target: F.hinge_embedding_loss(
     input, target, margin=self.margin, reduction=self.reduction), "margin", (1.0,))
+
+
+PoissonNLLLoss = _loss("PoissonNLLLoss", lambda self, log_input, target: F.poisson_nll_loss(
+    log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction), "log_input, full, eps", (True, False, 1e-8))
+MultiMarginLoss = _loss("MultiMarginLoss", lambda self, input, target: F.multi_margin_loss(
+    input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction), "p, margin, weight", (1, 1.0, None))
+NLLLoss2d = NLLLoss
+
+
+class GaussianNLLLoss(Module):
+    def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
+        super().__init__()
+        self.full, self.eps, self.reduction = full, eps, reduction
+
+    def forward(self, input, target, var):
+        return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
+
+
+class TripletMarginWithDistanceLoss(Module):
+    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
+        super().__init__()
+        self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
+        self.margin, self.swap, self.reduction = margin, swap, reduction
+
+    def forward(self, anchor, positive, negative):
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin, swap=self.swap, reduction=self.reduction)
 
 
 class PairwiseDistance(Module):

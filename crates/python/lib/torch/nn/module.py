@@ -22,6 +22,11 @@ def _add_indent(text, spaces):
     return "\n".join([first] + [" " * spaces + line for line in rest])
 
 
+# Methods of PyTorch's modules that these have not.
+_REFUSED = frozenset(("get_extra_state", "set_extra_state", "set_submodule", "register_state_dict_pre_hook", "register_state_dict_post_hook",
+                      "register_load_state_dict_pre_hook", "register_load_state_dict_post_hook", "ipu", "xpu", "mtia"))
+
+
 class Module:
     training: bool
     dump_patches = False
@@ -140,6 +145,9 @@ class Module:
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind in own and name in own[kind]:
                 return own[kind][name]
+        if name in _REFUSED:
+            from torch import _names
+            _names.refuse("torch.nn.Module", name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
