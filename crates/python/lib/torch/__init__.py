@@ -63,7 +63,7 @@ __version__ = "2.11.0+cu130"
 
 
 class version:
-    cuda, hip, git_version, debug = "13.0", None, "", False
+    cuda, hip, rocm, xpu, git_version, debug = "13.0", None, None, None, "", False
     __version__ = __version__
 
 

@@ -303,7 +303,7 @@ def _pad_circular(input, padding):
 
 
 def _lp_pool(pool, input, norm_type, cells, kernel_size, stride, ceil_mode):
-    out = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    out = pool(input.pow(norm_type), kernel_size, kernel_size if stride is None else stride, 0, ceil_mode)
     return (torch.sign(out) * relu(torch.abs(out))).mul(cells).pow(1.0 / norm_type)
 
 

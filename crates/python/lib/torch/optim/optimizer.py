@@ -39,6 +39,12 @@ def _profiled(step):
 
 
 class Optimizer:
+    def __getattr__(self, name):
+        from torch import _names
+        if _names.is_public("torch.optim.Optimizer", name):
+            raise AttributeError(f"Optimizer.{name} is not modeled here")
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__ and not hasattr(cls.__dict__["step"], "__wrapped__"):

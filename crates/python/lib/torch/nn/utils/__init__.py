@@ -136,6 +136,7 @@ def _as_modules():
         module = ModuleType(f"torch.nn.utils.{kind.__name__}")
         module.__dict__.update({name: getattr(kind, name) for name in vars(kind) if not name.startswith("_")})
         sys.modules[module.__name__] = module
+        globals()[kind.__name__] = module
 
 
 _as_modules()
