@@ -42,7 +42,9 @@ pub(crate) enum InterpreterError {
     #[error("the interpreter broke down ({0})")]
     Worker(String),
     /// The program ran for [`MOST_SECONDS`].
-    #[error("stopped after {MOST_SECONDS} s, as long as a program may run in a page; the command blockyard python has a --time-limit")]
+    #[error(
+        "stopped after {MOST_SECONDS} s, as long as a program may run in a page; the command blockyard python has a --time-limit"
+    )]
     TimeIsOver,
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),

@@ -30,9 +30,9 @@ mod snapshot;
 mod verify;
 
 pub use export::{Export, export_bytes};
-pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use heap::CountedHeap;
+pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
 pub use questions::{ask, ask_diff, ask_diff_steps};

@@ -81,5 +81,7 @@ fn check(bits: u64, vm: &VirtualMachine) -> PyResult<()> {
     if bits <= MOST_BITS {
         return Ok(());
     }
-    Err(vm.new_memory_error(format!("an integer of {bits} bits is longer than the {MOST_BITS} that one may have here")))
+    Err(vm.new_memory_error(format!(
+        "an integer of {bits} bits is longer than the {MOST_BITS} that one may have here"
+    )))
 }

@@ -55,18 +55,25 @@ pub(crate) fn is_subscript(vm: &VirtualMachine) -> bool {
 /// Whether a signal may raise an exception at this moment. The interpreter adds the argument of the instruction that a signal interrupts to
 /// that of the first instruction of the exception's handler, which a generator's handler does not survive.
 pub(crate) fn is_safe_for_signal(vm: &VirtualMachine) -> bool {
-    at_instruction_of(vm, |_| true, |code, at| {
-        let argument = |at: usize| code.instructions.get(at).map_or(0, |unit| u8::from(unit.arg));
-        let is_extended = at.checked_sub(1).and_then(|before| code.instructions.get(before));
-        if argument(at) == 0 && !is_extended.is_some_and(|unit| matches!(unit.op, Instruction::ExtendedArg)) {
-            return true;
-        }
-        let handler = u32::try_from(at).ok().and_then(|at| find_exception_handler(&code.exceptiontable, at));
-        let first = handler.and_then(|handler| usize::try_from(handler.target).ok());
-        first.is_none_or(|first| {
-            code.instructions.get(first).is_some_and(|unit| matches!(unit.op, Instruction::PushExcInfo))
-        })
-    })
+    at_instruction_of(
+        vm,
+        |_| true,
+        |code, at| {
+            let argument = |at: usize| code.instructions.get(at).map_or(0, |unit| u8::from(unit.arg));
+            let is_extended = at.checked_sub(1).and_then(|before| code.instructions.get(before));
+            if argument(at) == 0
+                && !is_extended.is_some_and(|unit| matches!(unit.op, Instruction::ExtendedArg))
+            {
+                return true;
+            }
+            let handler =
+                u32::try_from(at).ok().and_then(|at| find_exception_handler(&code.exceptiontable, at));
+            let first = handler.and_then(|handler| usize::try_from(handler.target).ok());
+            first.is_none_or(|first| {
+                code.instructions.get(first).is_some_and(|unit| matches!(unit.op, Instruction::PushExcInfo))
+            })
+        },
+    )
 }
 
 /// Looks at the instruction that runs in the innermost call of the program's own code.

@@ -163,10 +163,7 @@ fn run_watched(
         notes: Vec::new(),
         clock: 0.0,
         operators: 0,
-        budget: Budget {
-            most_operators: settings.most_operators,
-            most_requests: settings.most_requests,
-        },
+        budget: Budget { most_operators: settings.most_operators, most_requests: settings.most_requests },
     };
     let host_before = host::install(Some(host));
     if let Some((step, report)) = watched {
@@ -302,7 +299,9 @@ impl Watch {
             // signals is one for the whole process, and another interpreter may have taken the first one down.
             while wait.recv_timeout(look) == Err(RecvTimeoutError::Timeout) {
                 left = left.map(|left| left.saturating_sub(look));
-                let Some(reason) = over(time.filter(|_| left == Some(Duration::ZERO)), memory) else { continue };
+                let Some(reason) = over(time.filter(|_| left == Some(Duration::ZERO)), memory) else {
+                    continue;
+                };
                 let stopped: UserSignal = Box::new(move |vm| {
                     if position::is_safe_for_signal(vm) { Err(host::stopped(vm, &reason)) } else { Ok(()) }
                 });

@@ -80,7 +80,10 @@ fn a_generator_without_an_end_is_stopped_when_the_time_is_over() {
 fn a_line_that_repeats_in_a_traceback_is_written_three_times() {
     let finished = run("def f(): f()\nf()\n", ProgramSettings::default());
     let text = finished.traceback.expect("it is too deep");
-    assert!(text.contains("    ~^^\n  [Previous line repeated ") && text.contains(" more times]\nRecursionError"), "{text}");
+    assert!(
+        text.contains("    ~^^\n  [Previous line repeated ") && text.contains(" more times]\nRecursionError"),
+        "{text}"
+    );
     assert_eq!(text.matches("line 1, in f").count(), 3);
 }
 

@@ -104,7 +104,10 @@ fn every_public_name_of_pytorch_is_there_or_refused_and_other_names_are_errors()
     let lines: Vec<&str> = printed.lines().collect();
     println!("{}", lines.first().copied().unwrap_or_default());
     assert!(printed.contains("module 'torch.cuda' has no attribute 'memory_alocated'"), "{printed}");
-    assert!(printed.contains("torch.nn.AdaptiveLogSoftmaxWithLoss is not modeled here: how many targets"), "{printed}");
+    assert!(
+        printed.contains("torch.nn.AdaptiveLogSoftmaxWithLoss is not modeled here: how many targets"),
+        "{printed}"
+    );
     assert!(printed.contains("cannot import name 'Lineal"), "{printed}");
 }
 
@@ -147,7 +150,9 @@ fn averages_of_weights_paddings_and_pools_are_there() {
     assert_eq!(lines.get(2), Some(&RATES));
     assert_eq!(
         lines.get(3),
-        Some(&"torch.Size([2, 3, 12, 12]) torch.Size([2, 3, 4, 4]) torch.Size([3, 8, 10]) torch.Size([1, 2, 5, 10, 10])")
+        Some(
+            &"torch.Size([2, 3, 12, 12]) torch.Size([2, 3, 4, 4]) torch.Size([3, 8, 10]) torch.Size([1, 2, 5, 10, 10])"
+        )
     );
 }
 

@@ -345,7 +345,9 @@ fn out_of_memory_is_caught_and_a_loop_without_end_is_stopped() {
     );
     let settings = ProgramSettings { most_operators: 100, ..ProgramSettings::default() };
     let (finished, _) = run("import torch\nx = torch.zeros(1)\nwhile True:\n    x = x + 1\n", settings);
-    assert!(finished.traceback.is_some_and(|text| text.contains("called 100 operators, as many as one run may")));
+    assert!(
+        finished.traceback.is_some_and(|text| text.contains("called 100 operators, as many as one run may"))
+    );
     let settings = ProgramSettings {
         time_limit: Some(std::time::Duration::from_millis(200)),
         ..ProgramSettings::default()

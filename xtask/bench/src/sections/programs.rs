@@ -100,7 +100,12 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
 }
 
 /// Runs the recorded programs of operators, each a process of its own, and says how many allocator events they have in a second.
-fn operators(context: &BenchContext, ours: &Path, file: &Path, programs: &[Recorded]) -> Result<(ReportRow, String)> {
+fn operators(
+    context: &BenchContext,
+    ours: &Path,
+    file: &Path,
+    programs: &[Recorded],
+) -> Result<(ReportRow, String)> {
     let of_one_gpu = |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices == 1;
     let programs: Vec<&Recorded> = programs.iter().filter(of_one_gpu).collect();
     let (mut all, mut starts) = (Vec::new(), Vec::new());
@@ -147,7 +152,9 @@ fn long_loop(context: &BenchContext, ours: &Path, file: &Path) -> Result<String>
     }
     let rate = median(rates);
     let met = if rate >= GOAL_EVENTS { "met" } else { "NOT met" };
-    Ok(format!("allocator events a second in a loop of 30,000 small forward and backward passes, with its start: {rate:.0}: {met}"))
+    Ok(format!(
+        "allocator events a second in a loop of 30,000 small forward and backward passes, with its start: {rate:.0}: {met}"
+    ))
 }
 
 const LONG_LOOP: &str = r#"import torch
