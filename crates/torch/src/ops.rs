@@ -15,22 +15,28 @@ pub(crate) mod foreach;
 mod gated;
 mod group_norm;
 pub(crate) mod index;
+mod integrate;
 pub(crate) mod join;
 mod kernels;
 pub(crate) mod loss;
 mod margin;
 pub(crate) mod matmul;
+mod noise;
 pub(crate) mod norm;
 mod norm_double;
 mod order;
 mod pad;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
+mod products;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 mod scatter;
+mod search;
 pub(crate) mod softmax;
 pub(crate) mod sort;
+mod special;
+mod statistics;
 mod transformer;
 pub(crate) mod unary;
 mod vector_norm;
@@ -71,4 +77,11 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     reduce::TABLE,
     matmul::TABLE,
     views::TABLE,
+    special::TABLE,
+    special::OF_TWO,
+    integrate::TABLE,
+    search::TABLE,
+    noise::TABLE,
+    products::TABLE,
+    statistics::TABLE,
 ];

@@ -577,7 +577,7 @@ def atleast_2d(t):
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    return _builtins.bool(((a - b).abs() <= atol + rtol * b.abs()).all())
+    return _builtins.bool(_operator("allclose")(a, b, rtol, atol, equal_nan))
 
 
 def equal(a, b):

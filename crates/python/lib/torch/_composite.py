@@ -129,6 +129,13 @@ def block_diag(*tensors):
     return result
 
 
+def chain_matmul(*matrices, out=None):
+    matrices = _several(matrices)
+    if any(t.dim() != 2 for t in matrices):
+        raise RuntimeError("chain_matmul(): expected tensors of 2 dimensions")
+    return matrices[0].clone() if len(matrices) == 1 else torch.linalg.multi_dot(matrices)
+
+
 def _of_the_host(name, *tensors):
     if any(isinstance(t, torch.Tensor) and t.is_cuda for t in tensors):
         raise NotImplementedError(f"torch.{name} is modeled for tensors of the host only; put a tensor of the result's shape in its place")

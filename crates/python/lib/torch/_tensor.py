@@ -426,7 +426,7 @@ class Tensor(TensorBase):
 
     def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
         import torch
-        return torch.allclose(self, other, rtol, atol)
+        return torch.allclose(self, other, rtol, atol, equal_nan)
 
     def is_shared(self):
         return False

@@ -5,7 +5,8 @@ __path__ = []  # Modules below are found, and refused in a sentence.
 import torch
 
 _NAMES = {"expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "softmax": "softmax", "log_softmax": "log_softmax", "exp2": "exp2",
-          "expm1": "expm1", "log1p": "log1p", "logsumexp": "logsumexp", "round": "round", "gammaln": "lgamma", "digamma": "digamma"}
+          "expm1": "expm1", "log1p": "log1p", "logsumexp": "logsumexp", "round": "round", "gammaln": "lgamma", "digamma": "digamma",
+          "xlogy": "xlogy", "xlog1py": "special_xlog1py"}
 
 
 def __getattr__(name):

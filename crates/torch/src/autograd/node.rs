@@ -141,6 +141,14 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The shape of input `index`, where it takes a gradient.
+    pub(crate) fn input_shape(&self, index: usize) -> Option<Rc<[i64]>> {
+        self.node.with_edges(|edges| {
+            let edge = edges.get(index)?.as_ref()?;
+            edge.node.inputs.borrow().get(edge.input).map(|input| Rc::clone(&input.shape))
+        })
+    }
+
     /// Whether the gradient of input `index` is wanted.
     pub(crate) fn wants(&self, index: usize) -> bool {
         self.wanted.get(index).copied().unwrap_or(false)

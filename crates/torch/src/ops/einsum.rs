@@ -217,7 +217,7 @@ pub(crate) fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
         if !of_b.is_empty() {
             b = sum(&b, Some(&of_b), true, None)?;
         }
-        operands.push_back(pair(a, b, &of_both)?);
+        operands.push_back(sum_of_products(a, b, &of_both)?);
     }
     let Some(result) = operands.pop_front() else {
         return runtime("einsum(): must provide at least one operand");
@@ -234,7 +234,7 @@ pub(crate) fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
 }
 
 /// `sumproduct_pair`, with the summed dimensions kept.
-fn pair(left: Tensor, right: Tensor, summed: &[i64]) -> Result<Tensor> {
+pub(super) fn sum_of_products(left: Tensor, right: Tensor, summed: &[i64]) -> Result<Tensor> {
     if summed.is_empty() {
         return mul(&left, &right);
     }

@@ -8,7 +8,7 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, sess
 
 use super::by_value::nonzero;
 use super::copy::{self, to_device};
-use super::creation::{empty, empty_like, record_fill, zeros};
+use super::creation::{empty, record_fill, zeros};
 use super::pointwise::change_in_place;
 use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, first, select, slice, squeeze, unsqueeze};
@@ -425,13 +425,26 @@ fn record_index_put(
     })
 }
 
-/// `tril` and `triu`.
-fn triangle(tensor: &Tensor) -> Result<Tensor> {
-    let output = empty_like(tensor)?;
-    record("TriuBackward0", &[tensor], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(triangle(first(grads)?)?)])
-    })?;
+/// `tril` and `triu`, which lie without gaps whatever the input.
+fn triangle(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+    if tensor.dim() < 2 {
+        let name = if node == "TrilBackward0" { "tril" } else { "triu" };
+        return runtime(format!("{name}: input tensor must have at least 2 dimensions"));
+    }
+    let output = super::creation::empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
+    record_triangle(tensor, &output, node)?;
     Ok(output)
+}
+
+fn triangle_in_place(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+    change_in_place(tensor)?;
+    tensor.set_values(None);
+    record_triangle(tensor, tensor, node)?;
+    Ok(tensor.clone())
+}
+
+fn record_triangle(tensor: &Tensor, output: &Tensor, node: &'static str) -> Result<()> {
+    record(node, &[tensor], &[output], &[], move |_, grads| Ok(vec![Some(triangle(first(grads)?, node)?)]))
 }
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -448,6 +461,8 @@ pub(crate) const TABLE: &[Entry] = &[
     op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)", |a| {
         Ok(index_put_new(&a.t(0)?, &optional_tensors(a.value(1)?), &a.t(2)?, a.bool(3)?)?.into())
     }),
-    op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?)?.into())),
-    op("triu(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?)?.into())),
+    op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, "TrilBackward0")?.into())),
+    op("triu(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, "TriuBackward0")?.into())),
+    op("tril_(Tensor self, int diagonal=0)", |a| Ok(triangle_in_place(&a.t(0)?, "TrilBackward0")?.into())),
+    op("triu_(Tensor self, int diagonal=0)", |a| Ok(triangle_in_place(&a.t(0)?, "TriuBackward0")?.into())),
 ];

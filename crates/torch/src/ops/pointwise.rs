@@ -90,8 +90,9 @@ pub(crate) fn dtype_by(rule: Rule, inputs: &[&Tensor]) -> Dtype {
     }
 }
 
+/// What an operator of two tensors saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Saves {
+pub(super) enum Saves {
     Nothing,
     /// Each one if the other requires a gradient.
     Crosswise,
@@ -99,21 +100,39 @@ enum Saves {
     Division,
     Both,
     BothAndResult,
-    OtherOnly,
+    /// Both, if `other` requires a gradient.
+    BothForOther,
+    /// Each one if it requires a gradient itself, and the result.
+    EachForItselfAndResult,
+    /// `self` if it requires a gradient, and the result.
+    OwnForItselfAndResult,
 }
 
 /// An operator of two tensors.
-struct Binary {
-    node: &'static str,
-    rule: Rule,
-    saves: Saves,
-    function: Option<Function>,
-    /// From the gradient: other saved at 0, self at 1, result at 2.
-    backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
+pub(super) struct Binary {
+    pub(super) node: &'static str,
+    pub(super) rule: Rule,
+    pub(super) saves: Saves,
+    pub(super) function: Option<Function>,
+    /// From the gradient: other saved at 0, self at 1, result at 2; without what is never saved.
+    pub(super) backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
+}
+
+/// What an operator that changes a tensor in place keeps of it: a copy, if its gradient needs the values before.
+pub(super) fn kept_for_gradient(tensor: &Tensor) -> Result<Option<Tensor>> {
+    if !crate::autograd::GradMode::is_enabled() || !tensor.requires_grad() {
+        return Ok(None);
+    }
+    copy_before(tensor).map(Some)
+}
+
+fn copy_before(tensor: &Tensor) -> Result<Tensor> {
+    let _no_grad = crate::autograd::GradModeGuard::new(false);
+    copy::clone(tensor, MemoryFormat::Preserve)
 }
 
 impl Binary {
-    fn call(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    pub(super) fn call(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let early = save_early(&[a, b], &self.saves(a, b, a))?;
         let dtype = dtype_by(self.rule, &[a, b]);
         let is_product = self.node == MUL.node || self.node == DIV.node;
@@ -132,18 +151,15 @@ impl Binary {
         Ok(output)
     }
 
-    fn call_in_place(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    pub(super) fn call_in_place(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let keeps_self = match self.saves {
-            Saves::Crosswise | Saves::Division => b.requires_grad(),
+            Saves::Crosswise | Saves::Division | Saves::BothForOther => b.requires_grad(),
             Saves::Both | Saves::BothAndResult => a.requires_grad() || b.requires_grad(),
-            Saves::Nothing | Saves::OtherOnly => false,
+            Saves::EachForItselfAndResult | Saves::OwnForItselfAndResult => a.requires_grad(),
+            Saves::Nothing => false,
         };
-        let original = if keeps_self && crate::autograd::GradMode::is_enabled() {
-            let _no_grad = crate::autograd::GradModeGuard::new(false);
-            Some(copy::clone(a, MemoryFormat::Preserve)?)
-        } else {
-            None
-        };
+        let original =
+            if keeps_self && crate::autograd::GradMode::is_enabled() { Some(copy_before(a)?) } else { None };
         let dtype = match self.rule {
             Rule::Bool => a.dtype(),
             rule => dtype_by(rule, &[a, b]),
@@ -161,7 +177,11 @@ impl Binary {
             Saves::Division => vec![Save::Input(Some(b)), Save::InputIf(needs_b, before)],
             Saves::Both => vec![Save::Input(Some(b)), Save::Input(Some(before))],
             Saves::BothAndResult => vec![Save::Input(Some(b)), Save::Input(Some(before)), Save::Output(0)],
-            Saves::OtherOnly => vec![Save::Input(Some(b))],
+            Saves::BothForOther => vec![Save::InputIf(needs_b, b), Save::InputIf(needs_b, before)],
+            Saves::EachForItselfAndResult => {
+                vec![Save::InputIf(needs_b, b), Save::InputIf(needs_a, before), Save::Output(0)]
+            }
+            Saves::OwnForItselfAndResult => vec![Save::InputIf(needs_a, before), Save::Output(0)],
         }
     }
 
@@ -338,20 +358,61 @@ static ATAN2: Binary = Binary {
 };
 
 static FLOOR_DIVIDE: Binary = Binary {
-    node: "",
+    node: "NotImplemented",
     rule: Rule::Promoted,
     saves: Saves::Nothing,
     function: Some(exact::floor_div),
-    backward: no_gradient,
+    backward: |_, _| runtime("derivative for aten::floor_divide is not implemented"),
 };
 
-static REMAINDER: Binary = Binary {
-    node: "RemainderBackward0",
+fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    let to_other = if ctx.wants(1) { Some(zeros_like(grad)?) } else { None };
+    let to_own = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
+    Ok(vec![to_own, to_other])
+}
+
+/// `div` with a rounding mode: nothing of a gradient comes through.
+const ROUNDED: Binary = Binary {
+    node: "DivBackward2",
     rule: Rule::Promoted,
-    saves: Saves::OtherOnly,
-    function: Some(exact::remainder),
-    backward: |ctx, grad| Ok(vec![ctx.wants(0).then(|| grad.clone()), None]),
+    saves: Saves::Division,
+    function: Some(exact::floor_div),
+    backward: flat,
 };
+
+static DIV_ROUNDED: Binary = ROUNDED;
+static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: "DivBackward3", saves: Saves::Nothing, ..ROUNDED };
+
+/// `-grad * self.div(other, rounding_mode)`.
+fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    let to_other = if ctx.wants(1) {
+        let quotient = DIV_ROUNDED.call(&ctx.saved(1)?, &ctx.saved(0)?)?;
+        let negative = unary::neg(grad)?;
+        Some(mul(&negative, &quotient)?)
+    } else {
+        None
+    };
+    Ok(vec![ctx.wants(0).then(|| grad.clone()), to_other])
+}
+
+const REMAINDER: Binary = Binary {
+    node: "RemainderBackward1",
+    rule: Rule::Promoted,
+    saves: Saves::BothForOther,
+    function: Some(exact::remainder),
+    backward: remainder_backward,
+};
+
+static REMAINDER_OF_TENSORS: Binary = REMAINDER;
+static REMAINDER_BY_NUMBER: Binary =
+    Binary { node: "RemainderBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+static FMOD_OF_TENSORS: Binary = Binary { node: "FmodBackward1", ..REMAINDER };
+static FMOD_BY_NUMBER: Binary =
+    Binary { node: "FmodBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+
+fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    Ok(vec![ctx.wants(0).then(|| grad.clone()), None])
+}
 
 macro_rules! comparisons {
     ($($constant:ident $function:expr;)*) => {
@@ -614,6 +675,11 @@ pub(crate) fn pow_backward(grad: &Tensor, own: &Tensor, exponent: f64) -> Result
     mul(grad, &scale(&pow_scalar(own, Scalar::Float(exponent - 1.0))?, exponent)?)
 }
 
+/// `pow` of two tensors.
+pub(super) fn power(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    POW.call(base, exponent)
+}
+
 fn pow(args: &Args) -> Result<Value> {
     match args.value(1)? {
         Value::Scalar(exponent) => Ok(pow_scalar(&args.operand(0)?, *exponent)?.into()),
@@ -629,7 +695,7 @@ fn pow(args: &Args) -> Result<Value> {
 }
 
 /// `pow` of a number: its derivative is the result times a logarithm.
-fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+pub(super) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
     let output = elementwise(&[base, exponent], dtype_by(POW.rule, &[base, exponent]), None)?;
     if exponent.device().is_cuda() {
         // pow_out takes the number as a tensor of the GPU, in int64 or float64.
@@ -806,7 +872,7 @@ macro_rules! binary {
 
 pub(crate) const BINARY: &[Entry] = binary! {
     "mul" MUL, "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
-    "remainder" REMAINDER, "fmod" REMAINDER, "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
+    "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
     "__lshift__" BITWISE, "__rshift__" BITWISE, "fmax" MAXIMUM, "fmin" MINIMUM,
@@ -815,13 +881,33 @@ pub(crate) const BINARY: &[Entry] = binary! {
 fn div_call(args: &Args, in_place: bool) -> Result<Value> {
     let (a, b) = both(args)?;
     let kind = match args.value(2)? {
-        Value::Str(mode) if &**mode == "floor" || &**mode == "trunc" => &FLOOR_DIVIDE,
+        Value::Str(mode) if &**mode == "floor" || &**mode == "trunc" => {
+            if b.is_wrapped_number() {
+                &DIV_ROUNDED_BY_NUMBER
+            } else {
+                &DIV_ROUNDED
+            }
+        }
         _ => &DIV,
     };
     Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
 }
 
+/// `remainder` and `fmod`: by a number nothing is saved.
+fn modulo(args: &Args, kinds: [&'static Binary; 2], in_place: bool) -> Result<Value> {
+    let (a, b) = both(args)?;
+    let kind = kinds[usize::from(b.is_wrapped_number())];
+    Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
+}
+
+const REMAINDERS: [&Binary; 2] = [&REMAINDER_OF_TENSORS, &REMAINDER_BY_NUMBER];
+const FMODS: [&Binary; 2] = [&FMOD_OF_TENSORS, &FMOD_BY_NUMBER];
+
 pub(crate) const TABLE: &[Entry] = &[
+    op("remainder(Operand self, Operand other)", |a| modulo(a, REMAINDERS, false)),
+    op("remainder_(Tensor self, Operand other)", |a| modulo(a, REMAINDERS, true)),
+    op("fmod(Operand self, Operand other)", |a| modulo(a, FMODS, false)),
+    op("fmod_(Tensor self, Operand other)", |a| modulo(a, FMODS, true)),
     op("add(Operand self, Operand other, *, Scalar alpha=1)", |a| {
         let (x, y) = both(a)?;
         Ok(add_scaled(&x, &y, a.scalar(2)?)?.into())

@@ -81,7 +81,12 @@ fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
     let saved = [Save::Input(Some(&index))];
     let is_number = source.is_wrapped_number();
     let inputs: Vec<&Tensor> = if is_number { vec![&own] } else { vec![&own, &source] };
-    record("ScatterAddBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
+    let node = match (adds, is_number) {
+        (true, _) => "ScatterAddBackward0",
+        (false, false) => "ScatterBackward0",
+        (false, true) => "ScatterBackward1",
+    };
+    record(node, &inputs, &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let to_own = match (ctx.wants(0), adds) {
@@ -206,7 +211,68 @@ fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
     Ok(output.into())
 }
 
+/// `index_fill`, as a new tensor or in place: a number, or a tensor without dimensions, which is read on the host.
+fn index_fill(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, dim, index, value) = (args.t(0)?, args.int(1)?, args.t(2)?, args.operand(3)?);
+    wrap(dim, own.dim())?;
+    if index.dtype() != Dtype::I64 {
+        return Err(crate::TorchError::Index("index_fill_(): Expected dtype int64 for index.".to_owned()));
+    }
+    if index.dim() > 1 {
+        return Err(crate::TorchError::Index("Index has to be a vector/scalar".to_owned()));
+    }
+    if value.dim() > 0 {
+        return runtime(format!(
+            "index_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            value.dim()
+        ));
+    }
+    let output = if in_place {
+        change_in_place(&own)?;
+        own.set_values(None);
+        own.clone()
+    } else {
+        let _below = GradModeGuard::new(false);
+        copy::clone(&own, MemoryFormat::Preserve)?
+    };
+    record_index_fill(&own, dim, &index, &value, &output)?;
+    Ok(output.into())
+}
+
+fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, output: &Tensor) -> Result<()> {
+    let is_number = value.is_wrapped_number();
+    let node = if is_number { "IndexFillBackward0" } else { "IndexFillBackward1" };
+    let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, value] };
+    record(node, &inputs, &[output], &[Save::Input(Some(index))], move |ctx, grads| {
+        let (grad, index) = (first(grads)?, ctx.saved(0)?);
+        let to_own = if ctx.wants(0) {
+            let filled = {
+                let _below = GradModeGuard::new(false);
+                copy::clone(grad, MemoryFormat::Preserve)?
+            };
+            record_index_fill(grad, dim, &index, &super::creation::wrapped(crate::Scalar::Int(0)), &filled)?;
+            Some(filled)
+        } else {
+            None
+        };
+        let to_value = if ctx.wants(1) {
+            // grad.index_select(dim, std::get<0>(at::_unique(index))).sum()
+            let unique = crate::call("unique", &[(&index).into()], &[])?.tensor()?;
+            let chosen = index_select(grad, dim, &unique)?;
+            let summed = super::reduce::sum_all(&chosen)?;
+            drop(chosen);
+            drop(unique);
+            Some(summed)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_value])
+    })
+}
+
 pub(crate) const TABLE: &[Entry] = &[
+    op("index_fill(Tensor self, int dim, Tensor index, Operand value)", |a| index_fill(a, false)),
+    op("index_fill_(Tensor self, int dim, Tensor index, Operand value)", |a| index_fill(a, true)),
     op("index_copy(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, false)),
     op("index_copy_(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, true)),
     op("index_select(Tensor self, int dim, Tensor index)", |a| {

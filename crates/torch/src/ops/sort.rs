@@ -238,22 +238,56 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
         drop(read);
     }
     let from = tensor.dtype();
-    let is_sum = node == "CumsumBackward0";
-    let saved = if is_sum { vec![] } else { vec![Save::Input(Some(tensor)), Save::Output(0)] };
-    record(node, &[tensor], &[&output], &saved, move |_, grads| {
-        let grad = super::copy::to_dtype(first(grads)?, from)?;
-        if !is_sum {
-            session().mark_estimated("cumprod", "the gradient was not recorded");
-        }
-        if grad.numel() <= 1 || grad.size(at as i64) == 1 {
-            return Ok(vec![Some(grad)]);
-        }
-        // cumsum_backward: grad.flip(dim).cumsum(dim).flip(dim)
-        let flipped = flip(&grad, &[at as i64])?;
-        let summed = scan(&flipped, at as i64, None, "CumsumBackward0")?;
-        Ok(vec![Some(flip(&summed, &[at as i64])?)])
-    })?;
+    let at = at as i64;
+    if node == SUM {
+        record(node, &[tensor], &[&output], &[], move |_, grads| {
+            let grad = super::copy::to_dtype(first(grads)?, from)?;
+            if grad.numel() <= 1 || grad.size(at) == 1 {
+                return Ok(vec![Some(grad)]);
+            }
+            Ok(vec![Some(reversed_cumsum(&grad, at)?)])
+        })?;
+    } else {
+        let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+        record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
+            let grad = super::copy::to_dtype(first(grads)?, from)?;
+            Ok(vec![Some(cumprod_backward(&grad, &ctx.saved(0)?, &ctx.saved(1)?, at)?)])
+        })?;
+    }
     Ok(output)
+}
+
+const SUM: &str = "CumsumBackward0";
+
+pub(crate) fn cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    scan(tensor, dim, None, SUM)
+}
+
+pub(crate) fn cumprod(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    scan(tensor, dim, None, "CumprodBackward0")
+}
+
+/// `w.flip(dim).cumsum(dim).flip(dim)`
+fn reversed_cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
+    flip(&cumsum(&flip(tensor, &[dim])?, dim)?, &[dim])
+}
+
+/// `cumprod_backward`: the path of an input without zeros.
+fn cumprod_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> Result<Tensor> {
+    if own.numel() <= 1 || own.size(dim) == 1 {
+        return Ok(grad.clone());
+    }
+    session().mark_estimated(
+        "CumprodBackward0",
+        "the path depends on where the input is zero; no zeros are assumed",
+    );
+    let weighted = super::pointwise::mul(result, grad)?;
+    let is_zero = super::pointwise::eq(own, &super::creation::wrapped(crate::Scalar::Int(0)))?;
+    drop(crate::call("any", &[(&is_zero).into()], &[])?);
+    let to_own = super::pointwise::div(&reversed_cumsum(&weighted, dim)?, own);
+    drop(is_zero);
+    drop(weighted);
+    to_own
 }
 
 /// `logcumsumexp`.
@@ -340,11 +374,24 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
     Ok(result)
 }
 
-fn cumulative_extremum(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let values = empty_like(&tensor)?;
-    let indices = empty_like_as(&tensor, Dtype::I64, MemoryFormat::Preserve)?;
-    reduce::record_selection("CummaxBackward0", &tensor, &values, &indices, args.int(1)?, true)?;
+/// `cummax` and `cummin`: values and the indices where they stand.
+fn cumulative_extremum(args: &Args, node: &'static str) -> Result<Value> {
+    let (tensor, dim) = (args.t(0)?, args.int(1)?);
+    wrap(dim, tensor.dim())?;
+    let values = empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
+    let indices = empty(&tensor.shape(), Dtype::I64, tensor.device())?;
+    {
+        let _below = GradModeGuard::new(false);
+        drop(contiguous(&tensor)?);
+    }
+    let saved = [Save::Input(Some(&tensor)), Save::Input(Some(&indices))];
+    record(node, &[&tensor], &[&values, &indices], &saved, move |ctx, grads| {
+        let (grad, own, indices) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        // at::zeros(input.sizes()).scatter_add_(dim, indices, grad)
+        let full = super::creation::zeros(&own.shape(), own.dtype(), own.device())?;
+        super::scatter::record_scattered("ScatterAddBackward0", grad, dim, &indices, &full)?;
+        Ok(vec![Some(full)])
+    })?;
     Ok((values, indices).into())
 }
 
@@ -356,16 +403,6 @@ fn argsort(args: &Args) -> Result<Value> {
     let (values, indices) = sort(&args.t(0)?, args.int(1)?)?;
     drop(values);
     Ok(indices.into())
-}
-
-fn histc(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let output = empty(&[args.int(1)?], tensor.dtype(), tensor.device())?;
-    let _below = GradModeGuard::new(false);
-    // The least and the greatest element, each copied to the host.
-    drop(reduce::extremum_all(&tensor, "MinBackward1")?);
-    drop(reduce::extremum_all(&tensor, "MaxBackward1")?);
-    Ok(output.into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -382,11 +419,10 @@ pub(crate) const TABLE: &[Entry] = &[
         Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0")?.into())
     }),
     op("logcumsumexp(Tensor self, int dim)", |a| Ok(logcumsumexp(&a.t(0)?, a.int(1)?)?.into())),
-    op("cummax(Tensor self, int dim)", cumulative_extremum),
-    op("cummin(Tensor self, int dim)", cumulative_extremum),
+    op("cummax(Tensor self, int dim)", |a| cumulative_extremum(a, "CummaxBackward0")),
+    op("cummin(Tensor self, int dim)", |a| cumulative_extremum(a, "CumminBackward0")),
     op("flip(Tensor self, int[] dims)", |a| Ok(flip(&a.t(0)?, &a.ints(1)?)?.into())),
     op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| {
         Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
     }),
-    op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
 ];

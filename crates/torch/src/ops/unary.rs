@@ -286,7 +286,7 @@ fn isinf(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// `isfinite`: `(self == self) * (self.abs() != inf)`.
-fn isfinite(tensor: &Tensor) -> Result<Tensor> {
+pub(super) fn isfinite(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
         return super::creation::ones_like(tensor);
     }

@@ -38,7 +38,8 @@ cosine_similarity, pairwise_distance = _need("cosine_similarity"), _need("pairwi
 _embedding, _layer_norm, _group_norm, _rms_norm, _batch_norm = map(_need, ("embedding", "layer_norm", "group_norm", "rms_norm", "batch_norm"))
 _softmax, _log_softmax = _need("softmax"), _need("log_softmax")
 _dropout, _dropout_, _feature_dropout, _feature_dropout_ = map(_need, ("dropout", "dropout_", "feature_dropout", "feature_dropout_"))
-_alpha_dropout = _need("alpha_dropout")
+_alpha_dropout, _alpha_dropout_, _feature_alpha_dropout, _feature_alpha_dropout_ = map(
+    _need, ("alpha_dropout", "alpha_dropout_", "feature_alpha_dropout", "feature_alpha_dropout_"))
 
 
 def _activation(name, inplace_name=None):
@@ -54,8 +55,8 @@ relu, selu, silu, mish, relu6, hardsigmoid, hardswish = map(_activation, ("relu"
 tanh, sigmoid = _need("tanh"), _need("sigmoid")
 _leaky_relu, _leaky_relu_, _elu, _elu_ = _need("leaky_relu"), _need("leaky_relu_"), _need("elu"), _need("elu_")
 _hardtanh, _hardtanh_, _threshold, _threshold_ = _need("hardtanh"), _need("hardtanh_"), _need("threshold"), _need("threshold_")
-_gelu, _softplus, _glu, _prelu, _softshrink, _hardshrink, _celu, _rrelu = map(
-    _need, ("gelu", "softplus", "glu", "prelu", "softshrink", "hardshrink", "celu", "rrelu"))
+_gelu, _softplus, _glu, _prelu, _softshrink, _hardshrink, _celu, _rrelu, _rrelu_ = map(
+    _need, ("gelu", "softplus", "glu", "prelu", "softshrink", "hardshrink", "celu", "rrelu", "rrelu_"))
 relu_ = _need("relu_")
 
 
@@ -112,7 +113,7 @@ def softsign(input):
 
 
 def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    return _rrelu(input, lower, upper, training)
+    return _rrelu_(input, lower, upper, training) if inplace else _rrelu(input, lower, upper, training)
 
 
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
@@ -142,9 +143,13 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     return y_soft
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def _check_probability(p):
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    _check_probability(p)
     return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
 
 
@@ -156,7 +161,13 @@ dropout2d = dropout3d = dropout1d
 
 
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    return _alpha_dropout(input, p, training)
+    _check_probability(p)
+    return _alpha_dropout_(input, p, training) if inplace else _alpha_dropout(input, p, training)
+
+
+def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+    _check_probability(p)
+    return _feature_alpha_dropout_(input, p, training) if inplace else _feature_alpha_dropout(input, p, training)
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
@@ -229,6 +240,21 @@ def _pool(name):
 _max_pool1d, _max_pool2d, _max_pool3d = _need("max_pool1d"), _need("max_pool2d"), _need("max_pool3d")
 avg_pool1d, avg_pool2d, avg_pool3d = _need("avg_pool1d"), _need("avg_pool2d"), _need("avg_pool3d")
 _adaptive_max_pool2d = _need("adaptive_max_pool2d")
+
+
+def _lp_root(out, factor, norm_type):
+    return (torch.sign(out) * relu(torch.abs(out))).mul(factor).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    out = avg_pool1d(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
+    return _lp_root(out, kernel_size, norm_type)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    rows, columns = _pair(kernel_size)
+    out = avg_pool2d(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
+    return _lp_root(out, rows * columns, norm_type)
 
 
 def _max_pool(function, with_indices):
@@ -421,7 +447,7 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     reduced = _kl_div(input, target, _reduction(reduction), log_target=log_target)
-    if reduction == "batchmean" and input.size()[0] != 0:
+    if reduction == "batchmean" and input.dim() != 0:
         reduced = reduced / input.size()[0]
     return reduced
 

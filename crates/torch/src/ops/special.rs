@@ -1,0 +1,408 @@
+//! Elementwise functions of two tensors beyond arithmetic: `hypot`, `xlogy`, `copysign` and their like.
+
+use crate::autograd::{GradModeGuard, Grads, Save, again, record};
+use crate::error::{not_implemented, runtime};
+use crate::registry::{Entry, op};
+use crate::schema::{Args, known_or_unknown};
+use crate::{Dtype, Result, Scalar, Tensor, Value};
+
+use super::copy::to_dtype;
+use super::creation::{self, wrapped};
+use super::kernels::number;
+use super::pointwise::{
+    self, Binary, Rule, Saves, add, change_in_place, div, eq, le, logical_and, masked_fill,
+    masked_fill_in_place, mul, scale, sub,
+};
+use super::unary;
+use super::views::first;
+
+static HYPOT: Binary = Binary {
+    node: "HypotBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::EachForItselfAndResult,
+    function: None,
+    backward: |ctx, grad| {
+        let result = ctx.saved(2)?;
+        let half = |at: usize| div(&mul(grad, &ctx.saved(at)?)?, &result);
+        let to_other = if ctx.wants(1) { Some(half(0)?) } else { None };
+        let to_own = if ctx.wants(0) { Some(half(1)?) } else { None };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+static LOGADDEXP: Binary = Binary {
+    node: "LogaddexpBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| {
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        // grad / (1 + exp(a - b))
+        let half = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
+            div(grad, &add(&unary::exp(&sub(a, b)?)?, &wrapped(Scalar::Int(1)))?)
+        };
+        let to_other = if ctx.wants(1) { Some(half(&own, &other)?) } else { None };
+        let to_own = if ctx.wants(0) { Some(half(&other, &own)?) } else { None };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+static LOGADDEXP2: Binary = Binary {
+    node: "Logaddexp2Backward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| {
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let half = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
+            let power = &pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &sub(a, b)?)?;
+            div(grad, &add(power, &wrapped(Scalar::Int(1)))?)
+        };
+        let to_other = if ctx.wants(1) { Some(half(&own, &other)?) } else { None };
+        let to_own = if ctx.wants(0) { Some(half(&other, &own)?) } else { None };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+/// `copysign_tensor_self_backward`.
+fn copysign_backward(grad: &Tensor, own: &Tensor, result: &Tensor) -> Result<Tensor> {
+    let ratio = div(result, own)?;
+    masked_fill_in_place(&ratio, &eq(own, &wrapped(Scalar::Int(0)))?, &wrapped(Scalar::Int(0)))?;
+    mul(grad, &ratio)
+}
+
+static COPYSIGN: Binary = Binary {
+    node: "CopysignBackward0",
+    rule: Rule::Float,
+    saves: Saves::OwnForItselfAndResult,
+    function: None,
+    backward: |ctx, grad| {
+        // `zeros_like(other)`: its shape is known without keeping it.
+        let to_other = if ctx.wants(1) {
+            let shape = ctx.input_shape(1).unwrap_or_else(|| grad.shape());
+            Some(creation::zeros(&shape, grad.dtype(), grad.device())?)
+        } else {
+            None
+        };
+        let to_own =
+            if ctx.wants(0) { Some(copysign_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?)?) } else { None };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+/// `(self == 0) & (other <= least)`, where the product of the two is 0 whatever the logarithm.
+fn is_zero_times(own: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
+    let right = le(other, &number(least))?;
+    let left = eq(own, &number(0.0))?;
+    logical_and(&left, &right)
+}
+
+static XLOGY: Binary = Binary {
+    node: "XlogyBackward0",
+    rule: Rule::Float,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| {
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let to_other = if ctx.wants(1) { Some(div(&mul(grad, &own)?, &other)?) } else { None };
+        let to_own = if ctx.wants(0) {
+            let product = XLOGY.call(grad, &other)?;
+            let is_zero = is_zero_times(&own, &other, 0.0)?;
+            Some(masked_fill(&product, &is_zero, &wrapped(Scalar::Int(0)))?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+static XLOG1PY: Binary = Binary {
+    node: "SpecialXlog1PyBackward0",
+    rule: Rule::Float,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| {
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let to_other = if ctx.wants(1) {
+            let right = add(&other, &wrapped(Scalar::Int(1)))?;
+            Some(div(&mul(grad, &own)?, &right)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) {
+            let product = XLOG1PY.call(grad, &other)?;
+            let is_zero = is_zero_times(&own, &other, -1.0)?;
+            Some(masked_fill(&product, &is_zero, &wrapped(Scalar::Int(0)))?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+/// An operator that PyTorch does not differentiate: its node is there, and fails when it is reached.
+macro_rules! without_derivative {
+    ($($constant:ident $error:ident $message:literal;)*) => {
+        $(static $constant: Binary = Binary {
+            node: "NotImplemented",
+            rule: Rule::Promoted,
+            saves: Saves::Nothing,
+            function: None,
+            backward: |_, _| -> Result<Grads> { $error($message) },
+        };)*
+    };
+}
+
+without_derivative! {
+    HEAVISIDE runtime "derivative for aten::heaviside is not implemented";
+    NEXTAFTER not_implemented "the derivative for 'nextafter' is not implemented.";
+}
+
+/// `xlogy` and `special_xlog1py`; a number in the place of one of the two has a node of its own.
+fn xlog(args: &Args, kind: &'static Binary, least: f64, nodes: [&'static str; 2]) -> Result<Value> {
+    let (own, other) = (args.operand(0)?, args.operand(1)?);
+    if own.is_wrapped_number() {
+        let output =
+            pointwise::elementwise(&[&own, &other], pointwise::dtype_by(kind.rule, &[&own, &other]), None)?;
+        record(nodes[0], &[&other], &[&output], &[Save::Input(Some(&other))], move |ctx, grads| {
+            let other = ctx.saved(0)?;
+            let divisor = if least < 0.0 { add(&other, &wrapped(Scalar::Int(1)))? } else { other };
+            Ok(vec![Some(div(&mul(first(grads)?, &own)?, &divisor)?)])
+        })?;
+        return Ok(output.into());
+    }
+    if other.is_wrapped_number() {
+        let output =
+            pointwise::elementwise(&[&own, &other], pointwise::dtype_by(kind.rule, &[&own, &other]), None)?;
+        record(nodes[1], &[&own], &[&output], &[Save::Input(Some(&own))], move |ctx, grads| {
+            let is_above = known_or_unknown(&other).to_f64().is_some_and(|other| other > least);
+            again::variant(if is_above { "above" } else { "not above" });
+            let product = kind.call(first(grads)?, &other)?;
+            if is_above {
+                return Ok(vec![Some(product)]);
+            }
+            let is_zero = eq(&ctx.saved(0)?, &number(0.0))?;
+            Ok(vec![Some(masked_fill(&product, &is_zero, &wrapped(Scalar::Int(0)))?)])
+        })?;
+        return Ok(output.into());
+    }
+    Ok(kind.call(&own, &other)?.into())
+}
+
+/// `copysign`; the derivative of a number is none.
+fn copysign(args: &Args) -> Result<Value> {
+    let (own, other) = (args.t(0)?, args.operand(1)?);
+    if !other.is_wrapped_number() {
+        return Ok(COPYSIGN.call(&own, &other)?.into());
+    }
+    let output =
+        pointwise::elementwise(&[&own, &other], pointwise::dtype_by(Rule::Float, &[&own, &other]), None)?;
+    let saved = [Save::Input(Some(&own)), Save::Output(0)];
+    record("CopysignBackward1", &[&own], &[&output], &saved, |ctx, grads| {
+        Ok(vec![Some(copysign_backward(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `ldexp`: `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
+fn ldexp(args: &Args) -> Result<Value> {
+    let (own, other) = (args.t(0)?, args.operand(1)?);
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let power = if own.dtype().is_integral() || own.dtype() == Dtype::F32 {
+            pointwise::pow_of_number(&number(2.0), &other)?
+        } else {
+            pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, &other)?
+        };
+        mul(&own, &power)?
+    };
+    let saved = [Save::InputIf(own.requires_grad(), &other), Save::Output(0)];
+    record("LdexpBackward0", &[&own, &other], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_other = if ctx.wants(1) {
+            Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) {
+            Some(mul(grad, &pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?)?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_other])
+    })?;
+    Ok(output.into())
+}
+
+/// `dist`: a norm of the difference, with one node for both.
+fn dist(args: &Args) -> Result<Value> {
+    let order = args.float(2)?;
+    let (own, other) = (args.t(0)?, args.t(1)?);
+    let cast = crate::autocast::Cast::full(own.device());
+    let (own, other) = (cast.apply(&own)?, cast.apply(&other)?);
+    let output = {
+        let _below = GradModeGuard::new(false);
+        super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?
+    };
+    let saved = [Save::Input(Some(&other)), Save::Input(Some(&own)), Save::Output(0)];
+    record("DistBackward0", &[&own, &other], &[&output], &saved, move |ctx, grads| {
+        let (grad, other, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+        let half = |negates: bool| -> Result<Option<Tensor>> {
+            if order == 0.0 {
+                // The derivative is undefined, which `neg` refuses.
+                return if negates {
+                    runtime(
+                        "Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #0 'self'",
+                    )
+                } else {
+                    Ok(None)
+                };
+            }
+            let difference = sub(&own, &other)?;
+            let dims: Vec<i64> = (0..difference.dim() as i64).collect();
+            let half = super::vector_norm::backward(grad, &difference, &norm, order, &dims)?;
+            let half = if negates { unary::neg(&half)? } else { half };
+            Ok(Some(half))
+        };
+        let to_other = if ctx.wants(1) { half(true)? } else { None };
+        let to_own = if ctx.wants(0) { half(false)? } else { None };
+        Ok(vec![to_own, to_other])
+    })?;
+    Ok(output.into())
+}
+
+/// `__iand__` and `__ior__` of masks: they need no memory.
+fn combine_in_place(mask: &Tensor) -> Result<()> {
+    change_in_place(mask)?;
+    mask.set_values(None);
+    Ok(())
+}
+
+/// `isclose`, composed of operators.
+fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Tensor> {
+    if own.dtype() != other.dtype() {
+        return runtime(format!(
+            "{} did not match {}",
+            own.dtype().scalar_name(),
+            other.dtype().scalar_name()
+        ));
+    }
+    for (name, tolerance) in [("rtol", relative), ("atol", absolute)] {
+        if tolerance < 0.0 {
+            return runtime(format!("{name} must be greater than or equal to zero, but got {tolerance}"));
+        }
+    }
+    let close = eq(own, other)?;
+    if equal_nan && own.dtype().is_floating() {
+        let is_nan = pointwise::ne(own, own)?;
+        let is_other_nan = pointwise::ne(other, other)?;
+        combine_in_place(&is_nan)?;
+        drop(is_other_nan);
+        combine_in_place(&close)?;
+    }
+    if relative == 0.0 && absolute == 0.0 {
+        return Ok(close);
+    }
+    let default = crate::session().default_dtype();
+    let cast_own = if own.dtype() == Dtype::Bool { to_dtype(own, default)? } else { own.clone() };
+    let cast_other = if other.dtype().is_integral() { to_dtype(other, default)? } else { other.clone() };
+    let allowed = add(&unary::abs(&scale(&cast_other, relative)?)?, &number(absolute))?;
+    let actual = unary::abs(&sub(&cast_own, &cast_other)?)?;
+    {
+        let is_finite = unary::isfinite(&actual)?;
+        let _is_within = le(&actual, &allowed)?;
+        combine_in_place(&is_finite)?;
+        combine_in_place(&close)?;
+    }
+    drop(actual);
+    drop(allowed);
+    drop(cast_other);
+    drop(cast_own);
+    Ok(close)
+}
+
+fn isclose_call(args: &Args) -> Result<Tensor> {
+    isclose(&args.t(0)?, &args.t(1)?, args.float(2)?, args.float(3)?, args.bool(4)?)
+}
+
+/// Whether all elements are close: a number, which is read from the GPU.
+fn allclose(args: &Args) -> Result<Value> {
+    let close = isclose_call(args)?;
+    let all = crate::call("all", &[close.into()], &[])?;
+    crate::call("item", &[all], &[])
+}
+
+/// `logit_backward`, which is composed of operators where it may be differentiated again.
+fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tensor> {
+    if !crate::autograd::GradMode::is_enabled() {
+        return super::kernels::one_kernel(grad, own);
+    }
+    again::variant(if eps.is_some() { "eps" } else { "no eps" });
+    let low = eps.unwrap_or(0.0);
+    let outside = creation::zeros(&[], own.dtype(), own.device())?;
+    let slope = {
+        let product = mul(own, &super::kernels::one_minus(own)?)?;
+        div(grad, &product)?
+    };
+    let is_within = {
+        let below = le(own, &number(1.0 - low))?;
+        let above = pointwise::ge(own, &number(low))?;
+        logical_and(&above, &below)?
+    };
+    pointwise::where_(&is_within, &slope, &outside)
+}
+
+fn logit(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, eps) = (args.t(0)?, args.float_opt(1)?);
+    let (output, saved) = if in_place {
+        let saved = pointwise::kept_for_gradient(&own)?;
+        pointwise::elementwise_in_place(&[&own], own.dtype(), None)?;
+        (own.clone(), saved)
+    } else {
+        (pointwise::elementwise(&[&own], pointwise::dtype_by(Rule::Float, &[&own]), None)?, None)
+    };
+    let kept = saved.as_ref().unwrap_or(&own);
+    record("LogitBackward0", &[&own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+        Ok(vec![Some(logit_backward(first(grads)?, &ctx.saved(0)?, eps)?)])
+    })?;
+    Ok(output.into())
+}
+
+macro_rules! two_tensors {
+    ($($name:literal $kind:ident),* $(,)?) => {
+        &[$(
+            op(concat!($name, "(Tensor self, Tensor other)"), |a| Ok($kind.call(&a.t(0)?, &a.t(1)?)?.into())),
+            op(concat!($name, "_(Tensor self, Tensor other)"), |a| {
+                Ok($kind.call_in_place(&a.t(0)?, &a.t(1)?)?.into())
+            }),
+        )*]
+    };
+}
+
+pub(crate) const OF_TWO: &[Entry] = two_tensors! {
+    "hypot" HYPOT, "logaddexp" LOGADDEXP, "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
+};
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("xlogy(Operand self, Operand other)", |a| xlog(a, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])),
+    op("xlogy_(Tensor self, Operand other)", |a| Ok(XLOGY.call_in_place(&a.t(0)?, &a.operand(1)?)?.into())),
+    op("special_xlog1py(Operand self, Operand other)", |a| {
+        xlog(a, &XLOG1PY, -1.0, ["SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"])
+    }),
+    op("copysign(Tensor self, Operand other)", copysign),
+    op("copysign_(Tensor self, Operand other)", |a| {
+        Ok(COPYSIGN.call_in_place(&a.t(0)?, &a.operand(1)?)?.into())
+    }),
+    op("ldexp(Tensor self, Operand other)", ldexp),
+    op("dist(Tensor self, Tensor other, Scalar p=2)", dist),
+    op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", |a| {
+        Ok(isclose_call(a)?.into())
+    }),
+    op(
+        "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
+        allclose,
+    ),
+    op("logit(Tensor self, float? eps=None)", |a| logit(a, false)),
+    op("logit_(Tensor self, float? eps=None)", |a| logit(a, true)),
+    op("signbit(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
+];

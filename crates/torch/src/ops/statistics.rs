@@ -1,0 +1,229 @@
+//! Covariances, and rows scaled down to a norm.
+
+use crate::autocast::Cast;
+use crate::autograd::{GradModeGuard, Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Scalar, Tensor, Value};
+
+use super::copy::to_dtype;
+use super::creation::{empty, full, wrapped};
+use super::kernels::number;
+use super::matmul::mm;
+use super::pointwise::{
+    self, add, div, elementwise_in_place, ge, gt, kept_for_gradient, le, mul, scale, sub, where_,
+};
+use super::reduce::{extremum_all, sum, sum_all, vector_norm};
+use super::unary;
+use super::views::{first, squeeze, t, unsqueeze, view, wrap};
+
+fn has_one_dimension(name: &str, weights: &Tensor, observations: i64) -> Result<()> {
+    if weights.dim() > 1 {
+        return runtime(format!(
+            "cov(): expected {name} to have one or fewer dimensions but got {name} with {} dimensions",
+            weights.dim()
+        ));
+    }
+    if weights.numel() != observations {
+        return runtime(format!(
+            "cov(): expected {name} to have the same numel as there are observations in the input but got {} != \
+             {observations}",
+            weights.numel()
+        ));
+    }
+    // The smallest is read, to see that none is negative.
+    drop(ge(&extremum_all(weights, "MinBackward1")?, &wrapped(Scalar::Int(0)))?);
+    Ok(())
+}
+
+/// `cov`, composed of operators.
+fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&Tensor>) -> Result<Tensor> {
+    if own.dim() > 2 {
+        return runtime(format!(
+            "cov(): expected input to have two or fewer dimensions but got an input with {} dimensions",
+            own.dim()
+        ));
+    }
+    if own.dtype() == Dtype::Bool {
+        return runtime("cov(): bool dtype is not supported for input");
+    }
+    let mut input = if own.dim() < 2 { view(own, &[1, -1])? } else { own.clone() };
+    let observations = input.size(1);
+    let mut factor = None;
+    if let Some(counts) = counts {
+        has_one_dimension("fweights", counts, observations)?;
+        factor = Some(counts.clone());
+    }
+    if let Some(weights) = weights {
+        has_one_dimension("aweights", weights, observations)?;
+        factor = Some(match factor {
+            Some(counts) => mul(&counts, weights)?,
+            None => weights.clone(),
+        });
+    }
+    let total = match &factor {
+        Some(factor) => sum_all(factor)?,
+        None => full(&[], Scalar::Int(observations), Dtype::I64, input.device())?,
+    };
+    if factor.is_some() {
+        drop(pointwise::ne(&total, &wrapped(Scalar::Int(0)))?);
+    }
+    let weighted = |input: &Tensor| match &factor {
+        Some(factor) => mul(input, factor),
+        None => Ok(input.clone()),
+    };
+    let average = div(&sum(&weighted(&input)?, Some(&[1]), false, None)?, &total)?;
+    let degrees = match (&factor, weights) {
+        (Some(factor), Some(weights)) if correction != 0 => {
+            let product = &mul(factor, weights)?;
+            let taken = &mul(&sum_all(product)?, &wrapped(Scalar::Int(correction)))?;
+            sub(&total, &div(taken, &total)?)?
+        }
+        _ => sub(&total, &wrapped(Scalar::Int(correction)))?,
+    };
+    // Whether any degree of freedom is left is read on the host.
+    drop(le(&degrees, &wrapped(Scalar::Int(0)))?);
+    input = sub(&input, &unsqueeze(&average, 1)?)?;
+    let products = mm(&input, &t(&weighted(&input)?)?)?;
+    let result = squeeze(&div(&products, &degrees)?, None)?;
+    drop(products);
+    drop(degrees);
+    drop(average);
+    drop(total);
+    drop(factor);
+    Ok(result)
+}
+
+/// `corrcoef`: covariances over the products of the deviations.
+fn corrcoef(own: &Tensor) -> Result<Tensor> {
+    if own.dim() > 2 {
+        return runtime(format!(
+            "corrcoef(): expected input to have two or fewer dimensions but got an input with {} dimensions",
+            own.dim()
+        ));
+    }
+    let mut covariances = cov(own, 1, None, None)?;
+    if covariances.dim() == 0 {
+        return div(&covariances, &covariances);
+    }
+    let variances = crate::call("diagonal", &[(&covariances).into()], &[])?.tensor()?;
+    let deviations = crate::call("sqrt", &[(&variances).into()], &[])?.tensor()?;
+    for shape in [[-1, 1], [1, -1]] {
+        covariances = div(&covariances, &view(&deviations, &shape)?)?;
+    }
+    let result = pointwise::clamp(&covariances, Some(Scalar::Int(-1)), Some(Scalar::Int(1)))?;
+    drop(deviations);
+    drop(variances);
+    drop(covariances);
+    Ok(result)
+}
+
+/// All dimensions but one.
+fn others(count: usize, dim: usize) -> Vec<i64> {
+    (0..count).filter(|other| *other != dim).map(|other| other as i64).collect()
+}
+
+/// `renorm_backward`.
+fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -> Result<Tensor> {
+    let dims = others(own.dim(), dim);
+    let wide = own.dtype().accumulate();
+    let norm = vector_norm(own, p, Some(&dims), true, Some(wide))?;
+    let slope = {
+        let product = mul(own, grad)?;
+        let summed = sum(&product, Some(&dims), true, Some(wide))?;
+        drop(product);
+        super::vector_norm::backward(&summed, own, &norm, p, &dims)?
+    };
+    let inverse = unary::reciprocal(&add(&norm, &number(1e-7))?)?;
+    let scaled = {
+        let right = &sub(grad, &mul(&inverse, &slope)?)?;
+        mul(&scale(&inverse, most)?, right)?
+    };
+    let in_type = to_dtype(&scaled, grad.dtype())?;
+    let result = where_(&gt(&norm, &number(most))?, &in_type, grad);
+    drop(in_type);
+    drop(scaled);
+    drop(inverse);
+    drop(slope);
+    drop(norm);
+    result
+}
+
+/// `renorm`: rows whose norm is above a limit are scaled down to it.
+fn renorm(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, p, dim, most) = (args.t(0)?, args.float(1)?, args.int(2)?, args.float(3)?);
+    if p <= 0.0 {
+        return runtime("renorm: non-positive-norm not supported");
+    }
+    if most < 0.0 {
+        return runtime(format!("renorm: expected maxnorm to be >= 0 but got {most}"));
+    }
+    if own.dim() < 2 {
+        return runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", own.dim()));
+    }
+    let own = if in_place { own } else { Cast::full(own.device()).apply(&own)? };
+    let at = wrap(dim, own.dim())?;
+    let before = if in_place { kept_for_gradient(&own)? } else { None };
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = if in_place { own.clone() } else { empty(&own.shape(), own.dtype(), own.device())? };
+        let wide = own.dtype().accumulate();
+        let norm = vector_norm(&own, p, Some(&others(own.dim(), at)), true, Some(wide))?;
+        let factor =
+            if wide == own.dtype() { norm.clone() } else { empty(&norm.shape(), own.dtype(), own.device())? };
+        if in_place {
+            elementwise_in_place(&[&own, &factor], own.dtype(), None)?;
+        }
+        drop(factor);
+        drop(norm);
+        output
+    };
+    let kept = before.as_ref().unwrap_or(&own);
+    record("RenormBackward0", &[&own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+        Ok(vec![Some(renorm_backward(first(grads)?, &ctx.saved(0)?, p, at, most)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `float_power`: `pow` in double precision.
+fn float_power(args: &Args) -> Result<Value> {
+    let wide = |at: usize| -> Result<Value> {
+        Ok(match args.value(at)? {
+            Value::Scalar(number) => Value::Scalar(Scalar::Float(number.to_f64().unwrap_or(f64::NAN))),
+            _ => to_dtype(&args.t(at)?, Dtype::F64)?.into(),
+        })
+    };
+    let exponent = wide(1)?;
+    let base = wide(0)?;
+    crate::call("pow", &[base, exponent], &[])
+}
+
+/// `histc`: of equal bounds, the least and the greatest element take their place, each copied to the host.
+fn histc(args: &Args) -> Result<Value> {
+    let (tensor, bins, low, high) = (args.t(0)?, args.int(1)?, args.float(2)?, args.float(3)?);
+    if bins <= 0 {
+        return runtime("bins must be > 0");
+    }
+    if tensor.device().is_cuda() && tensor.dtype() == Dtype::F16 {
+        return runtime("HalfTensor is not supported");
+    }
+    let _below = GradModeGuard::new(false);
+    let output = empty(&[bins], tensor.dtype(), tensor.device())?;
+    if (low - high).abs() < f64::EPSILON && tensor.numel() > 0 {
+        drop(extremum_all(&tensor, "MinBackward1")?);
+        drop(extremum_all(&tensor, "MaxBackward1")?);
+    }
+    Ok(output.into())
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)", |a| {
+        Ok(cov(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into())
+    }),
+    op("corrcoef(Tensor self)", |a| Ok(corrcoef(&a.t(0)?)?.into())),
+    op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)", |a| renorm(a, false)),
+    op("renorm_(Tensor self, Scalar p, int dim, Scalar maxnorm)", |a| renorm(a, true)),
+    op("float_power(Operand self, Operand exponent)", float_power),
+    op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
+];
