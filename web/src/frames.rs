@@ -19,6 +19,8 @@ pub(crate) enum Slot {
     Stage,
     Grid,
     Cross,
+    Tip,
+    GridTip,
 }
 
 type FrameAction = Box<dyn FnOnce()>;

@@ -41,6 +41,7 @@ mod tabs;
 mod term_row;
 mod timeline;
 mod tip;
+mod unplaced;
 
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
@@ -150,9 +151,10 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
             data-alone=alone
         >
             <h1 class="visually-hidden">"Workbench"</h1>
-            <div class="figures">
+            <div class="figures" class:is-unplaced=kit::flag(move || unplaced::is_unplaced(session))>
                 {header::open_bar(session, samples)}
                 {ranks::ranks(session)}
+                {unplaced::unplaced(session)}
                 <section class="panel stage-panel" aria-labelledby="stage-title">
                     <h2 class="visually-hidden" id="stage-title">"Memory of the device"</h2>
                     {stage::stage(session, true)}

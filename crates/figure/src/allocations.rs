@@ -211,6 +211,23 @@ impl Allocations {
         }
     }
 
+    /// The most active units of 512 bytes at any moment from `from` on and before `to`, by whole groups where they fit.
+    pub(crate) fn most_units(&self, from: usize, to: usize) -> u32 {
+        let to = to.min(self.moments);
+        let (mut at, mut most) = (from, 0);
+        while at < to {
+            let (mut level, mut width) = (0, 1_usize);
+            while level < self.busiest.len() && at.is_multiple_of(width * GROUP) && to - at >= width * GROUP {
+                (level, width) = (level + 1, width * GROUP);
+            }
+            let group = level.checked_sub(1).and_then(|level| self.busiest.get(level)?.get(at / width));
+            let moment = group.map_or(at, |moment| *moment as usize);
+            most = most.max(self.active.get(moment).copied().unwrap_or(0));
+            at += width;
+        }
+        most
+    }
+
     /// The reserved memory at this moment, in no order.
     pub(crate) fn reserved_at(&self, moment: u32, mut found: impl FnMut(&Reserved)) {
         self.reserved_index.at(moment, |place| {

@@ -325,10 +325,7 @@ impl Allocations {
     pub fn most_active(&self, steps: &TimelineView) -> Bytes {
         let from = floor_count(steps.first_step.max(0.0));
         let to = floor_count(steps.last_step.ceil().max(0.0)).max(from + 1);
-        let within = (from..to.min(self.moments())).step_by((to - from).div_ceil(4096).max(1));
-        let width = (to - from).div_ceil(4096).max(1);
-        let busiest = within.map(|moment| self.active_bytes(self.busiest(moment, moment + width)));
-        busiest.max().unwrap_or_default()
+        Bytes::new(u64::from(self.most_units(from, to)) * 512)
     }
 
     /// Whether the allocation is active at the moment.

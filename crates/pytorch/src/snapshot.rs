@@ -20,6 +20,7 @@ mod run;
 mod sizes;
 mod so_far;
 mod trace;
+mod unplaced;
 mod write;
 mod zip;
 
@@ -42,6 +43,7 @@ pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;
 pub use self::so_far::TraceSoFar;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
+pub use self::unplaced::{UnplacedStack, UnplacedTrace};
 pub use self::write::Entries;
 
 /// A memory snapshot of PyTorch, as the file has it.

@@ -18,7 +18,7 @@ use crate::{
 use self::error::{job_error, text_error};
 
 pub use self::error::JobError;
-pub use blockyard_pytorch::snapshot::TraceSoFar;
+pub use blockyard_pytorch::snapshot::{TraceSoFar, UnplacedStack, UnplacedTrace};
 
 /// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +73,8 @@ pub struct OpenedRecording {
     pub devices: Vec<OpenedDevice>,
     /// The index of the opened device in `devices`.
     pub shown_device: usize,
+    /// Why nothing of this device can be drawn, and what its trace says; `None` if there is anything to draw.
+    pub unplaced: Option<UnplacedTrace>,
 }
 
 /// A device of a snapshot.
@@ -199,6 +201,7 @@ fn open_recorded_run(
         comparison: None,
         devices: Vec::new(),
         shown_device: 0,
+        unplaced: None,
     };
     let output = JobOutput {
         workload: verified.workload,
@@ -252,6 +255,7 @@ fn open_snapshot(
             on_progress(Progress::new("making the recording", done, total))
         })
         .map_err(failed)?;
+    let unplaced = file.unplaced(place).map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
         config: file.settings.config.clone(),
@@ -259,6 +263,7 @@ fn open_snapshot(
         comparison: None,
         devices: file.devices.iter().map(opened_device).collect(),
         shown_device: place,
+        unplaced,
     };
     let pending =
         Pending::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };

@@ -99,7 +99,8 @@ impl Session {
         let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
         let peak = || run.series.peak_steps(&run.recording).0;
         let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
-        self.tab.set(Tab::Holders);
+        let is_unplaced = run.opened.as_ref().is_some_and(|file| file.unplaced.is_some());
+        self.tab.set(if is_unplaced { Tab::Source } else { Tab::Holders });
         self.opened.set(Some(opened.clone()));
         self.show(Source::Recording(opened));
         self.player.set(Player { speed: speed_for(&run.recording), ..Player::default() });

@@ -32,6 +32,8 @@ use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
 const SLICE_MILLIS: f64 = 1.5;
+/// The same in a frame in which the shown part moves, and the figures over time are drawn anew.
+const MOVING_SLICE_MILLIS: f64 = 0.4;
 /// While the GPU draws, the grid is computed again after the view has not changed for so long.
 const REST_MILLIS: i32 = 120;
 
@@ -52,6 +54,8 @@ struct Lifetimes {
     is_painted: RwSignal<bool>,
     /// The allocations as the painter draws them; `None` without a painter.
     rects: Memo<Option<PtrEq<Rects>>>,
+    /// Whether the shown part changed since the last slice of the picture.
+    has_moved: StoredValue<bool>,
     /// The number of changes of the shown part.
     changes: StoredValue<u32>,
     /// The number of pictures that were made.
@@ -88,6 +92,12 @@ pub(crate) fn lifetimes(session: Session) -> AnyView {
         if let Some(canvas) = overlay.get() {
             it.draw_cursor(&canvas, steps.get());
         }
+    });
+    // Keys, the wheel and a picture that is complete change what is under a pointer that rests.
+    effect(move || {
+        session.timeline_view.track();
+        it.drawn.track();
+        frames::plan(Slot::GridTip, move || it.say_again());
     });
     let hidden = text(move || it.hidden_words());
     let label = text(move || it.words());
@@ -207,6 +217,7 @@ impl Lifetimes {
             is_painter_begun: StoredValue::new(false),
             is_painted,
             rects,
+            has_moved: StoredValue::new(false),
             changes: StoredValue::new(0),
             drawn: RwSignal::new(0),
             groups: Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default())),
@@ -255,6 +266,7 @@ impl Lifetimes {
             return;
         };
         let shown = self.shown_now(&columns);
+        self.has_moved.set_value(true);
         let begin = move || {
             self.picture.update_value(|picture| {
                 picture.want(Some(shown), &columns.recording, &columns.allocations);
@@ -280,7 +292,9 @@ impl Lifetimes {
     fn go_on(self, columns: PtrEq<Columns>) {
         frames::plan(Slot::Grid, move || {
             let begun = browser::now_millis();
-            let is_over = || browser::now_millis() - begun > SLICE_MILLIS;
+            let has_moved = self.has_moved.try_update_value(std::mem::take) == Some(true);
+            let slice = if has_moved { MOVING_SLICE_MILLIS } else { SLICE_MILLIS };
+            let is_over = || browser::now_millis() - begun > slice;
             let paints = untrack(|| self.paints());
             let progress = self.picture.try_update_value(|picture| {
                 self.colors.with_value(|colors| {

@@ -107,6 +107,8 @@ struct Timeline {
     pinch: Pinch,
     /// The moment under the pointer.
     pointer: RwSignal<Option<usize>>,
+    /// Where the pointer is; `None` while it is elsewhere or pressed.
+    place: StoredValue<Option<(f32, f32)>>,
 }
 
 pub(crate) fn timeline(session: Session) -> AnyView {
@@ -120,6 +122,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         tip: Tip::new(),
         pinch: Pinch::new(),
         pointer: RwSignal::new(None),
+        place: StoredValue::new(None),
     };
     it.keep_drawn(base, overlay);
     let wheel = on(move |event: ev::WheelEvent| session.turn_wheel(&event, |x_px| it.fraction(x_px)));
@@ -161,6 +164,13 @@ impl Timeline {
             session.draw(&canvas, &scene);
             drawn.keep(scene);
         });
+        // Keys and the wheel change what is under a pointer that rests.
+        effect(move || {
+            session.run.track();
+            session.timeline_view.track();
+            let _ = session.clock();
+            frames::plan(Slot::Tip, move || self.say_again());
+        });
         // A cursor that moves does not draw the figure again.
         let steps = Memo::new(move |_| session.player.with(|player| player.steps));
         effect(move || {
@@ -199,6 +209,7 @@ impl Timeline {
             {
                 let _ = target.set_pointer_capture(event.pointer_id());
             }
+            self.place.set_value(None);
             self.tip.hide();
             self.seek(offset_px(event).0);
         }
@@ -213,18 +224,34 @@ impl Timeline {
         if event.buttons() & 1 != 0 {
             return self.seek(x);
         }
-        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        let words = target.and_then(|target| {
-            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
-        });
+        self.place.set_value(Some((x, y)));
         let step = moment_at(session, (x, y), self.size.get_untracked());
-        self.tip.show(words.or_else(|| moment_words(session, step?)), event);
+        self.tip.show(self.words_at((x, y), step), event);
         frames::plan(Slot::Cross, move || {
             let _ = self.pointer.try_set(step);
         });
     }
 
+    /// What is at a place of the figure, or else the values of its moment.
+    fn words_at(self, (x, y): (f32, f32), step: Option<usize>) -> Option<String> {
+        let session = self.session;
+        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
+        let words = target.and_then(|target| {
+            session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
+        });
+        words.or_else(|| moment_words(session, step?))
+    }
+
+    /// Says what is under the pointer now.
+    fn say_again(self) {
+        let Some(Some(place)) = self.place.try_get_value() else { return };
+        let step = moment_at(self.session, place, self.size.get_untracked());
+        self.tip.say(self.words_at(place, step));
+        let _ = self.pointer.try_set(step);
+    }
+
     fn leave(self) {
+        self.place.set_value(None);
         self.tip.hide();
         self.pointer.set(None);
     }

@@ -8,33 +8,44 @@ use crate::view::kit::{flag, text};
 
 /// A tooltip that follows the pointer; a handle that is copied freely. It never changes the layout of the page.
 #[derive(Clone, Copy)]
-pub(crate) struct Tip(RwSignal<Option<(String, f64, f64)>>);
+pub(crate) struct Tip {
+    shown: RwSignal<Option<(String, f64, f64)>>,
+    /// Where the pointer was last.
+    place: StoredValue<(f64, f64)>,
+}
 
 impl Tip {
     pub(crate) fn new() -> Self {
-        Self(RwSignal::new(None))
+        Self { shown: RwSignal::new(None), place: StoredValue::new((0.0, 0.0)) }
     }
 
     pub(crate) fn show(self, text: Option<String>, event: &MouseEvent) {
-        let now = text.map(|text| (text, f64::from(event.client_x()), f64::from(event.client_y())));
-        if self.0.try_with_untracked(|before| *before != now) == Some(true) {
-            self.0.set(now);
+        let _ = self.place.try_set_value((f64::from(event.client_x()), f64::from(event.client_y())));
+        self.say(text);
+    }
+
+    /// Shows another text at the place where the pointer was last: what is under the pointer changed, and the pointer did not move.
+    pub(crate) fn say(self, text: Option<String>) {
+        let Some((x, y)) = self.place.try_get_value() else { return };
+        let now = text.map(|text| (text, x, y));
+        if self.shown.try_with_untracked(|before| *before != now) == Some(true) {
+            self.shown.set(now);
         }
     }
 
     pub(crate) fn hide(self) {
-        if self.0.try_with_untracked(Option::is_some) == Some(true) {
-            self.0.set(None);
+        if self.shown.try_with_untracked(Option::is_some) == Some(true) {
+            self.shown.set(None);
         }
     }
 
     pub(crate) fn view(self) -> AnyView {
         let words = text(move || {
-            self.0.with(|tip| tip.as_ref().map(|(text, _, _)| text.clone()).unwrap_or_default())
+            self.shown.with(|tip| tip.as_ref().map(|(text, _, _)| text.clone()).unwrap_or_default())
         });
         // The tooltip is on the side of the pointer where there is more room.
         let style = text(move || {
-            let (x, y) = self.0.with(|tip| tip.as_ref().map_or((0.0, 0.0), |(_, x, y)| (*x, *y)));
+            let (x, y) = self.shown.with(|tip| tip.as_ref().map_or((0.0, 0.0), |(_, x, y)| (*x, *y)));
             let (width, height) = browser::window_size();
             let across = if x > width / 2.0 {
                 format!("right:{}px", width - x + 12.0)
@@ -49,7 +60,7 @@ impl Tip {
             format!("{across};{along}")
         });
         view! {
-            <div class="tooltip" role="status" aria-live="off" data-testid="tooltip" hidden=flag(move || self.0.with(Option::is_none)) style=style>
+            <div class="tooltip" role="status" aria-live="off" data-testid="tooltip" hidden=flag(move || self.shown.with(Option::is_none)) style=style>
                 {words}
             </div>
         }

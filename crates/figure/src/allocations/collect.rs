@@ -359,3 +359,23 @@ fn busiest_levels(active: &[u32]) -> Vec<Vec<u32>> {
     }
     levels
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_most_of_a_range_is_found_by_groups(
+            active in prop::collection::vec(0_u32..1000, 1..5000),
+            range in (0_usize..5000, 0_usize..5000),
+        ) {
+            let (from, to) = (range.0.min(range.1), range.0.max(range.1));
+            let within = active.iter().take(to).skip(from).copied().max().unwrap_or(0);
+            let mut allocations = Allocations { moments: active.len(), active, ..Allocations::default() };
+            allocations.busiest = busiest_levels(&allocations.active);
+            prop_assert_eq!(allocations.most_units(from, to), within);
+        }
+    }
+}

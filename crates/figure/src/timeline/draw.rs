@@ -13,7 +13,7 @@ use crate::timeline::axis::{
 use crate::timeline::bands::draw_bands;
 use crate::timeline::clock::Clock;
 use crate::timeline::marks::{column, draw_failures, draw_labels};
-use crate::timeline::series::{Extent, Series};
+use crate::timeline::series::{Extent, FAN, Series};
 use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
 
 /// The classes of the breakdown over time, stacked; with labels, failures, both running peaks and the limit.
@@ -139,6 +139,15 @@ pub(super) struct Column {
     pub(super) extent: Extent,
 }
 
+/// Where a pixel has as many moments, its edges move to whole entries of the series, by at most a sixteenth of a pixel. The moments of
+/// an entry need not be decoded then, which took most of the time of a frame while the figure moves.
+const MANY_MOMENTS: f64 = 128.0;
+
+/// The nearest beginning of an entry of the series.
+fn whole_entry(moment: usize) -> usize {
+    (moment + FAN / 2) / FAN * FAN
+}
+
 pub(super) fn columns(
     series: &Series,
     recording: &Recording,
@@ -160,9 +169,12 @@ pub(super) fn columns(
     }
     let pixels = floor_count(f64::from(plot.width_px));
     let edge = |pixel: usize| view.first_step + count_f64(pixel) / scale.step_px();
+    let is_coarse = scale.step_px() * MANY_MOMENTS <= 1.0;
     let of_pixel = |pixel: usize| {
-        let from = floor_count(edge(pixel)).min(last - 1);
-        let to = floor_count(edge(pixel + 1).ceil()).clamp(from + 1, last);
+        let (from, to) = (floor_count(edge(pixel)), floor_count(edge(pixel + 1).ceil()));
+        let is_inner = |border: usize| is_coarse && 0 < border && border < pixels;
+        let from = if is_inner(pixel) { whole_entry(from) } else { from }.min(last - 1);
+        let to = if is_inner(pixel + 1) { whole_entry(to) } else { to }.clamp(from + 1, last);
         let left_px = plot.x_px + count_px(pixel);
         let extent = series.extent(recording, from, to);
         Column { left_px, right_px: left_px + 1.0, last_moment: to - 1, extent }

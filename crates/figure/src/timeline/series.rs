@@ -3,7 +3,7 @@ use blockyard_record::{Breakdown, Bytes, Event, Recording};
 use crate::numbers::step_u32;
 
 /// How many entries of one resolution make one of the next.
-const FAN: usize = 16;
+pub(super) const FAN: usize = 16;
 
 /// The breakdowns of a recording in several resolutions, built once, so that drawing a timeline costs pixels and not steps.
 #[derive(Clone, Debug)]
@@ -82,7 +82,12 @@ impl Series {
         let from = from.min(to.saturating_sub(1));
         // The moments up to the first whole entry and after the last one are read in order: each alone would decode those before it.
         let head = from.next_multiple_of(FAN).min(to);
-        let mut extent = moment(recording, from);
+        let first = self.levels.first().and_then(|level| level.get(from / FAN));
+        let mut extent = match first.filter(|_| from.is_multiple_of(FAN) && from.saturating_add(FAN) <= to) {
+            // No moment needs to be decoded.
+            Some(entry) => *entry,
+            None => moment(recording, from),
+        };
         include_moments(&mut extent, recording, from + 1, head);
         let (mut at, mut level) = (head, 0_usize);
         // Goes to coarser levels while whole entries fit, then back to finer levels.
@@ -174,7 +179,7 @@ fn levels(recording: &Recording) -> Vec<Vec<Extent>> {
             all
         })
     };
-    let moments = std::iter::once(Breakdown::default()).chain(recording.breakdowns_from(0));
+    let moments = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
     // Only full entries are stored: a query never needs an entry that reaches beyond the end.
     let (mut first, mut entry) = (Vec::new(), Vec::with_capacity(FAN));
     for breakdown in moments {

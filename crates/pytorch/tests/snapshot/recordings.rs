@@ -5,7 +5,10 @@ use std::ops::ControlFlow;
 use blockyard_pytorch::snapshot::{DeviceRecording, DeviceSnapshot, Misfits, SnapshotFile};
 use blockyard_record::{BlockState, Bytes, SegmentSnapshot, StackId, TraceAction};
 
-use crate::open;
+use serde_json::json;
+
+use crate::pickles::pickle;
+use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> DeviceRecording {
     file.record(place, "test", &mut |_, _| ControlFlow::Continue(())).unwrap()
@@ -191,4 +194,38 @@ fn frees_that_are_missing_are_counted() {
     let found = record(&file, 0);
     assert_eq!(found.misfits, Misfits::default());
     assert_eq!(found.recording.trace().unwrap().len(), file.devices[0].trace.len());
+}
+
+#[test]
+fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
+    let alloc = |line: u64, size: u64| {
+        json!({"action": "alloc", "addr": 7 * line, "size": size, "stream": 0,
+            "frames": [{"name": "f", "filename": "a.py", "line": line}]})
+    };
+    let many: Vec<_> =
+        (1..=12).map(|line| alloc(line, 100 * line)).chain([alloc(3, 5000), alloc(3, 1)]).collect();
+    let nothing = json!({"action": "snapshot", "addr": 0, "size": 0, "stream": 0});
+    let file = json!({"segments": [], "device_traces": [many, [nothing]]});
+    let file = read(&pickle(&file)).unwrap();
+    let unplaced = file.unplaced(0).unwrap().expect("no memory");
+    assert!(
+        unplaced.reason.starts_with(
+            "The trace of device 0 has 14 allocations of 12.5 KiB in all, but nothing in the file"
+        ),
+        "{}",
+        unplaced.reason
+    );
+    assert_eq!(unplaced.actions, [("alloc".to_owned(), 14)]);
+    assert_eq!((unplaced.stack_count, unplaced.stacks.len()), (12, 10));
+    let first = unplaced.stacks[0];
+    assert_eq!((first.allocations, first.requested.get()), (3, 5301));
+    assert_eq!(file.stacks.frames(first.stack).map(|frame| file.stacks.frame(frame).line).next(), Some(3));
+    assert!(unplaced.stacks.is_sorted_by(|one, next| one.requested >= next.requested));
+    let other = file.unplaced(1).unwrap().expect("no memory either");
+    assert!(other.reason.contains("no allocation and no segment (entries: 1)"), "{}", other.reason);
+    assert_eq!(other.actions, [("snapshot".to_owned(), 1)]);
+    for name in ["resnet50_amp.pickle.gz", "segments.pickle.gz", "mem_pool_cache_100.pickle.gz"] {
+        assert_eq!(open(name).unplaced(0).unwrap(), None, "{name} has memory");
+    }
+    file.unplaced(2).expect_err("there is no third device");
 }

@@ -107,6 +107,29 @@ fn lifetimes_are_drawn_colored_filtered_and_zoomed() -> Result<()> {
 }
 
 #[test]
+fn a_tooltip_says_what_is_under_a_resting_pointer_after_a_zoom() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        for figure in ["timeline", "lifetimes"] {
+            let tip = format!(".{figure} [data-testid='tooltip']");
+            page.press("0")?;
+            page.wait_text(&id("too-small"), "small to draw")?;
+            let rect = page.rect(&id(figure))?;
+            page.hover_at(&id(figure), rect.width * 0.9, rect.height * 0.6)?;
+            page.wait_text(&tip, "after step")?;
+            let before = page.text(&tip)?;
+            page.press("w")?;
+            let words = serde_json::to_string(&before)?;
+            let tip = serde_json::to_string(&tip)?;
+            page.wait_until(&format!(
+                "(text => text.includes('after step') && text !== {words})(document.querySelector({tip}).innerText)"
+            ))?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn a_mark_is_a_second_cursor() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;

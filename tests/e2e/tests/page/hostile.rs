@@ -145,10 +145,17 @@ fn a_million_stacks_open() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &file.0)?;
         wait_for_end(page, &name)?;
-        // No segment of the file has the memory of its allocations, which is said.
+        // No segment of the file has the memory of its allocations. That stands where the figures would be, with what can be seen.
+        page.wait_text(&id("unplaced"), "1,000,000 allocations of 7.62 MiB in all")?;
+        page.wait_text(&id("unplaced"), "nothing in the file says in which segments they are")?;
+        page.wait_text(&id("unplaced"), "The 10 of 1,000,000 stacks that asked for most in all")?;
+        page.wait_text(&id("unplaced"), "f x.py:1")?;
+        page.wait_gone(&id("lifetimes"))?;
         page.wait_until(
             "document.body.textContent.includes('1,000,000 allocations in memory that no segment')",
         )?;
-        Ok(())
+        page.click(&id("unplaced-back"))?;
+        page.wait_gone(&id("unplaced"))?;
+        page.wait_for(&id("lifetimes"))
     })
 }

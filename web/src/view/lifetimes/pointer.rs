@@ -57,6 +57,14 @@ impl Lifetimes {
         });
     }
 
+    /// Says what is under the pointer now, unless it drags.
+    pub(super) fn say_again(self) {
+        let Some(Some(at)) = self.pointer.try_get_untracked() else { return };
+        if matches!(self.grabbed.try_get_value(), Some(None)) {
+            self.tip.say(self.tip_words(at));
+        }
+    }
+
     fn tip_words(self, at: Point) -> Option<String> {
         let columns = untrack(|| self.session.columns())?;
         let (column, cell) = self.cell_at(at)?;
