@@ -22,6 +22,7 @@ mod map_actions;
 mod map_overview;
 mod map_scroll;
 mod messages;
+mod mini_map;
 pub(crate) mod numbers;
 mod opened;
 mod panels;
@@ -165,6 +166,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                     {player::player(session)}
                     <div class="over-time">
                         {timeline::timeline(session)}
+                        {mini_map::mini_map(session)}
                         {player::slider(session)}
                     </div>
                 </section>

@@ -100,9 +100,9 @@ pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
 pub use timeline::{
-    Clock, Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_plot, timeline_small,
-    timeline_so_far, timeline_step_at, timeline_strip, timeline_strip_cursor, timeline_strip_step_at,
-    timeline_strip_window,
+    Clock, Series, TimelineView, timeline, timeline_cursor, timeline_line, timeline_mini_map,
+    timeline_mini_map_window, timeline_plot, timeline_small, timeline_so_far, timeline_step_at,
+    timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
 };
 pub use words::{
     BlockRow, SegmentRow, StepWords, block_age_steps, block_facts, breakdown_text, describe_event,

@@ -20,7 +20,8 @@ pub use draw::{timeline, timeline_cursor, timeline_line};
 pub use series::Series;
 pub use so_far::timeline_so_far;
 pub use strip::{
-    timeline_small, timeline_strip, timeline_strip_cursor, timeline_strip_step_at, timeline_strip_window,
+    timeline_mini_map, timeline_mini_map_window, timeline_small, timeline_strip, timeline_strip_cursor,
+    timeline_strip_step_at, timeline_strip_window,
 };
 pub(crate) use view::XScale;
 pub use view::{TimelineView, timeline_plot, timeline_step_at};

@@ -157,7 +157,37 @@ pub fn timeline_strip_cursor(step_count: usize, step: usize, is_future_hidden: b
 
 /// A frame around the part of a [`timeline_strip`] of the same size that other figures show.
 pub fn timeline_strip_window(scene: &mut Scene, view: &TimelineView, step_count: usize, size: Size) {
-    let plot = plot(size.tame());
+    draw_window(scene, view, step_count, plot(size.tame()));
+}
+
+/// The whole run without axes and names, for the way through a long run; the highest bytes reserved are its height.
+#[must_use]
+pub fn timeline_mini_map(series: &Series, recording: &Recording, size: Size) -> Scene {
+    timeline_small(series, recording, series.peak_bytes(recording).1, series.step_count(), size)
+}
+
+/// The part that other figures show and the moment under the cursor, to lie over a [`timeline_mini_map`] of the same size.
+#[must_use]
+pub fn timeline_mini_map_window(
+    view: Option<&TimelineView>,
+    step: usize,
+    step_count: usize,
+    size: Size,
+) -> Scene {
+    let size = size.tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = Rect::new(0.0, 1.0, size.width_px, (size.height_px - 2.0).max(4.0));
+    if let Some(view) = view {
+        draw_window(&mut scene, view, step_count, plot);
+    }
+    let x = XScale::new(TimelineView::fit(step_count), plot).x_px(count_f64(step) + 0.5);
+    let x = x.clamp(1.0, (size.width_px - 1.0).max(1.0));
+    scene.line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Background, Dash::Solid, 3.0);
+    scene.line(Point::new(x, 0.0), Point::new(x, size.height_px), Role::Cursor, Dash::Solid, 1.0);
+    scene
+}
+
+fn draw_window(scene: &mut Scene, view: &TimelineView, step_count: usize, plot: Rect) {
     let scale = XScale::new(TimelineView::fit(step_count), plot);
     let view = view.clamp(step_count);
     let (left, right) = (scale.x_px(view.first_step), scale.x_px(view.last_step));

@@ -12,6 +12,7 @@ mod pickles;
 mod random;
 mod reading;
 mod recordings;
+mod rivals;
 mod writing;
 
 use std::io::Read;

@@ -1,0 +1,124 @@
+//! The whole run in a narrow figure below memory over time: which part of a long run the figures over time show. A drag shows a part, a
+//! click moves the shown part, a double click shows the whole run.
+//!
+//! Only for pointers. The keys that zoom and move the shown part do the same.
+
+use blockyard_figure::{PlayerAction, TimelineView, timeline_mini_map, timeline_mini_map_window};
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::Element;
+
+use crate::frames::{self, Slot};
+use crate::session::Session;
+use crate::surface;
+use crate::view::kit::{click, effect, flag, on};
+
+/// A shorter run is seen whole.
+const LEAST_STEPS: usize = 200;
+/// A press during which the pointer moved less than this is a click.
+const CLICK_PX: f32 = 4.0;
+
+pub(crate) fn mini_map(session: Session) -> AnyView {
+    let area = NodeRef::<html::Div>::new();
+    let base = NodeRef::<html::Canvas>::new();
+    let overlay = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    effect(move || {
+        let (Some(canvas), size) = (base.get(), size.get()) else { return };
+        let run = session.run.get();
+        if size.width_px >= 1.0 {
+            let scene = timeline_mini_map(&run.series, &run.recording, size);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+        }
+    });
+    let steps = Memo::new(move |_| session.player.with(|player| player.steps));
+    effect(move || {
+        let (Some(canvas), size, step) = (overlay.get(), size.get(), steps.get()) else { return };
+        let count = session.run.with(|run| run.recording.step_count());
+        if size.width_px >= 1.0 {
+            let view = session.timeline_view.get();
+            let scene = timeline_mini_map_window(view.as_ref(), step, count, size);
+            surface::fit(&canvas, &scene);
+            session.draw(&canvas, &scene);
+        }
+    });
+    let drag = Drag { session, from_px: StoredValue::new(None) };
+    let place = move |event: &ev::PointerEvent| {
+        let width = size.with_untracked(|size| size.width_px).max(1.0);
+        (surface::offset_px(event).0, width)
+    };
+    let is_short = flag(move || session.run.with(|run| run.recording.step_count() < LEAST_STEPS));
+    view! {
+        <div class="mini-map" node_ref=area data-testid="mini-map" hidden=is_short aria-hidden="true"
+            title="The whole run: drag to show a part, click to move the shown part, double click to show all"
+            on:pointerdown=on(move |event: ev::PointerEvent| drag.down(&event, place(&event).0))
+            on:pointermove=on(move |event: ev::PointerEvent| drag.moved(&event, place(&event)))
+            on:pointerup=on(move |event: ev::PointerEvent| drag.up(place(&event)))
+            on:pointercancel=on(move |_: ev::PointerEvent| drag.from_px.set_value(None))
+            on:dblclick=click(move || session.fit_timeline())
+        >
+            <canvas node_ref=base></canvas>
+            <canvas node_ref=overlay></canvas>
+        </div>
+    }
+    .into_any()
+}
+
+/// A press on the figure; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct Drag {
+    session: Session,
+    /// Where it began, from the left edge.
+    from_px: StoredValue<Option<f32>>,
+}
+
+impl Drag {
+    fn down(self, event: &ev::PointerEvent, x_px: f32) {
+        if event.button() != 0 {
+            return;
+        }
+        if let Some(target) = event.current_target().and_then(|target| target.dyn_into::<Element>().ok()) {
+            let _ = target.set_pointer_capture(event.pointer_id());
+        }
+        self.from_px.set_value(Some(x_px));
+    }
+
+    fn moved(self, event: &ev::PointerEvent, (x_px, width_px): (f32, f32)) {
+        let Some(from_px) = self.from_px.get_value().filter(|_| event.buttons() & 1 != 0) else { return };
+        if (x_px - from_px).abs() < CLICK_PX {
+            return;
+        }
+        let count = self.session.run.with_untracked(|run| run.recording.step_count());
+        let edge = |x_px: f32| f64::from((x_px / width_px).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
+        let view = TimelineView { first_step: edge(from_px.min(x_px)), last_step: edge(from_px.max(x_px)) };
+        let session = self.session;
+        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
+    }
+
+    fn up(self, (x_px, width_px): (f32, f32)) {
+        let from_px = self.from_px.get_value();
+        self.from_px.set_value(None);
+        if from_px.is_none_or(|from_px| (x_px - from_px).abs() >= CLICK_PX) {
+            return;
+        }
+        let session = self.session;
+        let count = session.run.with_untracked(|run| run.recording.step_count());
+        let at = f64::from((x_px / width_px).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
+        match session.timeline_view.get_untracked() {
+            Some(view) => {
+                let middle = f64::midpoint(view.first_step, view.last_step);
+                let moved = view.pan((at - middle) / view.span().max(f64::MIN_POSITIVE), count);
+                session.timeline_view.set(Some(moved));
+            }
+            // The whole run is shown: a click chooses the moment, as in the figure above.
+            None => {
+                let step = blockyard_figure::timeline_strip_step_at(count, f64::from(x_px / width_px));
+                session.dispatch(PlayerAction::Pause);
+                session.dispatch(PlayerAction::SeekStep(step));
+            }
+        }
+    }
+}
