@@ -62,13 +62,17 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
 ];
 
 /// How the figures are read.
-const FIGURES: [(&str, &str); 8] = [
+const FIGURES: [(&str, &str); 9] = [
     (
         "The bar",
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
     ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
+    (
+        "The strip below it",
+        "the whole of a long run; the frame is around the part in sight, drag to show a part, click to move it",
+    ),
     (
         "While a file is read",
         "memory over time of the part that has been read grows beside progress and Cancel; what was there before the trace is known at the end",

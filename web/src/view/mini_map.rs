@@ -107,18 +107,15 @@ impl Drag {
         let session = self.session;
         let count = session.run.with_untracked(|run| run.recording.step_count());
         let at = f64::from((x_px / width_px).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
-        match session.timeline_view.get_untracked() {
-            Some(view) => {
-                let middle = f64::midpoint(view.first_step, view.last_step);
-                let moved = view.pan((at - middle) / view.span().max(f64::MIN_POSITIVE), count);
-                session.timeline_view.set(Some(moved));
-            }
+        if let Some(view) = session.timeline_view.get_untracked() {
+            let middle = f64::midpoint(view.first_step, view.last_step);
+            let moved = view.pan((at - middle) / view.span().max(f64::MIN_POSITIVE), count);
+            session.timeline_view.set(Some(moved));
+        } else {
             // The whole run is shown: a click chooses the moment, as in the figure above.
-            None => {
-                let step = blockyard_figure::timeline_strip_step_at(count, f64::from(x_px / width_px));
-                session.dispatch(PlayerAction::Pause);
-                session.dispatch(PlayerAction::SeekStep(step));
-            }
+            let step = blockyard_figure::timeline_strip_step_at(count, f64::from(x_px / width_px));
+            session.dispatch(PlayerAction::Pause);
+            session.dispatch(PlayerAction::SeekStep(step));
         }
     }
 }

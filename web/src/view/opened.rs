@@ -143,9 +143,10 @@ fn compared(session: Session, comparison: &Comparison) -> AnyView {
     let notes =
         comparison.notes.iter().map(|note| view! { <li>{note.clone()}</li> }.into_any()).collect::<Vec<_>>();
     let has_notes = !comparison.notes.is_empty();
+    let has_counts = !comparison.counts.is_empty();
     view! {
         {difference}
-        <table>
+        <table hidden=!has_counts>
             <caption>"Compared with PyTorch's own allocator"</caption>
             <tbody>{counts}</tbody>
         </table>

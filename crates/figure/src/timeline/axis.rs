@@ -81,13 +81,22 @@ pub(crate) fn elapsed(recording: &Recording, steps: usize) -> Option<String> {
 
 /// A time span for people.
 pub(crate) fn duration(micros: u64) -> String {
-    let (millis, seconds) = (count_of(micros) / 1e3, count_of(micros) / 1e6);
-    match micros {
-        0..1_000 => format!("{micros} µs"),
-        1_000..1_000_000 => format!("{millis:.1} ms"),
-        1_000_000..120_000_000 => format!("{seconds:.2} s"),
-        _ => format!("{:.1} min", seconds / 60.0),
+    time_text(micros, u64::MAX)
+}
+
+/// A time with as many digits as tell it from another one that is `distance` microseconds away, and at least those of [`duration`].
+fn time_text(micros: u64, distance: u64) -> String {
+    let (unit, name, least_digits) = match micros {
+        0..1_000 => return format!("{micros} µs"),
+        1_000..1_000_000 => (1_000, "ms", 1),
+        1_000_000..120_000_000 => (1_000_000, "s", 2),
+        _ => (60_000_000, "min", 1),
+    };
+    let mut digits = least_digits;
+    while digits < 9 && unit / 10_u64.pow(digits) > distance.max(1) {
+        digits += 1;
     }
+    format!("{:.*} {name}", digits as usize, count_of(micros) / count_of(unit))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time is shown with three digits")]
@@ -185,7 +194,7 @@ pub(super) fn clock_ticks(clock: &Clock, view: &TimelineView, plot: &Rect) -> Ve
     let mut time = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(time) <= to {
         let x_px = plot.x_px + px((count_f64(time) - from) / per_px.max(f64::MIN_POSITIVE));
-        let tick = Tick { x_px, text: duration(time as u64) };
+        let tick = Tick { x_px, text: time_text(time as u64, step as u64) };
         let half = tick.half_width_px();
         // The word for the axis stands left of the first tick.
         if x_px - half >= plot.x_px - 8.0 && x_px + half <= plot.right_px() + 8.0 {
@@ -218,6 +227,14 @@ mod tests {
     fn times_have_three_digits_and_a_unit() {
         let texts = [7, 12_340, 2_743_318, 7_200_000_000].map(duration);
         assert_eq!(texts, ["7 µs", "12.3 ms", "2.74 s", "120.0 min"]);
+        // Neighbors on an axis have different texts.
+        let ticks = [2_615_000, 2_620_000, 2_625_000].map(|time| time_text(time, 5_000));
+        assert_eq!(ticks, ["2.615 s", "2.620 s", "2.625 s"]);
+        assert_eq!([900_020, 900_040].map(|time| time_text(time, 20)), ["900.02 ms", "900.04 ms"]);
+        assert_eq!(
+            [3_600_000_000, 3_605_000_000].map(|time| time_text(time, 5_000_000)),
+            ["60.00 min", "60.08 min"]
+        );
     }
 
     #[test]

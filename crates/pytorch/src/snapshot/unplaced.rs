@@ -102,8 +102,8 @@ fn reason(device: &DeviceSnapshot, allocations: usize, requested: Bytes) -> Stri
         );
     }
     format!(
-        "The trace of device {index} has {} of {requested} in all, but nothing in the file says in which segments they are: the trace \
-         has no segment_alloc and no segment_map entry, and the list of segments has none of this device. A figure needs the segments.",
+        "The trace of device {index} has {} of {requested} in all, in memory that no segment of the file has: the trace has no \
+         segment_alloc and no segment_map entry, and the list of segments has none of this device. A figure needs the segments.",
         counted(allocations, "allocation"),
     )
 }

@@ -210,7 +210,7 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
     let unplaced = file.unplaced(0).unwrap().expect("no memory");
     assert!(
         unplaced.reason.starts_with(
-            "The trace of device 0 has 14 allocations of 12.5 KiB in all, but nothing in the file"
+            "The trace of device 0 has 14 allocations of 12.5 KiB in all, in memory that no segment"
         ),
         "{}",
         unplaced.reason

@@ -130,6 +130,36 @@ fn a_tooltip_says_what_is_under_a_resting_pointer_after_a_zoom() -> Result<()> {
 }
 
 #[test]
+fn the_mini_map_shows_a_part_and_moves_it() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        let map = page.rect(&id("mini-map"))?;
+        let middle = map.height / 2.0;
+        page.drag(&id("mini-map"), (map.width * 0.2, middle), (map.width * 0.4, middle))?;
+        page.wait_for(&id("fit"))?;
+        let tip = ".timeline [data-testid='tooltip']";
+        let figure = page.rect(&id("timeline"))?;
+        let step = |page: &Page| -> Result<u64> {
+            page.hover_at(&id("timeline"), figure.width / 2.0 - 1.0, figure.height / 3.0)?;
+            page.hover_at(&id("timeline"), figure.width / 2.0, figure.height / 3.0)?;
+            page.wait_text(tip, "after step")?;
+            let text = page.text(tip)?;
+            let words = text.lines().next().and_then(|line| line.strip_prefix("after step "));
+            Ok(words.context("a step")?.replace(',', "").parse()?)
+        };
+        let before = step(page)?;
+        page.click_at(&id("mini-map"), map.width * 0.8, middle)?;
+        // The figures follow in the next frame.
+        let begun = std::time::Instant::now();
+        while step(page)? < before * 9 / 5 {
+            ensure!(begun.elapsed().as_secs() < 20, "the shown part stays around step {before}");
+        }
+        page.press("0")?;
+        page.wait_gone(&id("fit"))
+    })
+}
+
+#[test]
 fn a_mark_is_a_second_cursor() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;

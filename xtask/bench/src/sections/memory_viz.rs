@@ -116,8 +116,11 @@ pub(super) fn memory_viz(context: &BenchContext) -> Result<Section> {
             }
         }
         let bytes = usize::try_from(fs::metadata(&file)?.len()).unwrap_or(usize::MAX);
-        let ratio = Measure::ratio(&values[1], &values[0]);
-        section.rows.push(ReportRow::new(title, bytes, &values).with_ratio(ratio));
+        let row = ReportRow::new(title, bytes, &values);
+        // A file that their page does not open has no ratio, and is no part of the mean.
+        let is_compared = values.iter().all(|values| !values.is_empty());
+        let row = if is_compared { row.with_ratio(Measure::ratio(&values[1], &values[0])) } else { row };
+        section.rows.push(row);
         if least > 0 {
             fs::remove_file(&file)?;
         }
