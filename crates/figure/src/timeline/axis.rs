@@ -92,11 +92,12 @@ fn time_text(micros: u64, distance: u64) -> String {
         1_000_000..120_000_000 => (1_000_000, "s", 2),
         _ => (60_000_000, "min", 1),
     };
-    let mut digits = least_digits;
-    while digits < 9 && unit / 10_u64.pow(digits) > distance.max(1) {
-        digits += 1;
-    }
-    format!("{:.*} {name}", digits as usize, count_of(micros) / count_of(unit))
+    let tells_apart = |digits: &usize| {
+        let smallest = (0..*digits).fold(unit, |rest: u64, _| rest / 10);
+        smallest <= distance.max(1)
+    };
+    let digits = (least_digits..9_usize).find(tells_apart).unwrap_or(9);
+    format!("{:.digits$} {name}", count_of(micros) / count_of(unit))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a time is shown with three digits")]
