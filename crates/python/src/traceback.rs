@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use rustpython_vm::builtins::{PyBaseExceptionRef, PyTraceback};
+use rustpython_vm::builtins::{PyBaseExceptionRef, PyCode, PyTraceback};
+use rustpython_vm::bytecode::{BinaryOperator, Instruction};
 use rustpython_vm::{AsObject, PyRef, VirtualMachine};
 
 use crate::host;
@@ -86,14 +87,14 @@ pub(crate) fn last_line(vm: &VirtualMachine, exception: &PyBaseExceptionRef) -> 
     let name = text_of("__qualname__").unwrap_or_else(|| class.name().to_string());
     let module = text_of("__module__").filter(|module| module != "builtins" && module != "__main__");
     let name = module.map_or_else(|| name.clone(), |module| format!("{module}.{name}"));
-    if exception.class().is(vm.ctx.exceptions.syntax_error)
+    if exception.fast_isinstance(vm.ctx.exceptions.syntax_error)
         && let Some(message) = exception.get_arg(0).and_then(|message| message.str(vm).ok())
     {
         return format!("{name}: {}", message.to_string_lossy());
     }
     match exception.as_object().str(vm) {
         Ok(message) if message.is_empty() => name,
-        Ok(message) => format!("{name}: {}", message.to_string_lossy()),
+        Ok(message) => format!("{name}: {}", message.to_string_lossy().trim_end_matches(' ')),
         Err(_failed) => format!("{name}: <exception str() failed>"),
     }
 }
@@ -129,11 +130,45 @@ struct Frame {
     function: String,
     line: usize,
     columns: Option<(usize, usize)>,
+    failing: Failing,
+}
+
+/// What failed, where the interpreter's columns are not CPython's.
+#[derive(Debug)]
+enum Failing {
+    /// What the columns say.
+    Expression,
+    /// This attribute of what the columns say.
+    Attribute(String),
+    /// What an assignment or a `for` assigns to.
+    Target,
+    /// What is asserted.
+    Assertion,
+    /// The whole statement.
+    Statement,
+}
+
+impl Failing {
+    fn of(code: &PyCode, instruction: usize) -> Self {
+        let Some(unit) = code.instructions.get(instruction) else { return Self::Expression };
+        match unit.op.deoptimize() {
+            Instruction::LoadAttr { .. } => {
+                // The lowest bit says whether a method is called.
+                let name = code.names.get(usize::from(u8::from(unit.arg) >> 1));
+                name.map_or(Self::Expression, |name| Self::Attribute(name.as_str().to_owned()))
+            }
+            Instruction::StoreAttr { .. } | Instruction::StoreSubscr | Instruction::UnpackSequence { .. } => Self::Target,
+            Instruction::RaiseVarargs { .. } => Self::Assertion,
+            Instruction::BinaryOp { .. } if u8::from(unit.arg) >= u8::from(BinaryOperator::InplaceAdd) && u8::from(unit.arg) < u8::from(BinaryOperator::Subscr) => Self::Statement,
+            _ => Self::Expression,
+        }
+    }
 }
 
 fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
     let all = traceback.into_iter().flat_map(PyRef::<PyTraceback>::iter);
-    all.filter(|entry| SHOWS_LIBRARY || is_own(entry.frame.code.source_path().as_str()))
+    let all = all
+        .filter(|entry| SHOWS_LIBRARY || is_own(entry.frame.code.source_path().as_str()))
         .map(|entry| {
             let code = &entry.frame.code;
             // Counted in bytes, as CPython does; an instruction is two.
@@ -145,12 +180,23 @@ fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
             );
             Frame {
                 file: code.source_path().as_str().to_owned(),
-                function: code.qualname.as_str().to_owned(),
+                function: code.obj_name.as_str().to_owned(),
                 line: entry.lineno.get(),
                 columns,
+                failing: Failing::of(code, instruction),
             }
-        })
-        .collect()
+        });
+    let mut frames: Vec<Frame> = Vec::new();
+    for mut frame in all {
+        // CPython 3.12 has no frames of comprehensions.
+        if matches!(frame.function.as_str(), "<listcomp>" | "<setcomp>" | "<dictcomp>")
+            && let Some(outer) = frames.pop()
+        {
+            frame.function = outer.function;
+        }
+        frames.push(frame);
+    }
+    frames
 }
 
 impl Frame {
@@ -172,9 +218,8 @@ impl Frame {
         let indent = line.chars().count() - line.trim_start().chars().count();
         let Some((start, end)) = self.columns else { return };
         let (start, end) = (start.saturating_sub(indent), end.saturating_sub(indent));
-        if start == 0 && end >= shown.chars().count() && !shown.contains('(') {
-            return;
-        }
+        let characters: Vec<char> = shown.chars().collect();
+        let Some((start, end)) = self.failing.place(&characters, start, end) else { return };
         let part: String = shown.chars().skip(start).take(end.saturating_sub(start)).collect();
         let carets = carets(&part);
         let is_all_of_line = start == 0 && end >= shown.chars().count();
@@ -185,10 +230,72 @@ impl Frame {
     }
 }
 
+impl Failing {
+    /// From where to where the failing part of a line runs, given the interpreter's columns; `None` where CPython shows none.
+    fn place(&self, line: &[char], start: usize, end: usize) -> Option<(usize, usize)> {
+        match self {
+            Self::Expression => Some((start, end)),
+            Self::Statement => None,
+            Self::Attribute(name) => Some((start, end_of_attribute(line, end, name).unwrap_or(end))),
+            Self::Target => match line {
+                ['f', 'o', 'r', ' ', ..] => {
+                    Some((4, find(line, |at| line.get(at..at + 4) == Some(&[' ', 'i', 'n', ' ']))?))
+                }
+                _ => {
+                    let sign = find(line, |at| line.get(at) == Some(&'=') && line.get(at + 1) != Some(&'='))?;
+                    let target = line.get(..sign)?;
+                    let length = target.iter().rposition(|character| character.is_alphanumeric() || ")]_".contains(*character))?;
+                    Some((0, length + 1))
+                }
+            },
+            Self::Assertion => match line {
+                ['a', 's', 's', 'e', 'r', 't', ' ', ..] => {
+                    Some((7, find(line, |at| line.get(at) == Some(&',')).unwrap_or(line.len())))
+                }
+                _ => Some((start, end)),
+            },
+        }
+    }
+}
+
+/// Where the attribute `name` ends in a chain of attributes that goes on at `at`.
+fn end_of_attribute(line: &[char], mut at: usize, name: &str) -> Option<usize> {
+    while line.get(at) == Some(&'.') {
+        let rest = line.get(at + 1..)?;
+        let word: String = rest.iter().take_while(|character| character.is_alphanumeric() || **character == '_').collect();
+        at += 1 + word.chars().count();
+        if word == name {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The first place outside of brackets and quotes.
+fn find(line: &[char], is_there: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut depth, mut quote) = (0_usize, None);
+    for (at, &character) in line.iter().enumerate() {
+        if depth == 0 && quote.is_none() && is_there(at) {
+            return Some(at);
+        }
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (None, '"' | '\'') => quote = Some(character),
+            (None, '(' | '[' | '{') => depth += 1,
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Carets below an expression: `~~^~~` at an operator, `~^^^` at a call's or an index's brackets, else all carets.
 fn carets(part: &str) -> String {
     let characters: Vec<char> = part.chars().collect();
     let all = || "^".repeat(characters.len());
+    if part.starts_with("raise") {
+        return all();
+    }
     let Some((from, to)) = outermost(&characters) else { return all() };
     characters
         .iter()
