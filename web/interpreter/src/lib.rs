@@ -27,6 +27,8 @@ extern "C" {
 
 /// Receives messages of the page from now on.
 pub fn listen() {
+    // The browser would say `unreachable`.
+    std::panic::set_hook(Box::new(|panic| wasm_bindgen::throw_str(&panic.to_string())));
     let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
         if let Some(bytes) = event.data().dyn_ref::<Uint8Array>() {
             run_job(&bytes.to_vec());

@@ -119,6 +119,30 @@ fn a_loop_without_an_end_is_stopped_and_the_next_program_runs() -> Result<()> {
 }
 
 #[test]
+fn long_lists_fit_and_programs_that_take_too_much_end_in_words() -> Result<()> {
+    at(Window::default(), |page| {
+        // More references to one number, and more numbers, than 15 bits count.
+        run(page, "x = [0] * 100000 + list(range(100000))\nprint(len(x), sum(x))\n")?;
+        wait_ended(page, "Finished")?;
+        page.wait_text(&id("printed"), "200000 4999950000")?;
+        run(page, "x = 'x'\nwhile True:\n    x += x\n")?;
+        wait_ended(page, "more than the 2 GiB that the interpreter may have in a page")?;
+        run(page, "def f(n):\n    return f(n + 1)\nf(0)\n")?;
+        wait_ended(page, "Ended by an exception")?;
+        page.wait_text(&id("traceback"), "RecursionError: maximum recursion depth exceeded")?;
+        run(page, "x = 10**10**8\n")?;
+        page.wait_text(&id("traceback"), "MemoryError: an integer of 400000000 bits")?;
+        wait_ended(page, "Ended by an exception")?;
+        // A run that was stopped shows nothing of the run before.
+        run(page, "print('before')\nwhile True:\n    pass\n")?;
+        page.wait_text(&id("printed"), "before")?;
+        page.click(&id("stop-program"))?;
+        page.wait_text(&id("program-status"), "Stopped")?;
+        page.wait_until("!document.querySelector('[data-testid=traceback]')").map(drop)
+    })
+}
+
+#[test]
 fn an_exception_has_its_traceback_and_an_out_of_memory_can_be_caught() -> Result<()> {
     at(Window::default(), |page| {
         run(page, "import torch\nx = torch.empty(4, device='cuda')\nprint(undefined_name)\n")?;

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use crate::commands::sentence;
 use crate::program::DEFAULT_GPU;
+use crate::ptr_eq::PtrEq;
 use crate::session::{ProgramResult, ProgramStatus, Session};
 use crate::view::kit::{flag, text};
 use crate::view::numbers::grouped_count;
@@ -24,7 +25,7 @@ pub(crate) fn output(session: Session) -> AnyView {
         })
     };
     let traceback = move || {
-        let result = session.shown_program()?;
+        let result = last_run(session)?;
         let traceback = result.details.traceback.clone()?;
         Some(view! { <pre class="traceback" data-testid="traceback">{traceback}</pre> }.into_any())
     };
@@ -48,6 +49,12 @@ pub(crate) fn output(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The run whose figures are shown, unless a later one runs or was stopped. Reads signals.
+fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
+    let is_idle = session.program.status.with(|status| *status == ProgramStatus::Idle);
+    session.shown_program().filter(|_| is_idle)
 }
 
 fn status(session: Session) -> String {
@@ -88,7 +95,7 @@ fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
 /// Notes on the run and estimated numbers, each with its line.
 fn remarks(session: Session) -> AnyView {
     let lines = move || {
-        let Some(result) = session.shown_program() else { return Vec::new() };
+        let Some(result) = last_run(session) else { return Vec::new() };
         let at = |line: u32| if line == 0 { String::new() } else { format!("Line {line}: ") };
         let notes =
             result.details.notes.iter().map(|note| {

@@ -25,8 +25,8 @@ struct Recorded {
     name: String,
     source: String,
     stdout: String,
-    /// How many GPUs it ran on.
-    devices: u8,
+    /// How many GPUs it ran on; one, where nothing is said.
+    devices: Option<u8>,
 }
 
 /// What `blockyard python --json` says, as far as it is needed here.
@@ -106,7 +106,7 @@ fn operators(
     file: &Path,
     programs: &[Recorded],
 ) -> Result<(ReportRow, String)> {
-    let of_one_gpu = |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices == 1;
+    let of_one_gpu = |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices.unwrap_or(1) == 1;
     let programs: Vec<&Recorded> = programs.iter().filter(of_one_gpu).collect();
     let (mut all, mut starts) = (Vec::new(), Vec::new());
     let mut events = 0;
