@@ -39,8 +39,11 @@ pub(crate) enum InterpreterError {
     #[error("this browser does not start workers")]
     NoWorkers,
     /// The worker ended, with the browser's message.
-    #[error("the interpreter broke down ({0})")]
+    #[error("the interpreter ended: {}", .0.trim_start_matches("Uncaught ").trim_start_matches("Error: "))]
     Worker(String),
+    /// The browser's stack is full.
+    #[error("stopped: calls, brackets or lists are nested deeper than a page has room for")]
+    TooDeep,
     /// The program ran for [`MOST_SECONDS`].
     #[error(
         "stopped after {MOST_SECONDS} s, as long as a program may run in a page; the command blockyard python has a --time-limit"
@@ -48,6 +51,14 @@ pub(crate) enum InterpreterError {
     TimeIsOver,
     #[error("a message cannot be read or written: {0}")]
     Message(#[from] postcard::Error),
+}
+
+impl InterpreterError {
+    /// Why a worker ended, from the browser's message.
+    fn of_worker(why: String) -> Self {
+        // Chromium and Safari say the first, Firefox the second.
+        if why.contains("call stack") || why.contains("too much recursion") { Self::TooDeep } else { Self::Worker(why) }
+    }
 }
 
 impl From<NoProgram> for InterpreterError {
@@ -193,7 +204,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         };
         report(generation, progress);
     };
-    let on_end = move |why| report(generation, ProgramReport::Failed(InterpreterError::Worker(why)));
+    let on_end = move |why| report(generation, ProgramReport::Failed(InterpreterError::of_worker(why)));
     INTERPRETER.with_borrow_mut(|interpreter| {
         if interpreter.generation == generation {
             let worker = interpreter.program.start(on_message, on_end);

@@ -237,23 +237,18 @@ impl Failing {
             Self::Expression => Some((start, end)),
             Self::Statement => None,
             Self::Attribute(name) => Some((start, end_of_attribute(line, end, name).unwrap_or(end))),
-            Self::Target => match line {
-                ['f', 'o', 'r', ' ', ..] => {
-                    Some((4, find(line, |at| line.get(at..at + 4) == Some(&[' ', 'i', 'n', ' ']))?))
+            Self::Target => {
+                if line.starts_with(&['f', 'o', 'r', ' ']) {
+                    return Some((4, find(line, |at| line.get(at..at + 4) == Some(&[' ', 'i', 'n', ' ']))?));
                 }
-                _ => {
-                    let sign = find(line, |at| line.get(at) == Some(&'=') && line.get(at + 1) != Some(&'='))?;
-                    let target = line.get(..sign)?;
-                    let length = target.iter().rposition(|character| character.is_alphanumeric() || ")]_".contains(*character))?;
-                    Some((0, length + 1))
-                }
-            },
-            Self::Assertion => match line {
-                ['a', 's', 's', 'e', 'r', 't', ' ', ..] => {
-                    Some((7, find(line, |at| line.get(at) == Some(&',')).unwrap_or(line.len())))
-                }
-                _ => Some((start, end)),
-            },
+                let sign = find(line, |at| line.get(at) == Some(&'=') && line.get(at + 1) != Some(&'='))?;
+                let is_name = |character: &char| character.is_alphanumeric() || matches!(character, ')' | ']' | '_');
+                Some((0, line.get(..sign)?.iter().rposition(is_name)? + 1))
+            }
+            Self::Assertion if line.starts_with(&['a', 's', 's', 'e', 'r', 't', ' ']) => {
+                Some((7, find(line, |at| line.get(at) == Some(&',')).unwrap_or(line.len())))
+            }
+            Self::Assertion => Some((start, end)),
         }
     }
 }
