@@ -57,7 +57,11 @@ impl InterpreterError {
     /// Why a worker ended, from the browser's message.
     fn of_worker(why: String) -> Self {
         // Chromium and Safari say the first, Firefox the second.
-        if why.contains("call stack") || why.contains("too much recursion") { Self::TooDeep } else { Self::Worker(why) }
+        if why.contains("call stack") || why.contains("too much recursion") {
+            Self::TooDeep
+        } else {
+            Self::Worker(why)
+        }
     }
 }
 

@@ -157,9 +157,16 @@ impl Failing {
                 let name = code.names.get(usize::from(u8::from(unit.arg) >> 1));
                 name.map_or(Self::Expression, |name| Self::Attribute(name.as_str().to_owned()))
             }
-            Instruction::StoreAttr { .. } | Instruction::StoreSubscr | Instruction::UnpackSequence { .. } => Self::Target,
+            Instruction::StoreAttr { .. } | Instruction::StoreSubscr | Instruction::UnpackSequence { .. } => {
+                Self::Target
+            }
             Instruction::RaiseVarargs { .. } => Self::Assertion,
-            Instruction::BinaryOp { .. } if u8::from(unit.arg) >= u8::from(BinaryOperator::InplaceAdd) && u8::from(unit.arg) < u8::from(BinaryOperator::Subscr) => Self::Statement,
+            Instruction::BinaryOp { .. }
+                if u8::from(unit.arg) >= u8::from(BinaryOperator::InplaceAdd)
+                    && u8::from(unit.arg) < u8::from(BinaryOperator::Subscr) =>
+            {
+                Self::Statement
+            }
             _ => Self::Expression,
         }
     }
@@ -167,9 +174,8 @@ impl Failing {
 
 fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
     let all = traceback.into_iter().flat_map(PyRef::<PyTraceback>::iter);
-    let all = all
-        .filter(|entry| SHOWS_LIBRARY || is_own(entry.frame.code.source_path().as_str()))
-        .map(|entry| {
+    let all =
+        all.filter(|entry| SHOWS_LIBRARY || is_own(entry.frame.code.source_path().as_str())).map(|entry| {
             let code = &entry.frame.code;
             // Counted in bytes, as CPython does; an instruction is two.
             let instruction = usize::try_from(entry.lasti / 2).unwrap_or(usize::MAX);
@@ -234,7 +240,6 @@ impl Failing {
     /// From where to where the failing part of a line runs, given the interpreter's columns; `None` where CPython shows none.
     fn place(&self, line: &[char], start: usize, end: usize) -> Option<(usize, usize)> {
         match self {
-            Self::Expression => Some((start, end)),
             Self::Statement => None,
             Self::Attribute(name) => Some((start, end_of_attribute(line, end, name).unwrap_or(end))),
             Self::Target => {
@@ -242,13 +247,14 @@ impl Failing {
                     return Some((4, find(line, |at| line.get(at..at + 4) == Some(&[' ', 'i', 'n', ' ']))?));
                 }
                 let sign = find(line, |at| line.get(at) == Some(&'=') && line.get(at + 1) != Some(&'='))?;
-                let is_name = |character: &char| character.is_alphanumeric() || matches!(character, ')' | ']' | '_');
+                let is_name =
+                    |character: &char| character.is_alphanumeric() || matches!(character, ')' | ']' | '_');
                 Some((0, line.get(..sign)?.iter().rposition(is_name)? + 1))
             }
             Self::Assertion if line.starts_with(&['a', 's', 's', 'e', 'r', 't', ' ']) => {
                 Some((7, find(line, |at| line.get(at) == Some(&',')).unwrap_or(line.len())))
             }
-            Self::Assertion => Some((start, end)),
+            Self::Expression | Self::Assertion => Some((start, end)),
         }
     }
 }
@@ -257,7 +263,8 @@ impl Failing {
 fn end_of_attribute(line: &[char], mut at: usize, name: &str) -> Option<usize> {
     while line.get(at) == Some(&'.') {
         let rest = line.get(at + 1..)?;
-        let word: String = rest.iter().take_while(|character| character.is_alphanumeric() || **character == '_').collect();
+        let word: String =
+            rest.iter().take_while(|character| character.is_alphanumeric() || **character == '_').collect();
         at += 1 + word.chars().count();
         if word == name {
             return Some(at);

@@ -11,7 +11,11 @@ use support::run;
 fn check(source: &str, expected: &str) {
     let (_, finished) = run(source);
     let text = finished.traceback.expect("it fails");
-    assert_eq!(text.strip_prefix("Traceback (most recent call last):\n").unwrap_or(&text), expected, "{source}");
+    assert_eq!(
+        text.strip_prefix("Traceback (most recent call last):\n").unwrap_or(&text),
+        expected,
+        "{source}"
+    );
 }
 
 #[test]
@@ -56,5 +60,8 @@ fn a_comprehension_has_no_frame_and_a_line_that_is_all_of_an_operator_has_carets
         "def f():\n    return [1 / x for x in [1, 0]]\nf()\n",
         "  File \"x.py\", line 3, in <module>\n    f()\n    ~^^\n  File \"x.py\", line 2, in f\n    return [1 / x for x in [1, 0]]\n            ~~^~~\nZeroDivisionError: division by zero\n",
     );
-    check("1/0\n", "  File \"x.py\", line 1, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n");
+    check(
+        "1/0\n",
+        "  File \"x.py\", line 1, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n",
+    );
 }

@@ -106,7 +106,8 @@ fn operators(
     file: &Path,
     programs: &[Recorded],
 ) -> Result<(ReportRow, String)> {
-    let of_one_gpu = |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices.unwrap_or(1) == 1;
+    let of_one_gpu =
+        |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices.unwrap_or(1) == 1;
     let programs: Vec<&Recorded> = programs.iter().filter(of_one_gpu).collect();
     let (mut all, mut starts) = (Vec::new(), Vec::new());
     let mut events = 0;
