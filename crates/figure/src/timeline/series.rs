@@ -217,3 +217,60 @@ fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
     }
     changes
 }
+
+#[cfg(test)]
+mod tests {
+    use blockyard_record::{
+        Backend, BlockId, BlockSnapshot, BlockState, DeviceAddr, PoolId, PoolKind, Recorder, RunInfo,
+        SegmentId, SegmentSnapshot, Snapshot, StepOutcome, StreamId,
+    };
+
+    use super::*;
+
+    /// A run that begins with 20 MiB of cached memory, in which nothing happens.
+    fn with_memory_before(steps: usize) -> Recording {
+        let addr = DeviceAddr::new(1 << 30);
+        let block = BlockSnapshot {
+            id: BlockId::new(0),
+            addr,
+            size: Bytes::mib(20),
+            requested: Bytes::ZERO,
+            state: BlockState::Inactive,
+            allocation: None,
+            streams: Vec::new(),
+        };
+        let segment = SegmentSnapshot {
+            id: SegmentId::new(0),
+            addr,
+            size: Bytes::mib(20),
+            stream: StreamId::DEFAULT,
+            pool_id: PoolId::DEFAULT,
+            pool: PoolKind::Large,
+            is_expandable: false,
+            blocks: vec![block],
+        };
+        let mut recorder = Recorder::new(RunInfo {
+            title: String::new(),
+            config: String::new(),
+            capacity: Bytes::gib(1),
+            is_capacity_unknown: false,
+            max_split_size: -1,
+            backend: Backend::Native,
+        });
+        recorder.begin_with(&Snapshot { segments: vec![segment] }).unwrap();
+        for _ in 0..steps {
+            recorder.finish_step(StepOutcome::Done);
+        }
+        recorder.finish().unwrap()
+    }
+
+    #[test]
+    fn what_was_there_before_the_first_step_is_part_of_the_first_entry() {
+        let recording = with_memory_before(100);
+        let series = Series::new(&recording);
+        for (from, to) in [(0, 1), (0, 16), (0, 101), (3, 40), (16, 32), (48, 64)] {
+            let extent = series.extent(&recording, from, to);
+            assert_eq!((extent.low[3], extent.high[3]), (Bytes::mib(20), Bytes::mib(20)), "{from} to {to}");
+        }
+    }
+}
