@@ -174,6 +174,11 @@ fn an_example_prints_what_an_h200_printed() -> Result<()> {
     })
 }
 
+const LONG_NAMES: &str = "import torch
+x = torch.randn(64, 10, device='cuda', requires_grad=True)
+torch.nn.functional.cross_entropy(x, torch.randint(0, 10, (64,), device='cuda')).backward()
+";
+
 #[test]
 fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() -> Result<()> {
     at(Window { width: 360, height: 740 }, |page| {
@@ -183,6 +188,14 @@ fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() ->
             return top('.program .code') < top('.program .output') && top('.program .output') < top('.program .figures')
                 && document.documentElement.scrollWidth <= innerWidth;";
         ensure!(page.execute(tops, &[])? == json!(true));
+        // Long names of operators do not widen the page.
+        run(page, LONG_NAMES)?;
+        wait_ended(page, "Finished")?;
+        page.click(&id("start"))?;
+        page.click(&id("forward"))?;
+        page.click("[data-testid='line-requests'] summary")?;
+        page.execute("[...document.querySelectorAll('.line-requests button')].at(-1).click()", &[])?;
+        page.wait_until("document.documentElement.scrollWidth <= innerWidth").map(drop)?;
         page.check_accessible()
     })
 }

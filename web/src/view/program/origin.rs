@@ -30,9 +30,10 @@ pub(crate) fn origin(session: Session) -> AnyView {
         let run = session.run.get();
         let step = session.player.with(|player| player.current_step(&run.recording))?;
         let line = result.line(step)?;
-        let what = result
-            .made_at(step)
-            .map(|origin| format!(": {}, {}, {}", origin.operator, origin.phase, origin.category));
+        let what = result.made_at(step).map(|origin| match origin.operator.as_str() {
+            "" => format!(": {}, {}", origin.phase, origin.category),
+            operator => format!(": {operator}, {}, {}", origin.phase, origin.category),
+        });
         Some(format!("Line {line}{}", what.unwrap_or_default()))
     };
     let block_words = move || {
@@ -40,9 +41,13 @@ pub(crate) fn origin(session: Session) -> AnyView {
         let (block, allocation) = chosen.get()?;
         let origin = result.origin(allocation)?;
         let line = if origin.line == 0 { "no line".to_owned() } else { format!("line {}", origin.line) };
+        let by = match origin.operator.as_str() {
+            "" => String::new(),
+            operator => format!(" by {operator}"),
+        };
         Some(format!(
-            "Block #{block} was allocated in {line} by {} ({}), as {}.",
-            origin.operator, origin.phase, origin.category
+            "Block #{block} was allocated in {line}{by} ({}), as {}.",
+            origin.phase, origin.category
         ))
     };
     view! {
@@ -94,7 +99,10 @@ fn requests(session: Session) -> AnyView {
         let first = at.saturating_sub(MOST_REQUESTS / 2).min(steps.len().saturating_sub(MOST_REQUESTS));
         let shown = steps.iter().skip(first).take(MOST_REQUESTS);
         let rows = shown.map(|&step| {
-            let made = result.made_at(step).map(|origin| format!(" ({}, {})", origin.operator, origin.category));
+            let made = result.made_at(step).map(|origin| match origin.operator.as_str() {
+                "" => format!(" ({})", origin.category),
+                operator => format!(" ({operator}, {})", origin.category),
+            });
             let title = format!(
                 "Step {}: {}{}",
                 grouped_count(step + 1),
