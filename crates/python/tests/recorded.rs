@@ -160,7 +160,8 @@ fn learn(program: &Value, folder: &std::path::Path) -> BTreeMap<u32, u64> {
     let work = move || {
         let learned = Rc::new(RefCell::new(BTreeMap::new()));
         let shared = Rc::clone(&learned);
-        tables::set_learner(Some(Rc::new(move |key, operands| {
+        tables::set_learner(Some(Rc::new(move |numbers, operands| {
+            let key = tables::hash(numbers);
             if let Some(size) = tables::recorded_size(key, operands) {
                 return Some(size);
             }

@@ -3,15 +3,20 @@
 //! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a configuration, the
 //! bytes of a workspace, written as a sum of the operands' sizes and a remainder.
 
+mod estimate;
+
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+pub(crate) use estimate::estimate;
+pub use estimate::features;
+
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 
 /// What tells the recorded size of the workspace that is asked for now; for the program that writes the tables.
-pub type Learner = Rc<dyn Fn(u32, &Operands) -> Option<u64>>;
+pub type Learner = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
 
 thread_local! {
     static TABLE: OnceCell<FxHashMap<u32, u64>> = const { OnceCell::new() };
@@ -56,12 +61,12 @@ impl Operands {
 /// Partial filters that a code can count.
 const MOST_PARTIALS: u64 = 63;
 
-/// Bytes of the workspace of a configuration; `None` if it was not recorded.
-pub(crate) fn lookup(key: u32, operands: &Operands) -> Option<u64> {
+/// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
+pub(crate) fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
     if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
-        return learner(key, operands);
+        return learner(numbers, operands);
     }
-    recorded_size(key, operands)
+    recorded_size(hash(numbers), operands)
 }
 
 /// Bytes of the workspace of a configuration as the tables have them, whatever a learner says.
@@ -173,7 +178,8 @@ pub fn write(entries: &std::collections::BTreeMap<u32, u64>) -> Vec<u8> {
 }
 
 /// A hash of a configuration that stays the same on every target (FNV-1a, mixed at the end).
-pub(crate) fn hash(numbers: &[i64]) -> u32 {
+#[must_use]
+pub fn hash(numbers: &[i64]) -> u32 {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     for number in numbers {
         for byte in number.to_le_bytes() {

@@ -2,10 +2,11 @@
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{CallResult, ZooReport, read, run_line, start};
+use blockyard_zoo::{CallResult, Learned, Line, ZooReport, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -17,13 +18,14 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
 --write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
---leave-out N         with it: without every N-th line, also where --keep has its sizes, to see how other shapes come out
---keep                with it: what the file holds now stays, where no line of FILE says otherwise
+--write-features OUT  write the features of the convolutions and the codes of their sizes, for scripts/convolutions.py
+--leave-out N         with either: without every N-th line, also where --keep has its sizes, to see how other shapes come out
+--keep                with tables: what the file holds now stays, where no line of FILE says otherwise
 ";
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
-    let (mut tables, mut leave_out, mut keeps) = (None, 0_usize, false);
+    let (mut tables, mut features, mut leave_out, mut keeps) = (None, None, 0_usize, false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -34,6 +36,7 @@ fn main() -> Result<()> {
             Long("op") => only = Some(parser.value()?.string()?),
             Long("show") => show = parser.value()?.parse()?,
             Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
+            Long("write-features") => features = Some(PathBuf::from(parser.value()?)),
             Long("leave-out") => leave_out = parser.value()?.parse()?,
             Long("keep") => keeps = true,
             Long("every") => every = parser.value()?.parse()?,
@@ -46,6 +49,9 @@ fn main() -> Result<()> {
     start().map_err(|error| anyhow!("{error}"))?;
     if let Some(out) = tables {
         return write_tables(&read(&bytes)?, &out, leave_out, keeps);
+    }
+    if let Some(out) = features {
+        return write_features(&read(&bytes)?, &out, leave_out);
     }
     let mut report = ZooReport::default();
     let mut shown = BTreeMap::<String, usize>::new();
@@ -73,24 +79,21 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn write_tables(
-    lines: &[blockyard_zoo::Line],
-    out: &std::path::Path,
-    leave_out: usize,
-    keeps: bool,
-) -> Result<()> {
+/// The workspaces of the lines that are left out, or of the others.
+fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<Learned> {
     let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
-    let learn = |is_left_out: bool| {
-        let chosen = lines.iter().enumerate().filter(|(index, line)| {
-            is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
-        });
-        blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
-    };
+    let chosen = lines.iter().enumerate().filter(|(index, line)| {
+        is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
+    });
+    blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
+}
+
+fn write_tables(lines: &[Line], out: &Path, leave_out: usize, keeps: bool) -> Result<()> {
     let mut entries = if keeps { blockyard_torch::tables::recorded() } else { BTreeMap::new() };
-    for key in learn(true)?.entries.keys() {
+    for key in learn(lines, leave_out, true)?.entries.keys() {
         entries.remove(key);
     }
-    let learned = learn(false)?;
+    let learned = learn(lines, leave_out, false)?;
     entries.extend(&learned.entries);
     let bytes = blockyard_torch::tables::write(&entries);
     println!(
@@ -100,4 +103,18 @@ fn write_tables(
         bytes.len()
     );
     std::fs::write(out, bytes).with_context(|| format!("writing {}", out.display()))
+}
+
+/// A line for each configuration: the hash, the pass, the code of the size, the features. Without those of the lines that are left out.
+fn write_features(lines: &[Line], out: &Path, leave_out: usize) -> Result<()> {
+    let left_out = learn(lines, leave_out, true)?.entries;
+    let learned = learn(lines, leave_out, false)?;
+    let mut text = String::new();
+    for (key, (pass, features)) in &learned.convolutions {
+        let Some(code) = learned.entries.get(key).filter(|_| !left_out.contains_key(key)) else { continue };
+        let features = features.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        writeln!(text, "{key},{pass},{code},{features}")?;
+    }
+    println!("{} convolutions", text.lines().count());
+    std::fs::write(out, text).with_context(|| format!("writing {}", out.display()))
 }

@@ -241,7 +241,8 @@ impl Convolution {
         empty_strided(shape, &self.strides(shape), self.dtype, self.device)
     }
 
-    fn key(&self, pass: Pass) -> u32 {
+    /// The configuration of a pass, in numbers.
+    fn numbers(&self, pass: Pass) -> Vec<i64> {
         let mut numbers = vec![
             1,
             pass as i64,
@@ -260,7 +261,7 @@ impl Convolution {
             numbers.push(-1);
             numbers.extend(list);
         }
-        tables::hash(&numbers)
+        numbers
     }
 
     fn operands(&self) -> tables::Operands {
@@ -281,18 +282,18 @@ impl Convolution {
         }
     }
 
-    /// cuDNN's workspace comes and goes; where it was not recorded, copies of the operands in another order stand for it.
+    /// cuDNN's workspace comes and goes. A size that was not recorded is an estimate.
     fn workspace(&self, pass: Pass) -> Result<()> {
         if self.backend != Backend::Cudnn {
             return Ok(());
         }
-        let operands = self.operands();
-        let size = tables::lookup(self.key(pass), &operands).unwrap_or_else(|| {
+        let (numbers, operands) = (self.numbers(pass), self.operands());
+        let size = tables::lookup(&numbers, &operands).unwrap_or_else(|| {
             session().mark_estimated(
                 if self.settings.is_transposed { "conv_transpose" } else { "conv" },
                 "cuDNN's workspace for this convolution was not recorded",
             );
-            operands.plain.iter().sum()
+            tables::estimate(&numbers, &operands).unwrap_or_else(|| operands.plain.iter().sum())
         });
         drop(temporary(self.device, size)?);
         Ok(())
