@@ -28,7 +28,8 @@ def lines(wheel):
         for info in by_key.values():
             if info.op is None:
                 continue
-            is_tensor = lambda attribute: "Tensor" in attribute.nctype.type.cpp_type()
+            # The options of a tensor, its type and device, are no tensor.
+            is_tensor = lambda attribute: "Tensor" in attribute.nctype.type.cpp_type().replace("TensorOptions", "")
             inputs = sorted(name(a) for a in info.all_saved_inputs if is_tensor(a))
             outputs = sorted(name(a) for a in info.all_saved_outputs if is_tensor(a))
             found.setdefault(info.op, " ".join([info.op, *inputs, *outputs]))

@@ -1,6 +1,7 @@
 //! The first steps: what a few statements allocate and free.
 
 mod again;
+mod nodes;
 mod saved;
 
 use std::rc::Rc;

@@ -377,12 +377,33 @@ impl GraphTask {
     }
 }
 
+/// Backward functions that give zeros whatever comes in, so that nothing of a history is lost.
+const CONSTANT: &[&str] = &[
+    "BernoulliBackward0",
+    "CeilBackward0",
+    "CopyBackwards",
+    "CopysignBackward0",
+    "DivBackward2",
+    "DivBackward3",
+    "FillBackward2",
+    "FloorBackward0",
+    "PowBackward0",
+    "RoundBackward0",
+    "SignBackward0",
+    "TruncBackward0",
+    "ZeroBackward0",
+];
+
 /// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel
 /// of their own give none here, so that a second derivative would silently stop.
 fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
     let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
     let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
-    if depends && matches!(node.body, Body::Function { .. }) && outputs.iter().flatten().any(is_lost) {
+    if depends
+        && !CONSTANT.contains(&node.name())
+        && matches!(node.body, Body::Function { .. })
+        && outputs.iter().flatten().any(is_lost)
+    {
         return crate::error::not_implemented(format!(
             "second derivatives through {} are not modeled (create_graph=True)",
             node.name()

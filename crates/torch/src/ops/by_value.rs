@@ -14,21 +14,31 @@ use super::views::{self, expand};
 
 /// `nonzero`: the size depends on values, which are not known on a GPU; half of the elements is taken, and marked.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
-    // Bytes of the two steps of CUB's, as recorded for 210,000 elements.
-    const COUNT: u64 = 21_503;
-    const SELECT: u64 = 1_279;
     let _below = GradModeGuard::new(false);
     session().mark_estimated(
         session().notes.operator.get(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
-    let device = tensor.device();
+    choose(tensor, tensor.numel() / 2)
+}
+
+/// The two steps of CUB's that find the elements that are not zero, and the result for so many of them.
+fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
+    let (device, count) = (tensor.device(), tensor.numel());
     let total = temporary(device, 4)?;
-    drop(temporary(device, COUNT)?);
-    let result = empty(&[tensor.numel() / 2, tensor.dim() as i64], Dtype::I64, device)?;
-    drop(temporary(device, SELECT)?);
+    // One block adds up to some 5,000 elements alone; recorded for 760 and for 6,400 elements.
+    drop(temporary(device, if count <= 5_120 { 1 } else { 21_503 })?);
+    let result = empty(&[found, tensor.dim() as i64], Dtype::I64, device)?;
+    // Recorded for up to 60,000, and from 210,000 elements on.
+    drop(temporary(device, if count <= 32 * 5_120 { 1_023 } else { 1_279 })?);
     drop(total);
     Ok(result)
+}
+
+/// `nonzero` of a mask in which no element is set.
+pub(crate) fn nonzero_of_nothing(mask: &Tensor) -> Result<Tensor> {
+    let _below = GradModeGuard::new(false);
+    choose(mask, 0)
 }
 
 /// `unique` of all elements: the result keeps the memory of as many as there are, however many differ.

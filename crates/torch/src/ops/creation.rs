@@ -376,7 +376,11 @@ fn fill_(args: &Args, value: Option<Scalar>) -> Result<Value> {
 
 /// The history of a tensor that was filled: nothing of its gradient comes through.
 pub(crate) fn record_fill(tensor: &Tensor) -> Result<()> {
-    crate::autograd::record("FillBackward0", &[tensor], &[tensor], &[], |_, grads| {
+    record_constant("FillBackward2", tensor)
+}
+
+fn record_constant(node: &'static str, tensor: &Tensor) -> Result<()> {
+    crate::autograd::record(node, &[tensor], &[tensor], &[], |_, grads| {
         Ok(vec![grads.first().and_then(Option::as_ref).map(zeros_like).transpose()?])
     })
 }
@@ -483,7 +487,13 @@ pub(crate) const TABLE: &[Entry] = &[
     op(with_new!("new_full(Tensor self, int[] size, Scalar fill_value"), |a| {
         new_like(a, 3, Some(a.scalar(2)?))
     }),
-    op("zero_(Tensor self)", |a| fill_(a, Some(Scalar::Int(0)))),
+    op("zero_(Tensor self)", |a| {
+        let tensor = a.t(0)?;
+        super::pointwise::change_in_place(&tensor)?;
+        set_all(&tensor, Scalar::Int(0));
+        record_constant("ZeroBackward0", &tensor)?;
+        Ok(tensor.into())
+    }),
     op("fill_(Tensor self, Scalar value)", |a| fill_(a, Some(a.scalar(1)?))),
     op("uniform_(Tensor self, float from=0, float to=1)", |a| draw_(a, Draw::Uniform)),
     op("normal_(Tensor self, float mean=0, float std=1)", |a| draw_(a, NORMAL)),

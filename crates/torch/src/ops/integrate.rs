@@ -110,7 +110,9 @@ fn differences(tensor: &Tensor, order: i64, dim: i64) -> Result<Tensor> {
     let size = tensor.size(dim);
     for step in 1..=order.min(size) {
         let length = size - step;
-        let (upper, lower) = (narrow(&result, dim, 1, length)?, narrow(&result, dim, 0, length)?);
+        // C++ evaluates the right operand first.
+        let lower = narrow(&result, dim, 0, length)?;
+        let upper = narrow(&result, dim, 1, length)?;
         result = if tensor.dtype() == Dtype::Bool {
             crate::call("logical_xor", &[upper.into(), lower.into()], &[])?.tensor()?
         } else {

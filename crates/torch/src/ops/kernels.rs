@@ -29,7 +29,7 @@ pub(crate) fn one_minus(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// `1 / tensor`, in the same way.
-fn one_over(tensor: &Tensor) -> Result<Tensor> {
+pub(super) fn one_over(tensor: &Tensor) -> Result<Tensor> {
     let ones = empty_like(tensor)?;
     div_in_place(&ones, tensor)
 }
@@ -60,11 +60,23 @@ fn kernel_with(
 /// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative of what was saved is
 /// zeros.
 pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    gate_named("ThresholdBackwardBackward0", grad, saved)
+}
+
+pub(crate) fn gate_of_leaky_relu(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    gate_named("LeakyReluBackwardBackward0", grad, saved)
+}
+
+pub(crate) fn gate_of_hardtanh(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
+    gate_named("HardtanhBackwardBackward0", grad, saved)
+}
+
+fn gate_named(node: &'static str, grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
     let output = one_kernel(grad, saved)?;
     let saves = [Save::Input(Some(saved))];
-    record("ThresholdBackwardBackward0", &[grad, saved], &[&output], &saves, |ctx, grads| {
+    record(node, &[grad, saved], &[&output], &saves, move |ctx, grads| {
         let (again, saved) = (first(grads)?, ctx.saved(0)?);
-        let to_grad = if ctx.wants(0) { Some(gate(again, &saved)?) } else { None };
+        let to_grad = if ctx.wants(0) { Some(gate_named(node, again, &saved)?) } else { None };
         let to_saved = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
         Ok(vec![to_grad, to_saved])
     })?;
@@ -132,6 +144,17 @@ pub(crate) fn elu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
         let product = mul(again, grad)?;
         let scaled = scale(&product, 1.0)?;
         let left = elu(&scaled, own)?;
+        mul(&left, &right)
+    })
+}
+
+/// `elu_backward` from the result, as the operator in place has it.
+pub(crate) fn elu_of_result(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
+    kernel_with("EluBackwardBackward0", grad, result, elu_of_result, |again, grad, result| {
+        let mask = lt(result, &number(0.0))?;
+        let right = to_dtype(&mask, again.dtype())?;
+        let product = mul(again, grad)?;
+        let left = scale(&product, 1.0)?;
         mul(&left, &right)
     })
 }

@@ -10,7 +10,6 @@ use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, empty_like, wrapped, zeros_like};
-use super::kernels::record_linear;
 use super::pointwise::{self, add, div, elementwise, mul, scale, sub};
 use super::reduce::{self, mean, sum, sum_all, sum_cast};
 use super::softmax::softmax;
@@ -90,26 +89,39 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
         Save::Input(weight.as_ref()),
         Save::Input(Some(&total_weight)),
     ];
-    record("NllLossBackward0", &[own], &[&output], &saved, move |ctx, grads| {
-        let (own, grad, target, weight) =
-            (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
-        reduction.note();
-        let below = GradModeGuard::new(false);
-        let result = zeros_like(&own)?;
-        // Without a reduction the kernel reads a gradient for each row.
-        let read =
-            if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
-        drop(read);
-        drop(below);
-        let mut saved = vec![&target];
-        saved.extend(weight.as_ref());
-        let node = "NllLossBackwardBackward0";
-        record_linear(node, grad, Some(&own), &saved, &result, move |again, saved| match saved {
-            [target, weight @ ..] => nll_loss(again, target, weight.first(), reduction),
-            [] => Ok(again.clone()),
-        })?;
-        Ok(vec![Some(result)])
-    })?;
+    let is_image = own.dim() > 2;
+    record(
+        if is_image { "NllLoss2DBackward0" } else { "NllLossBackward0" },
+        &[own],
+        &[&output],
+        &saved,
+        move |ctx, grads| {
+            let (own, grad, target, weight) =
+                (ctx.saved(0)?, first(grads)?, ctx.saved(1)?, ctx.saved_optional(2)?);
+            reduction.note();
+            let below = GradModeGuard::new(false);
+            let result = zeros_like(&own)?;
+            // Without a reduction the kernel reads a gradient for each row.
+            let read =
+                if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
+            drop(read);
+            drop(below);
+            let node = if is_image { "NllLoss2DBackwardBackward0" } else { "NllLossBackwardBackward0" };
+            let saves = [Save::Input(Some(&target)), Save::Input(weight.as_ref())];
+            record(node, &[grad, &own], &[&result], &saves, move |ctx, grads| {
+                let again = first(grads)?;
+                let (target, weight) = (ctx.saved(0)?, ctx.saved_optional(1)?);
+                let to_grad = if ctx.wants(0) {
+                    Some(nll_loss(again, &target, weight.as_ref(), reduction)?)
+                } else {
+                    None
+                };
+                let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
+                Ok(vec![to_grad, to_own])
+            })?;
+            Ok(vec![Some(result)])
+        },
+    )?;
     drop(total_weight);
     Ok(output)
 }
@@ -345,7 +357,8 @@ fn huber_loss(args: &Args) -> Result<Value> {
     let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
     let output = {
         let _below = GradModeGuard::new(false);
-        let loss = elementwise(&[own, target], iterator::result_type(&[own, target]), None)?;
+        // at::empty_like(input)
+        let loss = elementwise(&[own, target], own.dtype(), None)?;
         reduced(loss, reduction)?
     };
     record_difference("HuberLossBackward0", own, target, &output, Difference::Huber, reduction)?;

@@ -166,24 +166,87 @@ fn soft_margin(args: &Args) -> Result<Value> {
         output
     };
     let saved = [Save::Input(Some(&input)), Save::Input(Some(&target))];
-    record("SoftMarginLossBackward0", &[&input], &[&output], &saved, |ctx, grads| {
+    record("SoftMarginLossBackward0", &[&input], &[&output], &saved, move |ctx, grads| {
         let (grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        Ok(vec![Some(soft_margin_backward(grad, &input, &target, reduction)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `soft_margin_loss_backward`: `exp(-target * input)` is a tensor of its own.
+fn soft_margin_backward(
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    reduction.note();
+    let result = {
+        let _below = GradModeGuard::new(false);
         let z = {
-            let negative = unary::neg(&target)?;
-            let product = mul(&negative, &input)?;
+            let negative = unary::neg(target)?;
+            let product = mul(&negative, input)?;
             let z = unary::exp(&product)?;
             drop(product);
             drop(negative);
             z
         };
-        let result = empty_like(&input)?;
+        let result = empty_like(input)?;
         add_in_place(&z, &int(1))?;
         div_in_place(&result, &z)?;
         mul_in_place(&result, grad)?;
         drop(z);
-        Ok(vec![Some(result)])
+        result
+    };
+    let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(target))];
+    let node = "SoftMarginLossBackwardBackward0";
+    record(node, &[grad, input], &[&result], &saved, move |ctx, grads| {
+        let (again, grad) = (first(grads)?, ctx.saved(0)?);
+        let (input, target) = (ctx.saved(1)?, ctx.saved(2)?);
+        reduction.note();
+        let to_grad = match (ctx.wants(0), reduction) {
+            (false, _) => None,
+            (true, Reduction::None) => Some(soft_margin_backward(again, &input, &target, reduction)?),
+            (true, _) => {
+                let slope = {
+                    let ones = super::creation::ones_like(&grad)?;
+                    soft_margin_backward(&ones, &input, &target, reduction)?
+                };
+                Some(super::reduce::sum_all(&mul(&slope, again)?)?)
+            }
+        };
+        let to_input = if ctx.wants(1) {
+            Some(soft_margin_double(&mul(again, &grad)?, &input, &target, reduction)?)
+        } else {
+            None
+        };
+        Ok(vec![to_grad, to_input])
     })?;
-    Ok(output.into())
+    Ok(result)
+}
+
+/// `soft_margin_loss_double_backward`: `grad * (target * target) * z / (zplus1 * zplus1)`.
+fn soft_margin_double(
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let z = unary::exp(&mul(input, &unary::neg(target)?)?)?;
+    let more = super::pointwise::add(&z, &int(1))?;
+    let result = {
+        let right = mul(&more, &more)?;
+        let squares = mul(target, target)?;
+        let scaled = mul(grad, &squares)?;
+        let product = mul(&scaled, &z)?;
+        super::pointwise::div(&product, &right)?
+    };
+    if reduction == Reduction::Mean {
+        div_in_place(&result, &int(input.numel()))?;
+    }
+    drop(more);
+    drop(z);
+    Ok(result)
 }
 
 /// `multi_margin_loss`: one kernel; several rows are added up from a tensor of their own.

@@ -1,7 +1,7 @@
 //! Normalizations.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradMode, GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
@@ -127,13 +127,13 @@ fn record_double(
     let saved = [
         Save::Input(Some(grad)),
         Save::Input(Some(own)),
-        Save::Input(weight),
         Save::Input(Some(mean)),
         Save::Input(Some(invstd)),
+        Save::Input(weight),
     ];
     record(node, &inputs, &outputs, &saved, move |ctx, grads| {
-        let (grad, own, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved_optional(2)?);
-        let (mean, invstd) = (ctx.saved(3)?, ctx.saved(4)?);
+        let (grad, own, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved_optional(4)?);
+        let (mean, invstd) = (ctx.saved(2)?, ctx.saved(3)?);
         let of = |slot: usize| {
             let position = slots.iter().position(|other| *other == slot);
             position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
@@ -182,14 +182,28 @@ fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Resu
     let rstd = empty(&statistics_shape(input, normalized), input.dtype().accumulate(), input.device())?;
     drop(read);
     drop(below);
-    let saved = [Save::Input(Some(input)), Save::Input(weight), Save::Input(Some(&rstd))];
+    let saved = [Save::Input(Some(input)), Save::Input(weight), Save::Output(1)];
     let mut tensors = vec![input];
     tensors.extend(weight);
-    record("FusedRmsNormBackward0", &tensors, &[&output], &saved, |ctx, grads| {
-        let own = ctx.saved(0)?;
+    let inner = normalized.len();
+    record("FusedRmsNormBackward0", &tensors, &[&output, &rstd], &saved, move |ctx, grads| {
+        let (own, weight, rstd) = (ctx.saved(0)?, ctx.saved_optional(1)?, ctx.saved(2)?);
+        let of_rstd = grads.get(1).and_then(Option::as_ref);
+        if GradMode::is_enabled() || of_rstd.is_some() {
+            let of_output = grads.first().and_then(Option::as_ref);
+            let wanted = [ctx.wants(0), ctx.wants(1)];
+            return super::norm_double::rms_norm(
+                &own,
+                weight.as_ref(),
+                &rstd,
+                [of_output, of_rstd],
+                inner,
+                wanted,
+            );
+        }
         let read = contiguous(&own)?;
         let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
-        let to_weight = match ctx.saved_optional(1)? {
+        let to_weight = match weight {
             Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
             _ => None,
         };

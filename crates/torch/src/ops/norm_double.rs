@@ -3,7 +3,7 @@
 //! Both are composed of operators; each statement is one of PyTorch's, in the same order. C++ evaluates the right operand of a
 //! product first, the object of a method before its arguments, and temporaries live to the end of the statement.
 
-use crate::autograd::again;
+use crate::autograd::{Grads, again};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -12,7 +12,71 @@ use super::pointwise::{
     add, add_in_place, div, div_in_place, mul, mul_in_place, pow_scalar, sub, sub_in_place,
 };
 use super::reduce::sum;
-use super::views::{expand, reshape, unsqueeze};
+use super::unary;
+use super::views::{expand, reshape, unsqueeze, view};
+
+/// `infinitely_differentiable_native_rms_norm_backward`: from the gradients of the result and of the root's reciprocal, those of the
+/// input and of the weight.
+pub(super) fn rms_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    rstd: &Tensor,
+    grads: [Option<&Tensor>; 2],
+    inner: usize,
+    wanted: [bool; 2],
+) -> Result<Grads> {
+    let axis = input.dim().saturating_sub(inner) as i64;
+    let dims: Vec<i64> = (axis..input.dim() as i64).collect();
+    let elements: i64 = dims.iter().map(|dim| input.size(*dim)).product();
+    let root = view(rstd, &rstd.shape())?;
+    let root_cubed = pow_scalar(&root, Scalar::Int(3))?;
+    let [grad, of_root] = grads;
+    let scaled = match (grad, weight) {
+        (Some(grad), Some(weight)) => Some(mul(grad, weight)?),
+        (grad, _) => grad.cloned(),
+    };
+    let mut to_input = None;
+    if wanted[0] {
+        if let Some(scaled) = &scaled {
+            let summed = sum(&mul(input, scaled)?, Some(&dims), true, None)?;
+            let product = mul(input, &root_cubed)?;
+            let share = div(&product, &count(elements))?;
+            let right = mul(&share, &summed)?;
+            let left = mul(&root, scaled)?;
+            to_input = Some(sub(&left, &right)?);
+            drop(left);
+            drop(right);
+            drop(share);
+            drop(product);
+        }
+        if let Some(of_root) = of_root {
+            let of_root = view(of_root, &rstd.shape())?;
+            let product = mul(input, &root_cubed)?;
+            let share = div(&product, &count(elements))?;
+            let negative = unary::neg(&share)?;
+            let own = mul(&negative, &of_root)?;
+            drop(negative);
+            drop(share);
+            drop(product);
+            to_input = Some(match to_input {
+                Some(other) => add(&other, &own)?,
+                None => own,
+            });
+        }
+    }
+    let mut to_weight = None;
+    if let (true, Some(_), Some(grad)) = (wanted[1], weight, grad) {
+        let normalized = mul(input, &root)?;
+        let full = mul(grad, &normalized)?;
+        let outer: Vec<i64> = (0..axis).collect();
+        to_weight = Some(if outer.is_empty() { full } else { sum(&full, Some(&outer), false, None)? });
+        drop(normalized);
+    }
+    drop(scaled);
+    drop(root_cubed);
+    drop(root);
+    Ok(vec![to_input, to_weight])
+}
 
 /// The gradients of the three results of the backward function: of the input's, the weight's and the bias's gradient.
 pub(super) struct Again<'a> {

@@ -118,7 +118,8 @@ pub(super) struct Binary {
     pub(super) backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
 }
 
-/// What an operator that changes a tensor in place keeps of it: a copy, if its gradient needs the values before.
+/// What an operator that changes a tensor in place keeps of it: a copy, if its gradient needs the values before. The copy has a
+/// history (`CloneBackward0`), through which a second derivative flows.
 pub(super) fn kept_for_gradient(tensor: &Tensor) -> Result<Option<Tensor>> {
     if !crate::autograd::GradMode::is_enabled() || !tensor.requires_grad() {
         return Ok(None);
@@ -127,7 +128,6 @@ pub(super) fn kept_for_gradient(tensor: &Tensor) -> Result<Option<Tensor>> {
 }
 
 fn copy_before(tensor: &Tensor) -> Result<Tensor> {
-    let _no_grad = crate::autograd::GradModeGuard::new(false);
     copy::clone(tensor, MemoryFormat::Preserve)
 }
 
@@ -766,12 +766,7 @@ fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
-    let original = if crate::autograd::GradMode::is_enabled() && tensor.requires_grad() {
-        let _no_grad = crate::autograd::GradModeGuard::new(false);
-        Some(copy::clone(tensor, MemoryFormat::Preserve)?)
-    } else {
-        None
-    };
+    let original = kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
     record_clamp(tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
     Ok(tensor.clone())
@@ -802,8 +797,9 @@ fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
         let to_own = ctx.wants(0).then(|| grad.clone());
         let to_a = if ctx.wants(1) {
             let b = ctx.saved(1)?;
-            let factor = wrapped(value);
-            Some(if divides { mul(grad, &div(&factor, &b)?)? } else { mul(grad, &mul(&b, &factor)?)? })
+            // `value / tensor2`: a filled tensor, divided in place.
+            let factor = if divides { super::kernels::one_over(&b)? } else { mul(&b, &wrapped(value))? };
+            Some(mul(grad, &factor)?)
         } else {
             None
         };
@@ -812,7 +808,12 @@ fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
             let factor = wrapped(value);
             Some(if divides {
                 let b = ctx.saved(1)?;
-                mul(&unary::neg(grad)?, &div(&mul(&a, &factor)?, &mul(&b, &b)?)?)?
+                // C++ evaluates the right operand first.
+                let square = mul(&b, &b)?;
+                let scaled = mul(&a, &factor)?;
+                let ratio = div(&scaled, &square)?;
+                let negative = unary::neg(grad)?;
+                mul(&negative, &ratio)?
             } else {
                 mul(grad, &mul(&a, &factor)?)?
             })

@@ -106,15 +106,20 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool) -> Result<(Tens
         let _below = GradModeGuard::new(false);
         drop(contiguous_in(input, input.suggested_format())?);
     }
-    let saved = [Save::Input(Some(&indices)), Save::Input(Some(input))];
-    record("MaxPool2DWithIndicesBackward0", &[input], &[&output, &indices], &saved, |ctx, grads| {
-        let (indices, input) = (ctx.saved(0)?, ctx.saved(1)?);
+    let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
+    let node = if is_windowed { "MaxPool2DWithIndicesBackward0" } else { "AdaptiveMaxPool2DBackward0" };
+    record(node, &[input], &[&output, &indices], &saved, move |ctx, grads| {
+        let (input, indices) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
         drop(contiguous_in(grad, input.suggested_format())?);
         drop(below);
-        let node = "MaxPool2DWithIndicesBackwardBackward0";
+        let node = if is_windowed {
+            "MaxPool2DWithIndicesBackwardBackward0"
+        } else {
+            "AdaptiveMaxPool2DBackwardBackward0"
+        };
         record_linear(node, grad, Some(&input), &[&indices], &result, |again, saved| match saved {
             [indices] => max_pool_double_backward(again, indices),
             _ => Ok(again.clone()),
@@ -190,7 +195,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
 fn adaptive_avg_pool(args: &Args, dims: usize) -> Result<Value> {
     let (input, size) = (args.t(0)?, args.ints(1)?);
     let size: Vec<i64> = (0..dims).map(|index| at(&size, index)).collect();
-    if size.iter().all(|size| *size == 1) && input.dim() > dims {
+    if size.iter().all(|size| *size == 1) && input.dim() >= dims {
         let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();
         let output = reduce::mean(&input, Some(&reduced), true, None)?;
         if input.suggested_format() != MemoryFormat::Contiguous {
@@ -223,7 +228,7 @@ fn adaptive_max_pool(args: &Args) -> Result<Value> {
     Ok(max_pool_of(&input, &shape, false)?.into())
 }
 
-fn upsample(args: &Args) -> Result<Value> {
+fn upsample(args: &Args, node: &'static str) -> Result<Value> {
     let (input, size) = (args.t(0)?, args.ints(1)?);
     let cast = Cast::full(input.device());
     let input = cast.apply(&input)?;
@@ -231,7 +236,7 @@ fn upsample(args: &Args) -> Result<Value> {
     for (slot, size) in shape.iter_mut().skip(2).zip(&size) {
         *slot = *size;
     }
-    Ok(kernel_of(&input, &shape, "UpsampleBackward0", false)?.into())
+    Ok(kernel_of(&input, &shape, node, false)?.into())
 }
 
 /// `constant_pad_nd`: zeros, and a copy into the middle.
@@ -277,19 +282,67 @@ fn crop(grad: &Tensor, back: &[i64]) -> Result<Tensor> {
     super::copy::clone(&inner, MemoryFormat::Preserve)
 }
 
-/// `pixel_shuffle` and `channel_shuffle`: a reshape, a permutation and a copy.
-fn pixel_shuffle(args: &Args) -> Result<Value> {
-    let (input, factor) = (args.t(0)?, args.int(1)?);
-    let shape = input.shape();
-    let [n, c, h, w] = *shape else { return runtime("pixel_shuffle expects 4 dimensions here") };
+/// `pixel_shuffle`: a permuted copy, never a view.
+fn pixel_shuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
+    let (batch, [c, h, w]) = image_of("pixel_shuffle", input)?;
     if factor < 1 {
         return runtime(format!("pixel_shuffle expects a positive upscale_factor, but got {factor}"));
     }
-    let channels = c / factor.saturating_mul(factor);
-    let split = super::views::reshape(&input, &[n, channels, factor, factor, h, w])?;
-    let moved = super::views::permute(&split, &[0, 1, 4, 2, 5, 3])?;
-    Ok(super::views::reshape(&moved, &[n, channels, h.saturating_mul(factor), w.saturating_mul(factor)])?
-        .into())
+    let area = factor.saturating_mul(factor);
+    if c % area != 0 {
+        return runtime(format!(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but \
+             input.size(-3)={c} is not divisible by {area}"
+        ));
+    }
+    let split = [&batch[..], &[c / area, factor, factor, h, w]].concat();
+    let whole = [&batch[..], &[c / area, h.saturating_mul(factor), w.saturating_mul(factor)]].concat();
+    let output = permuted(input, &split, &[0, 3, 1, 4, 2], &whole)?;
+    record("PixelShuffleBackward0", &[input], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(pixel_unshuffle(first(grads)?, factor)?)])
+    })?;
+    Ok(output)
+}
+
+/// `pixel_unshuffle`.
+fn pixel_unshuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
+    let (batch, [c, h, w]) = image_of("pixel_unshuffle", input)?;
+    if factor < 1 || h % factor != 0 || w % factor != 0 {
+        return runtime(format!(
+            "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)={h} and \
+             input.size(-1)={w} are not divisible by {factor}"
+        ));
+    }
+    let (rows, columns) = (h / factor, w / factor);
+    let split = [&batch[..], &[c, rows, factor, columns, factor]].concat();
+    let channels = c.saturating_mul(factor).saturating_mul(factor);
+    let whole = [&batch[..], &[channels, rows, columns]].concat();
+    let output = permuted(input, &split, &[0, 2, 4, 1, 3], &whole)?;
+    record("PixelUnshuffleBackward0", &[input], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(pixel_shuffle(first(grads)?, factor)?)])
+    })?;
+    Ok(output)
+}
+
+/// The dimensions before an image, and channels, height and width.
+fn image_of(name: &str, input: &Tensor) -> Result<(Vec<i64>, [i64; 3])> {
+    match input.shape().split_last_chunk::<3>() {
+        Some((batch, image)) => Ok((batch.to_vec(), *image)),
+        None => runtime(format!(
+            "{name} expects input to have at least 3 dimensions, but got input with {} dimension(s)",
+            input.dim()
+        )),
+    }
+}
+
+/// A copy in which the last five dimensions have another order, seen in another shape; below autograd.
+fn permuted(input: &Tensor, split: &[i64], order: &[i64], whole: &[i64]) -> Result<Tensor> {
+    let _below = GradModeGuard::new(false);
+    let before = split.len().saturating_sub(order.len()) as i64;
+    let dims: Vec<i64> = (0..before).chain(order.iter().map(|dim| before + dim)).collect();
+    let moved = super::views::permute(&super::views::reshape(input, split)?, &dims)?;
+    let copied = super::copy::clone(&moved, MemoryFormat::Contiguous)?;
+    Ok(copied.alias(whole, &contiguous_strides(whole), 0))
 }
 
 const MAX2: &str = "max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
@@ -315,19 +368,31 @@ pub(crate) const TABLE: &[Entry] = &[
     op("adaptive_avg_pool2d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 2)),
     op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),
     op("adaptive_max_pool2d(Tensor self, int[] output_size)", adaptive_max_pool),
-    op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", upsample),
+    op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", |a| {
+        upsample(a, "UpsampleNearest1DBackward0")
+    }),
     op(
         "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        upsample,
+        |a| upsample(a, "UpsampleNearest2DBackward0"),
     ),
     op(
         "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        upsample,
+        |a| upsample(a, "UpsampleBilinear2DBackward0"),
     ),
-    op("upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners)", upsample),
+    op(
+        "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
+         scales_w=None)",
+        |a| upsample(a, "UpsampleBicubic2DBackward0"),
+    ),
+    op("upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)", |a| {
+        upsample(a, "UpsampleLinear1DBackward0")
+    }),
     op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", |a| {
         Ok(constant_pad(&a.t(0)?, &a.ints(1)?)?.into())
     }),
-    op("pixel_shuffle(Tensor self, int upscale_factor)", pixel_shuffle),
+    op("pixel_shuffle(Tensor self, int upscale_factor)", |a| Ok(pixel_shuffle(&a.t(0)?, a.int(1)?)?.into())),
+    op("pixel_unshuffle(Tensor self, int downscale_factor)", |a| {
+        Ok(pixel_unshuffle(&a.t(0)?, a.int(1)?)?.into())
+    }),
 ];

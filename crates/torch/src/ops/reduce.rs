@@ -599,9 +599,10 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
     }
     let has_dims = dims.is_some();
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("ProdBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    let node = if has_dims { "ProdBackward1" } else { "ProdBackward0" };
+    record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        session().mark_estimated("ProdBackward0", "the path depends on where the input is zero");
+        session().mark_estimated(node, "the path depends on where the input is zero");
         if own.dim() == 0 {
             return Ok(vec![Some(grad.clone())]);
         }
@@ -614,8 +615,10 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
             drop(sum_all(&counts)?);
             Some(counts)
         } else {
+            drop(super::by_value::nonzero_of_nothing(&is_zero)?);
             None
         };
+        let is_zero = has_dims.then_some(is_zero);
         let ratio = div(&result, &own)?;
         let to_own = mul(&grad, &ratio)?;
         drop(ratio);

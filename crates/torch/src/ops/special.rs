@@ -55,8 +55,9 @@ static LOGADDEXP2: Binary = Binary {
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
         let half = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
-            let power = &pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &sub(a, b)?)?;
-            div(grad, &add(power, &wrapped(Scalar::Int(1)))?)
+            let difference = sub(a, b)?;
+            let power = pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &difference)?;
+            div(grad, &add(&power, &wrapped(Scalar::Int(1)))?)
         };
         let to_other = if ctx.wants(1) { Some(half(&own, &other)?) } else { None };
         let to_own = if ctx.wants(0) { Some(half(&other, &own)?) } else { None };
@@ -90,11 +91,12 @@ static COPYSIGN: Binary = Binary {
     },
 };
 
-/// `(self == 0) & (other <= least)`, where the product of the two is 0 whatever the logarithm.
-fn is_zero_times(own: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
+/// `product.masked_fill((self == 0) & (other <= least), 0)`: where the first is 0, the product is, whatever the logarithm.
+fn without_zeros(product: &Tensor, own: &Tensor, other: &Tensor, least: f64) -> Result<Tensor> {
     let right = le(other, &number(least))?;
     let left = eq(own, &number(0.0))?;
-    logical_and(&left, &right)
+    let is_zero = logical_and(&left, &right)?;
+    masked_fill(product, &is_zero, &wrapped(Scalar::Int(0)))
 }
 
 static XLOGY: Binary = Binary {
@@ -107,8 +109,7 @@ static XLOGY: Binary = Binary {
         let to_other = if ctx.wants(1) { Some(div(&mul(grad, &own)?, &other)?) } else { None };
         let to_own = if ctx.wants(0) {
             let product = XLOGY.call(grad, &other)?;
-            let is_zero = is_zero_times(&own, &other, 0.0)?;
-            Some(masked_fill(&product, &is_zero, &wrapped(Scalar::Int(0)))?)
+            Some(without_zeros(&product, &own, &other, 0.0)?)
         } else {
             None
         };
@@ -131,8 +132,7 @@ static XLOG1PY: Binary = Binary {
         };
         let to_own = if ctx.wants(0) {
             let product = XLOG1PY.call(grad, &other)?;
-            let is_zero = is_zero_times(&own, &other, -1.0)?;
-            Some(masked_fill(&product, &is_zero, &wrapped(Scalar::Int(0)))?)
+            Some(without_zeros(&product, &own, &other, -1.0)?)
         } else {
             None
         };

@@ -18,6 +18,14 @@ use super::reduce::{extremum_all, sum, sum_all, vector_norm};
 use super::unary;
 use super::views::{first, squeeze, t, unsqueeze, view, wrap};
 
+/// `is_scalar_tensor_true`: a comparison with a tensor of its own, read on the host.
+fn is_true(flag: &Tensor) -> Result<()> {
+    let ones = full(&[], Scalar::Int(1), Dtype::Bool, flag.device())?;
+    let same = pointwise::eq(flag, &ones)?;
+    drop(crate::call("all", &[(&same).into()], &[])?);
+    Ok(())
+}
+
 fn has_one_dimension(name: &str, weights: &Tensor, observations: i64) -> Result<()> {
     if weights.dim() > 1 {
         return runtime(format!(
@@ -33,7 +41,7 @@ fn has_one_dimension(name: &str, weights: &Tensor, observations: i64) -> Result<
         ));
     }
     // The smallest is read, to see that none is negative.
-    drop(ge(&extremum_all(weights, "MinBackward1")?, &wrapped(Scalar::Int(0)))?);
+    is_true(&ge(&extremum_all(weights, "MinBackward1")?, &wrapped(Scalar::Int(0)))?)?;
     Ok(())
 }
 
@@ -67,7 +75,7 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
         None => full(&[], Scalar::Int(observations), Dtype::I64, input.device())?,
     };
     if factor.is_some() {
-        drop(pointwise::ne(&total, &wrapped(Scalar::Int(0)))?);
+        is_true(&pointwise::ne(&total, &wrapped(Scalar::Int(0)))?)?;
     }
     let weighted = |input: &Tensor| match &factor {
         Some(factor) => mul(input, factor),
@@ -83,7 +91,7 @@ fn cov(own: &Tensor, correction: i64, counts: Option<&Tensor>, weights: Option<&
         _ => sub(&total, &wrapped(Scalar::Int(correction)))?,
     };
     // Whether any degree of freedom is left is read on the host.
-    drop(le(&degrees, &wrapped(Scalar::Int(0)))?);
+    is_true(&le(&degrees, &wrapped(Scalar::Int(0)))?)?;
     input = sub(&input, &unsqueeze(&average, 1)?)?;
     let products = mm(&input, &t(&weighted(&input)?)?)?;
     let result = squeeze(&div(&products, &degrees)?, None)?;
@@ -137,8 +145,10 @@ fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -
     };
     let inverse = unary::reciprocal(&add(&norm, &number(1e-7))?)?;
     let scaled = {
-        let right = &sub(grad, &mul(&inverse, &slope)?)?;
-        mul(&scale(&inverse, most)?, right)?
+        let shift = mul(&inverse, &slope)?;
+        let right = sub(grad, &shift)?;
+        let left = scale(&inverse, most)?;
+        mul(&left, &right)?
     };
     let in_type = to_dtype(&scaled, grad.dtype())?;
     let result = where_(&gt(&norm, &number(most))?, &in_type, grad);

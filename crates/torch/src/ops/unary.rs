@@ -1,16 +1,16 @@
 //! Elementwise operators of one tensor, and activations.
 
 use crate::autocast::Cast;
-use crate::autograd::{Early, GradMode, GradModeGuard, Save, record, record_after, save_early};
+use crate::autograd::{Early, Save, record, record_after, save_early};
 use crate::registry::{Entry, op};
-use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
+use crate::{Dtype, Result, Scalar, Tensor};
 
-use super::copy;
 use super::creation::{wrapped, zeros_like};
 use super::exact::{self, Function};
 use super::kernels::{self, no_slope, number, one_kernel};
 use super::pointwise::{
-    Rule, add, div, dtype_by, elementwise, elementwise_in_place, mul, pow_scalar, scale, sub,
+    Rule, add, div, dtype_by, elementwise, elementwise_in_place, kept_for_gradient, mul, pow_scalar, scale,
+    sub,
 };
 use super::views::first;
 
@@ -54,16 +54,8 @@ impl Unary {
     }
 
     fn call_in_place(&'static self, tensor: &Tensor) -> Result<Tensor> {
-        let keeps = self.saves == Saves::Input
-            && !self.keeps_result_in_place
-            && GradMode::is_enabled()
-            && tensor.requires_grad();
-        let original = if keeps {
-            let _no_grad = GradModeGuard::new(false);
-            Some(copy::clone(tensor, MemoryFormat::Preserve)?)
-        } else {
-            None
-        };
+        let keeps = self.saves == Saves::Input && !self.keeps_result_in_place;
+        let original = if keeps { kept_for_gradient(tensor)? } else { None };
         elementwise_in_place(&[tensor], tensor.dtype(), self.function)?;
         self.record(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor))?;
         Ok(tensor.clone())
@@ -103,7 +95,7 @@ macro_rules! unary {
             node: $node,
             rule: Rule::$rule,
             saves: Saves::$saves,
-            keeps_result_in_place: matches!($name.as_bytes(), b"relu6" | b"selu"),
+            keeps_result_in_place: matches!($name.as_bytes(), b"selu"),
             is_full: $full,
             function: $function,
             backward: $backward,
@@ -172,13 +164,19 @@ unary! {
     "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
     "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
     "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
-    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate;
+    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate_of_hardtanh;
     "selu" SELU "EluBackward0" Promoted Input false None, kernels::elu;
 }
 
 macro_rules! parametrized {
     ($($schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
-        $(static $constant: Unary = Unary { node: $node, backward: $backward, ..PARAMETRIZED };)*
+        $(static $constant: Unary = Unary {
+            node: $node,
+            backward: $backward,
+            // `hardtanh_` has no derivative of its own, so the input is kept.
+            keeps_result_in_place: !matches!($node.as_bytes(), b"HardtanhBackward0"),
+            ..PARAMETRIZED
+        };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
             op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),
@@ -197,14 +195,14 @@ const PARAMETRIZED: Unary = Unary {
 };
 
 parametrized! {
-    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate;
-    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate;
-    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward0" true one_kernel;
-    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "EluBackward0" true one_kernel;
-    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate;
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
+    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate_of_leaky_relu;
+    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward1" true kernels::elu_of_result;
+    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "CeluBackward1" true kernels::elu_of_result;
+    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate_of_hardtanh;
     "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
-    "celu(Tensor self, Scalar alpha=1)" CELU "EluBackward0" false kernels::elu;
-    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate;
+    "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate_of_hardtanh;
     "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
     "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false kernels::gate;
     "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false kernels::gate;

@@ -1,9 +1,8 @@
 //! The backward function of vector norms of any order (`norm_backward`).
 
-use crate::autograd::{GradMode, GradModeGuard, Save, again, record};
-use crate::{MemoryFormat, Result, Scalar, Tensor};
+use crate::autograd::{Save, again, record};
+use crate::{Result, Scalar, Tensor};
 
-use super::copy;
 use super::creation::{wrapped, zeros_like};
 use super::pointwise::{
     div, elementwise_in_place, eq, masked_fill_in_place, mul, ne, pow_backward, pow_scalar,
@@ -18,12 +17,7 @@ fn zero() -> Tensor {
 
 /// `pow_`: the base is copied first where its gradient needs it.
 pub(super) fn pow_in_place(tensor: &Tensor, exponent: f64) -> Result<()> {
-    let original = if GradMode::is_enabled() && tensor.requires_grad() {
-        let _no_grad = GradModeGuard::new(false);
-        Some(copy::clone(tensor, MemoryFormat::Preserve)?)
-    } else {
-        None
-    };
+    let original = super::pointwise::kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
     let saved = [Save::Input(Some(original.as_ref().unwrap_or(tensor)))];
     record("PowBackward0", &[tensor], &[tensor], &saved, move |ctx, grads| {

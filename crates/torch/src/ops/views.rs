@@ -300,7 +300,12 @@ pub(crate) fn squeeze(tensor: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
         }
     }
     let from = tensor.shape();
-    viewed("SqueezeBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| view(grad, &from))
+    let node = match dims {
+        None => "SqueezeBackward0",
+        Some([_]) => "SqueezeBackward1",
+        Some(_) => "SqueezeBackward2",
+    };
+    viewed(node, tensor, &shape, &strides, tensor.offset(), move |grad| view(grad, &from))
 }
 
 pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {

@@ -161,6 +161,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().step()
 
 
+def _begin_cycle_of_momentum(optimizer, momentum):
+    """The momentum that a cycle begins with: an optimizer that had none keeps a buffer for each parameter from now on."""
+    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+    for group in optimizer.param_groups:
+        if "betas" in group:
+            group["betas"] = (momentum, *group["betas"][1:])
+        else:
+            group["momentum"] = momentum
+
+
 class OneCycleLR(LRScheduler):
     def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
                  cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False, last_epoch=-1):
@@ -170,6 +181,8 @@ class OneCycleLR(LRScheduler):
         for group, lr in zip(optimizer.param_groups, highest):
             group["initial_lr"], group["max_lr"] = lr / div_factor, lr
             group["min_lr"] = group["initial_lr"] / final_div_factor
+        if cycle_momentum:
+            _begin_cycle_of_momentum(optimizer, max_momentum)
         super().__init__(optimizer, last_epoch)
 
     def _between(self, start, end, part):
@@ -191,11 +204,14 @@ class OneCycleLR(LRScheduler):
 
 
 class CyclicLR(LRScheduler):
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, **kwargs):
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
+                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
         self.low, self.high, self.up, self.down = base_lr, max_lr, step_size_up, step_size_down or step_size_up
         self.mode, self.gamma = mode, gamma
         for group in optimizer.param_groups:
             group["lr"] = base_lr
+        if cycle_momentum:
+            _begin_cycle_of_momentum(optimizer, max_momentum)
         super().__init__(optimizer)
 
     def get_lr(self):
