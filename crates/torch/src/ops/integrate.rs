@@ -195,11 +195,10 @@ fn linalg_vander(args: &Args) -> Result<Value> {
     Ok(cat(&products, -1)?.into())
 }
 
-/// `rot90`: a flip and a transposition.
-fn rot90(args: &Args) -> Result<Value> {
-    let (tensor, turns, dims) = (args.t(0)?, args.int(1)?, args.ints_opt(2)?.unwrap_or_else(|| vec![0, 1]));
+/// `rot90`: a flip and a transposition; its gradient is turned back.
+fn rot90(tensor: &Tensor, turns: i64, dims: &[i64]) -> Result<Tensor> {
     let count = tensor.dim() as i64;
-    let &[a, b] = dims.as_slice() else {
+    let &[a, b] = dims else {
         return runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len()));
     };
     if count < 2 {
@@ -213,16 +212,25 @@ fn rot90(args: &Args) -> Result<Value> {
     if a.rem_euclid(count) == b.rem_euclid(count) {
         return runtime(format!("expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"));
     }
-    let turned = |flipped: i64| -> Result<Tensor> {
-        super::views::transpose(&super::sort::flip(&tensor, &[flipped])?, a, b)
+    let output = {
+        let _below = crate::autograd::GradModeGuard::new(false);
+        let turned = |flipped: i64| -> Result<Tensor> {
+            super::views::transpose(&super::sort::flip(tensor, &[flipped])?, a, b)
+        };
+        match turns.rem_euclid(4) {
+            1 => turned(b)?,
+            2 => super::sort::flip(tensor, &[a, b])?,
+            3 => turned(a)?,
+            _ => super::copy::clone(tensor, crate::MemoryFormat::Contiguous)?,
+        }
     };
-    Ok(match turns.rem_euclid(4) {
-        1 => turned(b)?,
-        2 => super::sort::flip(&tensor, &[a, b])?,
-        3 => turned(a)?,
-        _ => super::copy::clone(&tensor, crate::MemoryFormat::Contiguous)?,
-    }
-    .into())
+    // The result is no view, whatever it was made of.
+    let output = output.alias(&output.shape(), &output.strides(), output.offset());
+    let back = 4 - turns.rem_euclid(4);
+    crate::autograd::record("Rot90Backward0", &[tensor], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(rot90(super::views::first(grads)?, back, &[a, b])?)])
+    })?;
+    Ok(output)
 }
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -247,5 +255,8 @@ pub(crate) const TABLE: &[Entry] = &[
     op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", diff),
     op("vander(Tensor x, int? N=None, bool increasing=False)", vander),
     op("linalg_vander(Tensor x, *, int? N=None)", linalg_vander),
-    op("rot90(Tensor self, int k=1, int[]? dims=None)", rot90),
+    op("rot90(Tensor self, int k=1, int[]? dims=None)", |a| {
+        let dims = a.ints_opt(2)?.unwrap_or_else(|| vec![0, 1]);
+        Ok(rot90(&a.t(0)?, a.int(1)?, &dims)?.into())
+    }),
 ];
