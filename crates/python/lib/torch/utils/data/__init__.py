@@ -113,6 +113,14 @@ def _known(numbers, otherwise):
     return numbers if not numbers or type(numbers[0]) is int else otherwise
 
 
+def _shuffled(n, count, generator):
+    """The first `count` of `n` shuffled indices, as numbers a part at a time: a page's interpreter has no room for as many as a dataset has."""
+    drawn = torch.randperm(n, generator=generator)
+    for first in range(0, count, 4096):
+        last = min(first + 4096, count)
+        yield from _known(drawn[first:last].tolist(), range(first, last))
+
+
 class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
         self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
@@ -143,8 +151,8 @@ class RandomSampler(Sampler):
             yield from _known(drawn, [i % n for i in range(32)])[:rest]
         else:
             for _ in range(self.num_samples // n):
-                yield from _known(torch.randperm(n, generator=generator).tolist(), list(range(n)))
-            yield from _known(torch.randperm(n, generator=generator).tolist(), list(range(n)))[:self.num_samples % n]
+                yield from _shuffled(n, n, generator)
+            yield from _shuffled(n, self.num_samples % n, generator)
 
     def __len__(self):
         return self.num_samples
