@@ -75,7 +75,7 @@ pub fn drive_in(window: Window, gpu: GpuChoice, test: impl Fn(&mut Page) -> Resu
 
 /// As [`drive_in`], at another address of the page: `/` is the first page, `/#lessons` the lessons.
 ///
-/// A test that fails runs once more in a new browser, at most [`MOST_SECOND_RUNS`] tests of one program. The first error is a line in
+/// A test that fails runs once more in a new browser, at most three tests of one program. The first error is a line in
 /// `target/e2e/second-runs.txt`, and `cargo xtask` prints these lines: a test that passed at its second run is not passed in silence.
 ///
 /// # Errors

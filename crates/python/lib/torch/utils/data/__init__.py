@@ -163,8 +163,7 @@ class SubsetRandomSampler(Sampler):
         self.indices, self.generator = indices, generator
 
     def __iter__(self):
-        order = _known(torch.randperm(len(self.indices), generator=self.generator).tolist(), list(range(len(self.indices))))
-        for i in order:
+        for i in _shuffled(len(self.indices), len(self.indices), self.generator):
             yield self.indices[i]
 
     def __len__(self):
