@@ -64,6 +64,8 @@ impl InterpreterError {
         // Chromium and Safari say the first, Firefox the second.
         if why.contains("call stack") || why.contains("too much recursion") {
             Self::TooDeep
+        } else if why.contains("unreachable") {
+            Self::Aborted
         } else {
             Self::Worker(why)
         }
