@@ -1,6 +1,6 @@
 """Writes the public names of PyTorch into crates/python/lib/torch/_public.py: `python scripts/public_names.py`, where torch 2.11 is installed.
 
-By this list a name that Blockyard has not is told from a name that PyTorch has not either.
+This list distinguishes names that Blockyard does not have from names that PyTorch does not have either.
 """
 
 import importlib

@@ -267,7 +267,7 @@ pub fn run_on_thread(
     Ok(finished)
 }
 
-/// How long a program that was told to stop may go on.
+/// How long a program that has to stop may go on.
 #[cfg(not(target_arch = "wasm32"))]
 const PATIENCE: Duration = Duration::from_secs(5);
 

@@ -67,17 +67,21 @@ pub(crate) fn record_scattered(
     })
 }
 
+/// What an operator writes into: the tensor, or a copy of it without a history.
+fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
+    if in_place {
+        change_in_place(own)?;
+        own.set_values(None);
+        return Ok(own.clone());
+    }
+    let _below = GradModeGuard::new(false);
+    copy::clone(own, MemoryFormat::Preserve)
+}
+
 /// `scatter` and `scatter_add`, as a new tensor or in place.
 fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
     let (own, dim, index, source) = (args.t(0)?, args.int(1)?, args.t(2)?, args.operand(3)?);
-    let output = if in_place {
-        change_in_place(&own)?;
-        own.set_values(None);
-        own.clone()
-    } else {
-        let _below = GradModeGuard::new(false);
-        copy::clone(&own, MemoryFormat::Preserve)?
-    };
+    let output = changed_or_cloned(&own, in_place)?;
     let saved = [Save::Input(Some(&index))];
     let is_number = source.is_wrapped_number();
     let inputs: Vec<&Tensor> = if is_number { vec![&own] } else { vec![&own, &source] };
@@ -189,14 +193,7 @@ fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
             source.size(at)
         )));
     }
-    let output = if in_place {
-        change_in_place(&own)?;
-        own.set_values(None);
-        own.clone()
-    } else {
-        let _below = GradModeGuard::new(false);
-        copy::clone(&own, MemoryFormat::Preserve)?
-    };
+    let output = changed_or_cloned(&own, in_place)?;
     let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
     record("IndexCopyBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
@@ -227,14 +224,7 @@ fn index_fill(args: &Args, in_place: bool) -> Result<Value> {
             value.dim()
         ));
     }
-    let output = if in_place {
-        change_in_place(&own)?;
-        own.set_values(None);
-        own.clone()
-    } else {
-        let _below = GradModeGuard::new(false);
-        copy::clone(&own, MemoryFormat::Preserve)?
-    };
+    let output = changed_or_cloned(&own, in_place)?;
     record_index_fill(&own, dim, &index, &value, &output)?;
     Ok(output.into())
 }

@@ -1,6 +1,6 @@
 //! Elementwise functions of two tensors beyond arithmetic: `hypot`, `xlogy`, `copysign` and their like.
 
-use crate::autograd::{GradModeGuard, Grads, Save, again, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, again, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, op};
 use crate::schema::{Args, known_or_unknown};
@@ -16,6 +16,17 @@ use super::pointwise::{
 use super::unary;
 use super::views::first;
 
+/// The gradients of both operands that are wanted, the second before the first: C++ evaluates from the right.
+fn of_two(
+    ctx: &Context<'_>,
+    to_own: impl FnOnce() -> Result<Tensor>,
+    to_other: impl FnOnce() -> Result<Tensor>,
+) -> Result<Grads> {
+    let to_other = if ctx.wants(1) { Some(to_other()?) } else { None };
+    let to_own = if ctx.wants(0) { Some(to_own()?) } else { None };
+    Ok(vec![to_own, to_other])
+}
+
 static HYPOT: Binary = Binary {
     node: "HypotBackward0",
     rule: Rule::Promoted,
@@ -24,9 +35,7 @@ static HYPOT: Binary = Binary {
     backward: |ctx, grad| {
         let result = ctx.saved(2)?;
         let half = |at: usize| div(&mul(grad, &ctx.saved(at)?)?, &result);
-        let to_other = if ctx.wants(1) { Some(half(0)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(half(1)?) } else { None };
-        Ok(vec![to_own, to_other])
+        of_two(ctx, || half(1), || half(0))
     },
 };
 
@@ -41,9 +50,7 @@ static LOGADDEXP: Binary = Binary {
         let half = |a: &Tensor, b: &Tensor| -> Result<Tensor> {
             div(grad, &add(&unary::exp(&sub(a, b)?)?, &wrapped(Scalar::Int(1)))?)
         };
-        let to_other = if ctx.wants(1) { Some(half(&own, &other)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(half(&other, &own)?) } else { None };
-        Ok(vec![to_own, to_other])
+        of_two(ctx, || half(&other, &own), || half(&own, &other))
     },
 };
 
@@ -59,9 +66,7 @@ static LOGADDEXP2: Binary = Binary {
             let power = pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &difference)?;
             div(grad, &add(&power, &wrapped(Scalar::Int(1)))?)
         };
-        let to_other = if ctx.wants(1) { Some(half(&own, &other)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(half(&other, &own)?) } else { None };
-        Ok(vec![to_own, to_other])
+        of_two(ctx, || half(&other, &own), || half(&own, &other))
     },
 };
 
@@ -79,15 +84,11 @@ static COPYSIGN: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         // `zeros_like(other)`: its shape is known without keeping it.
-        let to_other = if ctx.wants(1) {
+        let zeros = || {
             let shape = ctx.input_shape(1).unwrap_or_else(|| grad.shape());
-            Some(creation::zeros(&shape, grad.dtype(), grad.device())?)
-        } else {
-            None
+            creation::zeros(&shape, grad.dtype(), grad.device())
         };
-        let to_own =
-            if ctx.wants(0) { Some(copysign_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?)?) } else { None };
-        Ok(vec![to_own, to_other])
+        of_two(ctx, || copysign_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?), zeros)
     },
 };
 
@@ -106,14 +107,8 @@ static XLOGY: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        let to_other = if ctx.wants(1) { Some(div(&mul(grad, &own)?, &other)?) } else { None };
-        let to_own = if ctx.wants(0) {
-            let product = XLOGY.call(grad, &other)?;
-            Some(without_zeros(&product, &own, &other, 0.0)?)
-        } else {
-            None
-        };
-        Ok(vec![to_own, to_other])
+        let to_own = || without_zeros(&XLOGY.call(grad, &other)?, &own, &other, 0.0);
+        of_two(ctx, to_own, || div(&mul(grad, &own)?, &other))
     },
 };
 
@@ -124,19 +119,12 @@ static XLOG1PY: Binary = Binary {
     function: None,
     backward: |ctx, grad| {
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        let to_other = if ctx.wants(1) {
+        let to_own = || without_zeros(&XLOG1PY.call(grad, &other)?, &own, &other, -1.0);
+        let to_other = || {
             let right = add(&other, &wrapped(Scalar::Int(1)))?;
-            Some(div(&mul(grad, &own)?, &right)?)
-        } else {
-            None
+            div(&mul(grad, &own)?, &right)
         };
-        let to_own = if ctx.wants(0) {
-            let product = XLOG1PY.call(grad, &other)?;
-            Some(without_zeros(&product, &own, &other, -1.0)?)
-        } else {
-            None
-        };
-        Ok(vec![to_own, to_other])
+        of_two(ctx, to_own, to_other)
     },
 };
 

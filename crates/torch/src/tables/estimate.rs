@@ -61,11 +61,9 @@ pub fn features(numbers: &[i64], operands: &Operands) -> Option<(usize, Vec<i64>
     let filters = if shape.is_transposed == 0 { size(weight, 0) } else { times(&[size(weight, 1), groups]) };
     let [of_input, of_weight, of_output] =
         operands.plain.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    // A filter counts in `float32` as a partial one: so wide is an element.
-    let width = match (operands.partial, operands.plain[1]) {
-        (partial, weight) if weight > 0 && partial > weight => 2,
-        _ => 4,
-    };
+    // Bytes of an element: a partial filter has `float32`.
+    let width = operands.plain[1].saturating_mul(4).checked_div(operands.partial).unwrap_or(4);
+    let width = i64::try_from(width).unwrap_or(4).max(1);
     let places_in = product(input);
     let places_out = of_output / width / times(&[batch, filters]).max(1);
     let kernel = product(weight);
