@@ -1,0 +1,456 @@
+//! Operators of two tensors that differ in their types, in what they save and in their gradients.
+
+use crate::autograd::{Context, Early, Grads, Save, record_after, save_early};
+use crate::error::runtime;
+use crate::iterator::{broadcast, common_device};
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Result, Scalar, Tensor, Value};
+
+use super::super::creation::{self, wrapped, zeros_like};
+use super::super::exact::{self, Function};
+use super::super::unary;
+use super::super::views::first;
+use super::{
+    Rule, add, copy_before, dtype_by, elementwise, elementwise_in_place, look_at_zeros, masked_fill,
+    masked_fill_in_place, sub, where_,
+};
+
+/// What an operator of two tensors saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::ops) enum Saves {
+    Nothing,
+    /// Each one if the other requires a gradient.
+    Crosswise,
+    /// `other` always, `self` if `other` requires a gradient.
+    Division,
+    Both,
+    BothAndResult,
+    /// Both, if `other` requires a gradient.
+    BothForOther,
+    /// Each one if it requires a gradient itself, and the result.
+    EachForItselfAndResult,
+    /// `self` if it requires a gradient, and the result.
+    OwnForItselfAndResult,
+}
+
+/// An operator of two tensors.
+pub(in crate::ops) struct Binary {
+    pub(in crate::ops) node: &'static str,
+    pub(in crate::ops) rule: Rule,
+    pub(in crate::ops) saves: Saves,
+    pub(in crate::ops) function: Option<Function>,
+    /// From the gradient: other saved at 0, self at 1, result at 2; without what is never saved.
+    pub(in crate::ops) backward: fn(&Context<'_>, &Tensor) -> Result<Grads>,
+}
+
+impl Binary {
+    pub(in crate::ops) fn call(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let early = save_early(&[a, b], &self.saves(a, b, a))?;
+        let dtype = dtype_by(self.rule, &[a, b]);
+        let is_product = self.node == MUL.node || self.node == DIV.node;
+        let output = if is_product && (a.is_without_memory() || b.is_without_memory()) {
+            // `mul_zerotensor`: zeros without memory stay so.
+            look_at_zeros(&[a, b])?;
+            Tensor::zeros_without_memory(
+                &broadcast(&[&a.shape(), &b.shape()])?,
+                dtype,
+                common_device(&[a, b])?,
+            )?
+        } else {
+            elementwise(&[a, b], dtype, self.function)?
+        };
+        self.record(early, a, b, &output, None)?;
+        Ok(output)
+    }
+
+    pub(in crate::ops) fn call_in_place(&'static self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let keeps_self = match self.saves {
+            Saves::Crosswise | Saves::Division | Saves::BothForOther => b.requires_grad(),
+            Saves::Both | Saves::BothAndResult => a.requires_grad() || b.requires_grad(),
+            Saves::EachForItselfAndResult | Saves::OwnForItselfAndResult => a.requires_grad(),
+            Saves::Nothing => false,
+        };
+        let original =
+            if keeps_self && crate::autograd::GradMode::is_enabled() { Some(copy_before(a)?) } else { None };
+        let dtype = match self.rule {
+            Rule::Bool => a.dtype(),
+            rule => dtype_by(rule, &[a, b]),
+        };
+        elementwise_in_place(&[a, b], dtype, self.function)?;
+        self.record(Early::default(), a, b, a, original.as_ref())?;
+        Ok(a.clone())
+    }
+
+    fn saves<'a>(&self, a: &Tensor, b: &'a Tensor, before: &'a Tensor) -> Vec<Save<'a>> {
+        let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
+        match self.saves {
+            Saves::Nothing => vec![],
+            Saves::Crosswise => vec![Save::InputIf(needs_a, b), Save::InputIf(needs_b, before)],
+            Saves::Division => vec![Save::Input(Some(b)), Save::InputIf(needs_b, before)],
+            Saves::Both => vec![Save::Input(Some(b)), Save::Input(Some(before))],
+            Saves::BothAndResult => vec![Save::Input(Some(b)), Save::Input(Some(before)), Save::Output(0)],
+            Saves::BothForOther => vec![Save::InputIf(needs_b, b), Save::InputIf(needs_b, before)],
+            Saves::EachForItselfAndResult => {
+                vec![Save::InputIf(needs_b, b), Save::InputIf(needs_a, before), Save::Output(0)]
+            }
+            Saves::OwnForItselfAndResult => vec![Save::InputIf(needs_a, before), Save::Output(0)],
+        }
+    }
+
+    fn record(
+        &'static self,
+        early: Early,
+        a: &Tensor,
+        b: &Tensor,
+        output: &Tensor,
+        original: Option<&Tensor>,
+    ) -> Result<()> {
+        let saved = self.saves(a, b, original.unwrap_or(a));
+        if self.rule == Rule::Bool {
+            return Ok(());
+        }
+        record_after(early, self.node, &[a, b], &[output], &saved, move |ctx, grads| {
+            (self.backward)(ctx, first(grads)?)
+        })
+    }
+}
+
+fn no_gradient(_: &Context<'_>, _: &Tensor) -> Result<Grads> {
+    Ok(vec![None, None])
+}
+
+static MUL: Binary = Binary {
+    node: "MulBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Crosswise,
+    function: Some(exact::mul),
+    backward: |ctx, grad| {
+        let other = if ctx.wants(1) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
+        let own = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        Ok(vec![own, other])
+    },
+};
+
+static DIV: Binary = Binary {
+    node: "DivBackward0",
+    rule: Rule::Float,
+    saves: Saves::Division,
+    function: Some(exact::div),
+    backward: |ctx, grad| {
+        let divisor = ctx.saved(0)?;
+        let other = if ctx.wants(1) {
+            let dividend = ctx.saved(1)?;
+            // C++ evaluates the right factor first, and temporaries last to the end of the expression.
+            let quotient = div(&dividend, &divisor)?;
+            let quotient = (div(&quotient, &divisor)?, quotient);
+            let negative = unary::neg(grad)?;
+            let result = mul(&negative, &quotient.0)?;
+            drop(negative);
+            Some(result)
+        } else {
+            None
+        };
+        let own = if ctx.wants(0) { Some(div(grad, &divisor)?) } else { None };
+        Ok(vec![own, other])
+    },
+};
+
+/// `grad` where the inputs are equal is shared: `grad.masked_fill(...)` of both.
+fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<Grads> {
+    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+    let half = |wants: bool, a: &Tensor, b: &Tensor| -> Result<Option<Tensor>> {
+        if !wants {
+            return Ok(None);
+        }
+        // at::where(a == b, grad / 2, grad).masked_fill_(a lost to b, 0)
+        // C++ evaluates the arguments last to first, and all temporaries live until the statement ends.
+        let halved = div(grad, &wrapped(Scalar::Int(2)))?;
+        let equal = EQ.call(a, b)?;
+        let result = where_(&equal, &halved, grad)?;
+        let lost = loses.call(a, b)?;
+        masked_fill_in_place(&result, &lost, &wrapped(Scalar::Int(0)))?;
+        drop(lost);
+        drop(equal);
+        drop(halved);
+        Ok(Some(result))
+    };
+    let to_other = half(ctx.wants(1), &other, &own)?;
+    let to_own = half(ctx.wants(0), &own, &other)?;
+    Ok(vec![to_own, to_other])
+}
+
+static MAXIMUM: Binary = Binary {
+    node: "MaximumBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: Some(exact::maximum),
+    backward: |ctx, grad| extremum(ctx, grad, &LT),
+};
+
+static MINIMUM: Binary = Binary {
+    node: "MinimumBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: Some(exact::minimum),
+    backward: |ctx, grad| extremum(ctx, grad, &GT),
+};
+
+pub(super) static POW: Binary = Binary {
+    node: "PowBackward1",
+    rule: Rule::Promoted,
+    saves: Saves::BothAndResult,
+    function: None,
+    backward: |ctx, grad| {
+        let (exponent, base) = (ctx.saved(0)?, ctx.saved(1)?);
+        let to_exponent = if ctx.wants(1) {
+            // grad * (result * self.log()), with zeros where the base is 0 and the exponent is not negative.
+            let result = ctx.saved(2)?;
+            let condition = {
+                let is_positive = GE.call(&exponent, &wrapped(Scalar::Int(0)))?;
+                let is_zero = EQ.call(&base, &wrapped(Scalar::Int(0)))?;
+                LOGICAL_AND.call(&is_zero, &is_positive)?
+            };
+            let logarithm = unary::log(&base)?;
+            let product = mul(&result, &logarithm)?;
+            let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
+            let chosen = where_(&condition, &zero, &product)?;
+            Some(mul(grad, &chosen)?)
+        } else {
+            None
+        };
+        let to_base = if ctx.wants(0) {
+            // C++ evaluates the last argument of `where` first.
+            let less = sub(&exponent, &wrapped(Scalar::Int(1)))?;
+            let power = POW.call(&base, &less)?;
+            let product = mul(&exponent, &power)?;
+            let slope = mul(grad, &product)?;
+            let zeros = creation::zeros(&[], grad.dtype(), grad.device())?;
+            let is_zero = EQ.call(&exponent, &wrapped(Scalar::Int(0)))?;
+            Some(where_(&is_zero, &zeros, &slope)?)
+        } else {
+            None
+        };
+        Ok(vec![to_base, to_exponent])
+    },
+};
+
+static ATAN2: Binary = Binary {
+    node: "Atan2Backward0",
+    rule: Rule::Float,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| {
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let squares = {
+            let right = mul(&other, &other)?;
+            let left = mul(&own, &own)?;
+            add(&left, &right)?
+        };
+        // squares.reciprocal().masked_fill(squares == 0, 0), once for both
+        let reciprocal = {
+            let reciprocal = unary::reciprocal(&squares)?;
+            let is_zero = EQ.call(&squares, &wrapped(Scalar::Int(0)))?;
+            masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
+        };
+        let to_own = if ctx.wants(0) {
+            let product = mul(grad, &other)?;
+            Some(mul(&product, &reciprocal)?)
+        } else {
+            None
+        };
+        let to_other = if ctx.wants(1) {
+            let negative = unary::neg(&own)?;
+            let product = mul(grad, &negative)?;
+            Some(mul(&product, &reciprocal)?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_other])
+    },
+};
+
+static FLOOR_DIVIDE: Binary = Binary {
+    node: "NotImplemented",
+    rule: Rule::Promoted,
+    saves: Saves::Nothing,
+    function: Some(exact::floor_div),
+    backward: |_, _| runtime("derivative for aten::floor_divide is not implemented"),
+};
+
+fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    let to_other = if ctx.wants(1) { Some(zeros_like(grad)?) } else { None };
+    let to_own = if ctx.wants(0) { Some(zeros_like(grad)?) } else { None };
+    Ok(vec![to_own, to_other])
+}
+
+/// `div` with a rounding mode: nothing of a gradient comes through.
+const ROUNDED: Binary = Binary {
+    node: "DivBackward2",
+    rule: Rule::Promoted,
+    saves: Saves::Division,
+    function: Some(exact::floor_div),
+    backward: flat,
+};
+
+static DIV_ROUNDED: Binary = ROUNDED;
+static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: "DivBackward3", saves: Saves::Nothing, ..ROUNDED };
+
+/// `-grad * self.div(other, rounding_mode)`.
+fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    let to_other = if ctx.wants(1) {
+        let quotient = DIV_ROUNDED.call(&ctx.saved(1)?, &ctx.saved(0)?)?;
+        let negative = unary::neg(grad)?;
+        Some(mul(&negative, &quotient)?)
+    } else {
+        None
+    };
+    Ok(vec![ctx.wants(0).then(|| grad.clone()), to_other])
+}
+
+const REMAINDER: Binary = Binary {
+    node: "RemainderBackward1",
+    rule: Rule::Promoted,
+    saves: Saves::BothForOther,
+    function: Some(exact::remainder),
+    backward: remainder_backward,
+};
+
+static REMAINDER_OF_TENSORS: Binary = REMAINDER;
+static REMAINDER_BY_NUMBER: Binary =
+    Binary { node: "RemainderBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+static FMOD_OF_TENSORS: Binary = Binary { node: "FmodBackward1", ..REMAINDER };
+static FMOD_BY_NUMBER: Binary =
+    Binary { node: "FmodBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+
+fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+    Ok(vec![ctx.wants(0).then(|| grad.clone()), None])
+}
+
+macro_rules! comparisons {
+    ($($constant:ident $function:expr;)*) => {
+        $(static $constant: Binary = Binary {
+            node: "",
+            rule: Rule::Bool,
+            saves: Saves::Nothing,
+            function: $function,
+            backward: no_gradient,
+        };)*
+    };
+}
+
+comparisons! {
+    EQ Some(exact::eq);
+    NE Some(exact::ne);
+    LT Some(exact::lt);
+    LE Some(exact::le);
+    GT Some(exact::gt);
+    GE Some(exact::ge);
+    LOGICAL_AND Some(exact::logical_and);
+    LOGICAL_OR Some(exact::logical_or);
+    LOGICAL_XOR None;
+}
+
+/// Bitwise operators: types as given.
+static BITWISE: Binary =
+    Binary { node: "", rule: Rule::Promoted, saves: Saves::Nothing, function: None, backward: no_gradient };
+
+pub(crate) fn mul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    MUL.call(a, b)
+}
+
+pub(crate) fn mul_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    MUL.call_in_place(a, b)
+}
+
+pub(crate) fn div(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    DIV.call(a, b)
+}
+
+pub(crate) fn div_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    DIV.call_in_place(a, b)
+}
+
+pub(crate) fn eq(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    EQ.call(a, b)
+}
+
+pub(crate) fn ne(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    NE.call(a, b)
+}
+
+pub(crate) fn ge(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    GE.call(a, b)
+}
+
+pub(crate) fn gt(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    GT.call(a, b)
+}
+
+pub(crate) fn lt(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    LT.call(a, b)
+}
+
+pub(crate) fn le(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    LE.call(a, b)
+}
+
+pub(crate) fn logical_or(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    LOGICAL_OR.call(a, b)
+}
+
+pub(crate) fn logical_and(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    LOGICAL_AND.call(a, b)
+}
+
+pub(super) fn both(args: &Args) -> Result<(Tensor, Tensor)> {
+    Ok((args.operand(0)?, args.operand(1)?))
+}
+
+macro_rules! binary {
+    ($($name:literal $kind:ident),* $(,)?) => {
+        &[$(
+            op(concat!($name, "(Operand self, Operand other)"), |a| {
+                let (x, y) = both(a)?;
+                Ok($kind.call(&x, &y)?.into())
+            }),
+            op(concat!($name, "_(Tensor self, Operand other)"), |a| {
+                let (x, y) = both(a)?;
+                Ok($kind.call_in_place(&x, &y)?.into())
+            }),
+        )*]
+    };
+}
+
+pub(crate) const BINARY: &[Entry] = binary! {
+    "mul" MUL, "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
+    "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
+    "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
+    "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
+    "__lshift__" BITWISE, "__rshift__" BITWISE, "fmax" MAXIMUM, "fmin" MINIMUM,
+};
+
+pub(super) fn div_call(args: &Args, in_place: bool) -> Result<Value> {
+    let (a, b) = both(args)?;
+    let kind = match args.value(2)? {
+        Value::Str(mode) if &**mode == "floor" || &**mode == "trunc" => {
+            if b.is_wrapped_number() {
+                &DIV_ROUNDED_BY_NUMBER
+            } else {
+                &DIV_ROUNDED
+            }
+        }
+        _ => &DIV,
+    };
+    Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
+}
+
+/// `remainder` and `fmod`: by a number nothing is saved.
+pub(super) fn modulo(args: &Args, kinds: [&'static Binary; 2], in_place: bool) -> Result<Value> {
+    let (a, b) = both(args)?;
+    let kind = kinds[usize::from(b.is_wrapped_number())];
+    Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
+}
+
+pub(super) const REMAINDERS: [&Binary; 2] = [&REMAINDER_OF_TENSORS, &REMAINDER_BY_NUMBER];
+pub(super) const FMODS: [&Binary; 2] = [&FMOD_OF_TENSORS, &FMOD_BY_NUMBER];

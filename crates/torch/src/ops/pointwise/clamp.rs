@@ -1,0 +1,74 @@
+//! `clamp`.
+
+use crate::autograd::{Save, record};
+use crate::iterator::result_type;
+use crate::schema::Args;
+use crate::{Dtype, Result, Scalar, Tensor, Value};
+
+use super::super::creation::{self, wrapped};
+use super::super::exact;
+use super::super::views::first;
+use super::{elementwise, elementwise_in_place, ge, in_type, kept_for_gradient, le, where_};
+
+/// `clamp` with numbers, or `None`, as bounds.
+pub(crate) fn clamp(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
+    let bounds: Vec<Tensor> = [low, high].into_iter().flatten().map(wrapped).collect();
+    let mut inputs = vec![tensor];
+    inputs.extend(&bounds);
+    let dtype = result_type(&inputs);
+    let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
+    record_clamp(tensor, &output, tensor, low, high)?;
+    Ok(output)
+}
+
+fn record_clamp(
+    tensor: &Tensor,
+    output: &Tensor,
+    saved: &Tensor,
+    low: Option<Scalar>,
+    high: Option<Scalar>,
+) -> Result<()> {
+    record("ClampBackward1", &[tensor], &[output], &[Save::Input(Some(saved))], move |ctx, grads| {
+        let (grad, own) = (first(grads)?, ctx.saved(0)?);
+        Ok(vec![Some(clamp_backward(grad, &own, low, high)?)])
+    })
+}
+
+/// `clamp_backward`: `where(self within bounds, grad, 0)`.
+fn clamp_backward(grad: &Tensor, own: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
+    crate::autograd::again::variant(match (low, high) {
+        (Some(_), Some(_)) => "both bounds",
+        (Some(_), None) => "lower bound",
+        (None, Some(_)) => "upper bound",
+        (None, None) => "no bound",
+    });
+    let zero = creation::zeros(&[], grad.dtype(), grad.device())?;
+    match (low, high) {
+        (Some(low), Some(high)) => {
+            // (self >= low).logical_and_(self <= high): both masks live to the end of the expression.
+            let below = le(own, &wrapped(high))?;
+            let within = ge(own, &wrapped(low))?;
+            logical_and_in_place(&within, &below)?;
+            where_(&within, grad, &zero)
+        }
+        (Some(low), None) => where_(&ge(own, &wrapped(low))?, grad, &zero),
+        (None, Some(high)) => where_(&le(own, &wrapped(high))?, grad, &zero),
+        (None, None) => Ok(grad.clone()),
+    }
+}
+
+fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    elementwise_in_place(&[a, b], Dtype::Bool, Some(exact::logical_and))?;
+    Ok(a.clone())
+}
+
+pub(super) fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
+    let original = kept_for_gradient(tensor)?;
+    elementwise_in_place(&[tensor], tensor.dtype(), None)?;
+    record_clamp(tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
+    Ok(tensor.clone())
+}
+
+pub(super) fn clamp_call(args: &Args) -> Result<Value> {
+    Ok(clamp(&args.t(0)?, args.scalar_opt(1)?, args.scalar_opt(2)?)?.into())
+}

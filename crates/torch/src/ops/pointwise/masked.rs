@@ -1,0 +1,78 @@
+//! `where` and `masked_fill`.
+
+use crate::autograd::{Save, record};
+use crate::error::runtime;
+use crate::iterator::{broadcast, result_type};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
+
+use super::super::creation::{self, wrapped};
+use super::super::views::{expand_quietly, first};
+use super::super::{copy, exact, reduce};
+use super::{change_in_place, elementwise, in_type};
+
+/// `torch.where`.
+pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let dtype = result_type(&[a, b]);
+    let output = {
+        let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
+        elementwise(&[condition, a, b], dtype, Some(exact::select))?
+    };
+    record("WhereBackward0", &[a, b], &[&output], &[Save::Input(Some(condition))], |ctx, grads| {
+        let grad = first(grads)?;
+        let condition = ctx.saved(0)?;
+        // The number becomes a tensor on the GPU, for each of the two.
+        let zero = || creation::zeros(&[], grad.dtype(), grad.device());
+        let other = if ctx.wants(1) { Some(where_(&condition, &zero()?, grad)?) } else { None };
+        let own = if ctx.wants(0) { Some(where_(&condition, grad, &zero()?)?) } else { None };
+        Ok(vec![own, other])
+    })?;
+    Ok(output)
+}
+
+/// `masked_fill`: a clone, filled in place.
+pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+    if mask.dtype() != Dtype::Bool {
+        return runtime(format!(
+            "masked_fill only supports boolean masks, but got mask with dtype {}",
+            mask.dtype()
+        ));
+    }
+    let shape = broadcast(&[&tensor.shape(), &mask.shape()])?;
+    let expanded = expand_quietly(tensor, &shape).unwrap_or_else(|| tensor.clone());
+    let result = {
+        let _no_grad = crate::autograd::GradModeGuard::new(false);
+        copy::clone(&expanded, MemoryFormat::Contiguous)?
+    };
+    record_masked_fill(tensor, mask, &result, value)?;
+    Ok(result)
+}
+
+fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &Tensor) -> Result<()> {
+    let has_gradient = value.requires_grad();
+    record(
+        "MaskedFillBackward0",
+        &[tensor, value],
+        &[output],
+        &[Save::Input(Some(mask))],
+        move |ctx, grads| {
+            let grad = first(grads)?;
+            let mask = ctx.saved(0)?;
+            let own =
+                if ctx.wants(0) { Some(masked_fill(grad, &mask, &wrapped(Scalar::Int(0)))?) } else { None };
+            let other = if has_gradient {
+                let zero = wrapped(Scalar::Int(0));
+                Some(reduce::sum_all(&where_(&mask, grad, &zero)?)?)
+            } else {
+                None
+            };
+            Ok(vec![own, other])
+        },
+    )
+}
+
+pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+    change_in_place(tensor)?;
+    tensor.set_values(None);
+    record_masked_fill(tensor, mask, tensor, value)?;
+    Ok(tensor.clone())
+}

@@ -1,0 +1,71 @@
+//! `pow`.
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record};
+use crate::iterator::result_type;
+use crate::schema::Args;
+use crate::{Result, Scalar, Tensor, Value};
+
+use super::super::creation::{wrapped, zeros_like};
+use super::super::views::first;
+use super::binary::POW;
+use super::{dtype_by, elementwise, in_type, mul, scale};
+
+/// `pow` with a number as the exponent.
+pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
+    let cast = Cast::full(tensor.device());
+    let tensor = &cast.apply(tensor)?;
+    let dtype = result_type(&[tensor, &wrapped(exponent)]);
+    let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
+    record("PowBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
+        let exponent = exponent.to_f64().unwrap_or(f64::NAN);
+        Ok(vec![Some(pow_backward(first(grads)?, &ctx.saved(0)?, exponent)?)])
+    })?;
+    Ok(output)
+}
+
+/// `pow_backward`: `grad * (exponent * self.pow(exponent - 1))`.
+pub(crate) fn pow_backward(grad: &Tensor, own: &Tensor, exponent: f64) -> Result<Tensor> {
+    if exponent == 0.0 {
+        return zeros_like(own);
+    }
+    mul(grad, &scale(&pow_scalar(own, Scalar::Float(exponent - 1.0))?, exponent)?)
+}
+
+/// `pow` of two tensors.
+pub(in crate::ops) fn power(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    POW.call(base, exponent)
+}
+
+pub(super) fn pow(args: &Args) -> Result<Value> {
+    match args.value(1)? {
+        Value::Scalar(exponent) => Ok(pow_scalar(&args.operand(0)?, *exponent)?.into()),
+        _ => {
+            let (base, exponent) = (args.operand(0)?, args.t(1)?);
+            let cast = Cast::full(exponent.device());
+            if base.is_wrapped_number() {
+                return Ok(pow_of_number(&base, &cast.apply(&exponent)?)?.into());
+            }
+            Ok(POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?.into())
+        }
+    }
+}
+
+/// `pow` of a number: its derivative is the result times a logarithm.
+pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    let output = elementwise(&[base, exponent], dtype_by(POW.rule, &[base, exponent]), None)?;
+    if exponent.device().is_cuda() {
+        // pow_out takes the number as a tensor of the GPU, in int64 or float64.
+        drop(super::super::sort::temporary(exponent.device(), 8)?);
+    }
+    let logarithm = crate::schema::known_or_unknown(base).to_f64().map_or(f64::NAN, f64::ln);
+    let saved = [Save::Input(Some(exponent)), Save::Output(0)];
+    record("PowBackward2", &[exponent], &[&output], &saved, move |ctx, grads| {
+        if logarithm == f64::NEG_INFINITY {
+            crate::session().mark_estimated("PowBackward2", "a base of 0 was not recorded");
+        }
+        let product = scale(&ctx.saved(1)?, logarithm)?;
+        Ok(vec![Some(mul(first(grads)?, &product)?)])
+    })?;
+    Ok(output)
+}

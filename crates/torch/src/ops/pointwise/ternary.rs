@@ -1,0 +1,88 @@
+//! `addcmul`, `addcdiv` and `lerp`.
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record};
+use crate::iterator::result_type;
+use crate::schema::Args;
+use crate::{Result, Scalar, Tensor, Value};
+
+use super::super::creation::wrapped;
+use super::super::views::first;
+use super::super::{kernels, unary};
+use super::{div, elementwise, elementwise_in_place, mul, rsub};
+
+/// `addcmul` and `addcdiv`.
+pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
+    let (own, a, b, value) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?);
+    let cast = Cast::widest(&[&own, &a, &b]);
+    let (own, a, b) =
+        if in_place { (own, a, b) } else { (cast.apply(&own)?, cast.apply(&a)?, cast.apply(&b)?) };
+    let dtype = result_type(&[&own, &a, &b]);
+    let output = if in_place {
+        elementwise_in_place(&[&own, &a, &b], dtype, None)?;
+        own.clone()
+    } else {
+        elementwise(&[&own, &a, &b], dtype, None)?
+    };
+    let node = if divides { "AddcdivBackward0" } else { "AddcmulBackward0" };
+    let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
+    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
+    record(node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_own = ctx.wants(0).then(|| grad.clone());
+        let to_a = if ctx.wants(1) {
+            let b = ctx.saved(1)?;
+            // `value / tensor2`: a filled tensor, divided in place.
+            let factor = if divides { kernels::one_over(&b)? } else { mul(&b, &wrapped(value))? };
+            Some(mul(grad, &factor)?)
+        } else {
+            None
+        };
+        let to_b = if ctx.wants(2) {
+            let a = ctx.saved(0)?;
+            let factor = wrapped(value);
+            Some(if divides {
+                let b = ctx.saved(1)?;
+                // C++ evaluates the right operand first.
+                let square = mul(&b, &b)?;
+                let scaled = mul(&a, &factor)?;
+                let ratio = div(&scaled, &square)?;
+                let negative = unary::neg(grad)?;
+                mul(&negative, &ratio)?
+            } else {
+                mul(grad, &mul(&a, &factor)?)?
+            })
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output.into())
+}
+
+pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, end) = (args.t(0)?, args.t(1)?);
+    let weight = args.operand(2)?;
+    let is_number = weight.is_wrapped_number();
+    let inputs: Vec<&Tensor> = if is_number { vec![&own, &end] } else { vec![&own, &end, &weight] };
+    let output = if in_place {
+        elementwise_in_place(&inputs, own.dtype(), None)?;
+        own.clone()
+    } else {
+        elementwise(&inputs, result_type(&inputs), None)?
+    };
+    let saved = if is_number { vec![Save::Input(None)] } else { vec![Save::Input(Some(&weight))] };
+    let number = crate::schema::known_or_unknown(&weight);
+    record("LerpBackward0", &[&own, &end], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let weight = ctx.saved_optional(0)?.unwrap_or_else(|| wrapped(number));
+        let to_end = if ctx.wants(1) { Some(mul(grad, &weight)?) } else { None };
+        let to_own = if ctx.wants(0) {
+            Some(mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?)?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_end])
+    })?;
+    Ok(output.into())
+}
