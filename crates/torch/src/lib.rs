@@ -25,7 +25,7 @@
 //!
 //! # Reading order
 //!
-//! `dtype`, `value` and `profile` (plain data), `memory` (one GPU), `session` (globals), `tensor`, `schema` and `registry`
+//! `dtype`, `value` and `profile` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema` and `registry`
 //! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
 
 #![forbid(unsafe_code)]
@@ -53,6 +53,7 @@ pub mod autograd;
 mod dtype;
 mod error;
 mod generator;
+mod geometry;
 mod iterator;
 mod limits;
 pub mod memory;
@@ -61,18 +62,19 @@ mod profile;
 mod registry;
 mod schema;
 pub mod session;
+mod storage;
 pub mod tables;
 mod tensor;
 mod value;
 
 pub use dtype::{Dtype, promote};
 pub use error::{Foreign, Result, TorchError};
+pub use geometry::{channels_last_strides, contiguous_strides, numel};
 pub use profile::GpuProfile;
 pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};
-pub use tensor::{
-    Device, Shape, Storage, Tensor, TensorImpl, channels_last_strides, contiguous_strides, numel,
-};
+pub use storage::{Device, Storage};
+pub use tensor::{Shape, Tensor, TensorImpl};
 pub use value::{MemoryFormat, Scalar, Value};
 
 #[cfg(test)]

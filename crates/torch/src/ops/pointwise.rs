@@ -18,16 +18,16 @@ use super::exact::{self, Function};
 use super::unary;
 use super::views::first;
 
-use binary::{FMODS, REMAINDERS, both, div_call, modulo};
-pub(super) use binary::{Binary, Saves};
 pub(crate) use binary::{
     BINARY, div, div_in_place, eq, ge, gt, le, logical_and, logical_or, lt, mul, mul_in_place, ne,
 };
+pub(super) use binary::{Binary, Saves};
+use binary::{FMODS, REMAINDERS, both, div_call, modulo};
 pub(crate) use clamp::clamp;
 use clamp::{clamp_call, clamp_in_place};
 pub(crate) use masked::{masked_fill, masked_fill_in_place, where_};
-pub(crate) use power::{pow_backward, pow_scalar};
 use power::pow;
+pub(crate) use power::{pow_backward, pow_scalar};
 pub(super) use power::{pow_of_number, power};
 use ternary::{addc, lerp};
 

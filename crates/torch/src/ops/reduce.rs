@@ -1,5 +1,9 @@
 //! Reductions, with the memory that their kernels take beside the result (`Reduce.cuh`).
 
+mod extremum;
+mod moments;
+mod scratch;
+
 use crate::autocast::{Cast, full_dtype};
 use crate::autograd::{Save, record};
 use crate::error::runtime;
@@ -10,125 +14,16 @@ use crate::schema::Args;
 use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides, session};
 
 use super::copy::to_dtype;
-use super::creation::{self, empty, wrapped};
-use super::pointwise::{self, add_in_place, div, eq, mul, scale, sub};
+use super::creation::{empty, wrapped};
+use super::pointwise::{self, add_in_place, div, eq, mul, sub};
 use super::unary;
 use super::views::{self, expand, first, unsqueeze, wrap};
 
-/// What of a kernel decides how much memory it takes: bytes of what it adds up, and how many values a thread reads at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kernel {
-    arg: u64,
-    values_at_once: i64,
-    vector: i64,
-}
-
-impl Kernel {
-    /// Sums and their like, in the accumulation type.
-    pub(crate) fn of(arg: u64) -> Self {
-        Self { arg, values_at_once: 4, vector: 4 }
-    }
-
-    /// `WelfordData`: two numbers in the type that adds up, and two counts of four bytes, which doubles align to eight.
-    fn welford(dtype: Dtype) -> Self {
-        Self { arg: if dtype == Dtype::F64 { 32 } else { 16 }, values_at_once: 2, vector: 2 }
-    }
-}
-
-fn last_power_of_two(number: i64) -> i64 {
-    if number < 1 { 1 } else { 1 << (63 - number.leading_zeros()) }
-}
-
-fn div_up(a: i64, b: i64) -> i64 {
-    (a + b - 1) / b.max(1)
-}
-
-/// `setReduceConfig`: bytes of the buffer and of the semaphores, where the work is split over several blocks.
-fn scratch(reduction: &Reduction, kernel: Kernel, element: u64, dtype: Dtype) -> Option<(u64, u64)> {
-    const FEWEST: i64 = 16;
-    const MOST: i64 = 256;
-    let profile = session().profile().clone();
-    let outputs = reduction.outputs.max(1);
-    let inputs = crate::numel(&reduction.shape) / outputs;
-    let dims = reduction.shape.len();
-    let stride = |dim: usize| reduction.strides.get(dim).copied().unwrap_or(1);
-    let is_fastest_reduced = dims == 0 || reduction.reduced == dims || stride(0) < stride(reduction.reduced);
-    let (mut dim0, dim1, fastest) = if dims == 0 {
-        (1, 1, 1)
-    } else if is_fastest_reduced {
-        (inputs, outputs, stride(0))
-    } else {
-        (outputs, inputs, stride(reduction.reduced))
-    };
-    let mut output_vector = 1;
-    if fastest == 1 {
-        if is_fastest_reduced
-            && dim0 > 128
-            && reduction.reduced == 1
-            && kernel.values_at_once >= kernel.vector
-        {
-            dim0 /= kernel.vector;
-        } else if !is_fastest_reduced {
-            output_vector = output_vector_size(reduction);
-            dim0 /= output_vector;
-        }
-    }
-    let most_threads = if dtype == Dtype::C128 { 256 } else { 512 } / output_vector;
-    let power = |dim: i64| if dim < most_threads { last_power_of_two(dim) } else { most_threads };
-    let (power0, power1) = (power(dim0), power(dim1));
-    let width = power0.min(32);
-    let height = power1.min(most_threads / width);
-    let width = power0.min(most_threads / height);
-    let threads = width * height;
-    let (mut step_input, mut step_output) = (1, 1);
-    let is_x_reduced = dims == 0 || is_fastest_reduced;
-    if is_x_reduced {
-        step_input *= width;
-    } else {
-        step_output *= width;
-    }
-    let is_split_across_warps = div_up(inputs, step_input) >= (height * 16).min(MOST);
-    if is_split_across_warps {
-        step_input *= height;
-    } else {
-        step_output *= height;
-    }
-    let blocks = i64::from(profile.threads_per_multiprocessor) / threads;
-    let target = i64::from(profile.multiprocessors) * blocks;
-    let grid = div_up(outputs / output_vector, step_output);
-    let per_thread = div_up(inputs, step_input);
-    if !is_split_across_warps || per_thread < MOST || grid > target {
-        return None;
-    }
-    let per_output = div_up(target, grid).min(div_up(per_thread, FEWEST)).max(div_up(per_thread, MOST));
-    if per_output <= 1 {
-        return None;
-    }
-    let mut buffer = kernel.arg as i64 * outputs * per_output;
-    if !is_x_reduced {
-        buffer *= width * output_vector;
-    }
-    let _ = element;
-    Some((buffer.max(0) as u64, (4 * grid).max(0) as u64))
-}
-
-/// `get_output_vec_size`: how many neighboring outputs a thread can read at once.
-fn output_vector_size(reduction: &Reduction) -> i64 {
-    let mut size = 4;
-    let mut update = |number: i64| {
-        while number % size != 0 {
-            size /= 2;
-        }
-    };
-    update(reduction.offset);
-    update(reduction.shape.get(reduction.reduced).copied().unwrap_or(1));
-    for (dim, stride) in reduction.strides.iter().enumerate() {
-        if dim != reduction.reduced {
-            update(*stride);
-        }
-    }
-    size
-}
+use extremum::{aminmax, arg_extremum, extremum_dim};
+pub(crate) use extremum::{extremum_all, extremum_dims, record_selection};
+use moments::{moments, var_call, var_unbiased};
+pub(crate) use scratch::Kernel;
+use scratch::scratch;
 
 /// Which dimensions are reduced; all of them where none are named.
 pub(crate) fn mask_of(dims: Option<&[i64]>, count: usize) -> Result<Vec<bool>> {
@@ -171,11 +66,10 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> 
         .map(|(stride, reduced)| if *reduced { 0 } else { stride })
         .collect();
     let reduction = Reduction::new(tensor, mask, &strides);
-    let element = tensor.dtype().size();
     if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
         session().mark_estimated(session().notes.operator.get(), "a reduction of more than 2 GiB is split");
     }
-    if let Some((buffer, semaphores)) = scratch(&reduction, kernel, element, tensor.dtype()) {
+    if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
         let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
         let semaphores = Storage::new(tensor.device(), semaphores, Category::Workspace)?;
         drop(semaphores);
@@ -322,259 +216,8 @@ pub(crate) fn mean(
     Ok(output)
 }
 
-/// `var` or `std`.
-fn variance(
-    tensor: &Tensor,
-    dims: Option<&[i64]>,
-    correction: f64,
-    keeps: bool,
-    roots: bool,
-) -> Result<Tensor> {
-    if !tensor.dtype().is_differentiable() {
-        return runtime(format!(
-            "{}: only support floating point and complex dtypes",
-            if roots { "std" } else { "var" }
-        ));
-    }
-    let mask = mask_of(dims, tensor.dim())?;
-    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::welford(tensor.dtype()))?;
-    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
-    let saved: &[Save<'_>] =
-        if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
-    let name = if roots { "StdBackward0" } else { "VarBackward0" };
-    record(name, &[tensor], &[&output], saved, move |ctx, grads| {
-        let (grad, own) = (first(grads)?, ctx.saved(0)?);
-        if !roots {
-            return Ok(vec![Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?)]);
-        }
-        Ok(vec![Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)])
-    })?;
-    Ok(output)
-}
-
-/// `std_backward`: `(grad / (result * 2)).masked_fill_(result == 0, 0)`, then that of the variance.
-fn std_backward(
-    grad: &Tensor,
-    result: &Tensor,
-    own: &Tensor,
-    mask: &[bool],
-    has_dims: bool,
-    correction: f64,
-    keeps: bool,
-) -> Result<Tensor> {
-    let grad_var = {
-        let double = mul(result, &wrapped(Scalar::Int(2)))?;
-        let quotient = div(grad, &double)?;
-        let is_zero = fill_where_zero(&quotient, result)?;
-        drop(is_zero);
-        quotient
-    };
-    var_backward(&grad_var, own, mask, has_dims, correction, keeps)
-}
-
-/// `masked_fill_(zero == 0, 0)`; the mask lasts to the end of the caller's expression.
-fn fill_where_zero(tensor: &Tensor, zero: &Tensor) -> Result<Tensor> {
-    let mask = eq(zero, &wrapped(Scalar::Int(0)))?;
-    pointwise::masked_fill_in_place(tensor, &mask, &wrapped(Scalar::Int(0)))?;
-    Ok(mask)
-}
-
-fn var_backward(
-    grad: &Tensor,
-    own: &Tensor,
-    mask: &[bool],
-    has_dims: bool,
-    correction: f64,
-    keeps: bool,
-) -> Result<Tensor> {
-    let count = reduced_count(&own.shape(), mask) as f64;
-    let factor = 2.0 / (count - correction);
-    if own.dim() == 0 || !has_dims {
-        let center = mean(own, None, false, None)?;
-        let centered = sub(own, &center)?;
-        let scaled = scale(grad, factor)?;
-        return mul(&scaled, &centered);
-    }
-    let grad = restore(grad, mask, keeps || own.dim() <= 1)?;
-    let dims = dims_of(mask);
-    let center = mean(own, Some(&dims), true, None)?;
-    let centered = sub(own, &center)?;
-    let scaled = scale(&grad, factor)?;
-    mul(&scaled, &centered)
-}
-
-/// `var_mean` and `std_mean`: one kernel for both results.
-fn moments(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let (dims, keeps) = (args.ints_opt(1)?, args.bool(3)?);
-    let correction = args.float_opt(2)?.unwrap_or(1.0);
-    let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let spread_out = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    let center = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    run(&tensor, &mask, Kernel::welford(tensor.dtype()))?;
-    let has_dims = dims.is_some_and(|dims| !dims.is_empty());
-    let saved: &[Save<'_>] =
-        if roots { &[Save::Input(Some(&tensor)), Save::Output(0)] } else { &[Save::Input(Some(&tensor))] };
-    let name = if roots { "StdMeanBackward0" } else { "VarMeanBackward0" };
-    record(name, &[&tensor], &[&spread_out, &center], saved, move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let to_spread = match grads.first().and_then(Option::as_ref) {
-            Some(grad) if roots => {
-                Some(std_backward(grad, &ctx.saved(1)?, &own, &mask, has_dims, correction, keeps)?)
-            }
-            Some(grad) => Some(var_backward(grad, &own, &mask, has_dims, correction, keeps)?),
-            None => None,
-        };
-        let Some(grad) = grads.get(1).and_then(Option::as_ref) else { return Ok(vec![to_spread]) };
-        let count = reduced_count(&own.shape(), &mask);
-        let wide = spread(grad, &own.shape(), &mask, keeps)?;
-        let to_center = div(&wide, &wrapped(Scalar::Int(count)))?;
-        Ok(vec![Some(match to_spread {
-            Some(to_spread) => pointwise::add(&to_spread, &to_center)?,
-            None => to_center,
-        })])
-    })?;
-    Ok((spread_out, center).into())
-}
-
 fn dims_of(mask: &[bool]) -> Vec<i64> {
     mask.iter().enumerate().filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64).collect()
-}
-
-fn var_call(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let correction = args.float_opt(2)?.unwrap_or(1.0);
-    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
-}
-
-/// `var(dim, unbiased)`, the older form.
-fn var_unbiased(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let correction = f64::from(u8::from(args.bool(2)?));
-    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
-}
-
-/// `max()` and `min()` of all elements.
-pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
-    if tensor.numel() == 0 {
-        return runtime(
-            "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
-        );
-    }
-    let mask = vec![true; tensor.dim()];
-    let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
-    {
-        // The kernel reads elements without gaps, unlike that of `amax`.
-        let _below = crate::autograd::GradModeGuard::new(false);
-        let read = super::copy::contiguous(tensor)?;
-        run(&read, &mask, Kernel::of(tensor.dtype().size()))?;
-    }
-    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record(node, &[tensor], &[&output], &saved, |ctx, grads| {
-        let (own, result) = (ctx.saved(0)?, ctx.saved(1)?);
-        Ok(vec![Some(evenly_distribute(first(grads)?, &own, &result)?)])
-    })?;
-    Ok(output)
-}
-
-/// `evenly_distribute_backward`.
-fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
-    let isnan = |tensor: &Tensor| pointwise::ne(tensor, tensor);
-    let own_nan = isnan(own)?;
-    let value_nan = isnan(value)?;
-    pointwise::change_in_place(&own_nan)?;
-    let mask = eq(own, value)?;
-    let result = mul(&mask, &div(grad, &sum_all(&mask)?)?)?;
-    drop(mask);
-    drop(value_nan);
-    drop(own_nan);
-    Ok(result)
-}
-
-/// `max(dim)` and `min(dim)`: values and indices.
-fn extremum_dim(tensor: &Tensor, dim: i64, keeps: bool, node: &'static str) -> Result<(Tensor, Tensor)> {
-    let at = wrap(dim, tensor.dim())?;
-    let mask: Vec<bool> = if tensor.dim() == 0 { vec![] } else { mask_of(Some(&[at as i64]), tensor.dim())? };
-    let values = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    let indices = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
-    run(tensor, &mask, Kernel::of(16))?;
-    record_selection(node, tensor, &values, &indices, at as i64, keeps)?;
-    Ok((values, indices))
-}
-
-/// `value_selecting_reduction_backward`.
-pub(crate) fn record_selection(
-    node: &'static str,
-    tensor: &Tensor,
-    values: &Tensor,
-    indices: &Tensor,
-    dim: i64,
-    keeps: bool,
-) -> Result<()> {
-    let from = tensor.shape();
-    record(node, &[tensor], &[values, indices], &[Save::Input(Some(indices))], move |ctx, grads| {
-        let grad = first(grads)?;
-        let indices = ctx.saved(0)?;
-        // grad.new_zeros(sizes).scatter_(dim, indices, grad)
-        let (grad, indices) = if keeps || from.is_empty() {
-            (grad.clone(), indices)
-        } else {
-            (unsqueeze(grad, dim)?, unsqueeze(&indices, dim)?)
-        };
-        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
-        super::scatter::record_scattered("ScatterBackward0", &grad, dim, &indices, &full)?;
-        Ok(vec![Some(full)])
-    })
-}
-
-/// `amax` and `amin`.
-pub(crate) fn extremum_dims(
-    tensor: &Tensor,
-    dims: Option<&[i64]>,
-    keeps: bool,
-    node: &'static str,
-) -> Result<Tensor> {
-    let mask = mask_of(dims, tensor.dim())?;
-    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
-    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
-    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
-        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
-        let grad = restore(grad, &mask, keeps)?;
-        Ok(vec![Some(scale_by_count(&grad, &equal, &mask)?)])
-    })?;
-    Ok(output)
-}
-
-/// `scale_grad_by_count`: `(grad / mask.sum(dims, true)) * mask`.
-fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tensor> {
-    let count = sum(chosen, Some(&dims_of(mask)), true, None)?;
-    let share = div(grad, &count)?;
-    mul(&share, chosen)
-}
-
-fn arg_extremum(args: &Args) -> Result<Value> {
-    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
-    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
-    let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let output = reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
-    // Without a dimension the kernel sees the tensor flat.
-    let flat = if dims.is_some() { tensor } else { views::reshape(&tensor.detach(), &[-1])? };
-    let mask = if dims.is_some() { mask } else { vec![true] };
-    run(&flat, &mask, Kernel::of(16))?;
-    Ok(output.into())
-}
-
-fn aminmax(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
-    let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let low = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
-    let high = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
-    run(&tensor, &mask, Kernel::of(2 * tensor.dtype().size()))?;
-    Ok((low, high).into())
 }
 
 fn logic(args: &Args) -> Result<Value> {

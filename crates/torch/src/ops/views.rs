@@ -1,14 +1,22 @@
 //! Views: other shapes over the same memory.
 
-use crate::autograd::view::as_strided_function;
+mod shape;
+mod split;
+mod strided;
+
 use crate::autograd::{Grads, needs_history, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Result, Tensor, TorchError, Value, numel};
 
 use super::kernels::record_linear;
 use super::{copy, creation, reduce};
+
+use shape::{infer, strides_for};
+use split::split_call;
+pub(crate) use split::{chunk, unbind};
+pub(crate) use strided::diagonal;
+use strided::{as_strided, unfold};
 
 /// A dimension's index, negative ones from the end.
 pub(crate) fn wrap(dim: i64, count: usize) -> Result<usize> {
@@ -53,70 +61,6 @@ fn viewed(
         })?;
     }
     Ok(view)
-}
-
-/// Sizes with the one -1 filled in.
-fn infer(shape: &[i64], count: i64) -> Result<Vec<i64>> {
-    let known = numel(&shape.iter().copied().filter(|size| *size >= 0).collect::<Vec<_>>());
-    let unknown = shape.iter().filter(|size| **size == -1).count();
-    let invalid = || TorchError::Runtime(format!("shape '{shape:?}' is invalid for input of size {count}"));
-    if unknown > 1 {
-        return runtime("only one dimension can be inferred");
-    }
-    if shape.iter().any(|size| *size < -1) {
-        return runtime(format!("invalid shape dimension {}", shape.iter().copied().min().unwrap_or(0)));
-    }
-    if unknown == 0 {
-        return if known == count { Ok(shape.to_vec()) } else { Err(invalid()) };
-    }
-    if known == 0 || count % known != 0 {
-        return Err(invalid());
-    }
-    Ok(shape.iter().map(|size| if *size == -1 { count / known } else { *size }).collect())
-}
-
-/// `computeStride`: strides of the new shape over the same memory, where there are any.
-fn strides_for(old_shape: &[i64], old_strides: &[i64], shape: &[i64]) -> Option<Vec<i64>> {
-    if numel(old_shape) == 0 {
-        return Some(if old_shape == shape {
-            old_strides.to_vec()
-        } else {
-            crate::contiguous_strides(shape)
-        });
-    }
-    if old_shape.is_empty() {
-        return Some(vec![1; shape.len()]);
-    }
-    let mut strides = vec![0; shape.len()];
-    let mut view_dim = shape.len();
-    let mut chunk_base = *old_strides.last()?;
-    let (mut tensor_numel, mut view_numel) = (1_i64, 1_i64);
-    for dim in (0..old_shape.len()).rev() {
-        tensor_numel = tensor_numel.saturating_mul(*old_shape.get(dim)?);
-        let is_chunk_end = match dim.checked_sub(1) {
-            None => true,
-            Some(before) => {
-                *old_shape.get(before)? != 1
-                    && *old_strides.get(before)? != tensor_numel.saturating_mul(chunk_base)
-            }
-        };
-        if is_chunk_end {
-            while view_dim > 0 && (view_numel < tensor_numel || shape.get(view_dim - 1) == Some(&1)) {
-                view_dim -= 1;
-                *strides.get_mut(view_dim)? = view_numel.saturating_mul(chunk_base);
-                view_numel = view_numel.saturating_mul(*shape.get(view_dim)?);
-            }
-            if view_numel != tensor_numel {
-                return None;
-            }
-            if let Some(before) = dim.checked_sub(1) {
-                chunk_base = *old_strides.get(before)?;
-                tensor_numel = 1;
-                view_numel = 1;
-            }
-        }
-    }
-    (view_dim == 0).then_some(strides)
 }
 
 /// `view`.
@@ -385,109 +329,6 @@ pub(crate) fn narrow(tensor: &Tensor, dim: i64, start: i64, length: i64) -> Resu
     slice(tensor, dim, Some(start), Some(start + length), 1)
 }
 
-/// `split_with_sizes`: one node for all parts.
-pub(crate) fn split_with_sizes(tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-    split_named("SplitWithSizesBackward0", tensor, sizes, dim)
-}
-
-fn split_named(name: &'static str, tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-    let at = wrap(dim, tensor.dim())?;
-    crate::limits::check_parts(sizes.len() as i64)?;
-    let total = sizes.iter().fold(0_i64, |total, size| total.saturating_add(*size));
-    if sizes.iter().any(|size| *size < 0) {
-        return runtime(format!(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes:?}"
-        ));
-    }
-    if total != tensor.size(at as i64) {
-        return runtime(format!(
-            "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {at}), but got \
-             split_sizes={sizes:?}",
-            tensor.size(at as i64)
-        ));
-    }
-    let stride = tensor.strides().get(at).copied().unwrap_or(1);
-    let mut start = 0;
-    let mut parts = Vec::with_capacity(sizes.len());
-    for size in sizes {
-        let mut shape = tensor.shape().to_vec();
-        if let Some(slot) = shape.get_mut(at) {
-            *slot = *size;
-        }
-        parts.push(view_of(tensor, &shape, &tensor.strides(), tensor.offset() + start * stride));
-        start += size;
-    }
-    let shapes: Vec<_> = parts.iter().map(Tensor::shape).collect();
-    let (dtype, device) = (tensor.dtype(), tensor.device());
-    record(name, &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
-        Ok(vec![Some(cat_of_grads(grads, &shapes, dim, dtype, device)?)])
-    })?;
-    Ok(parts)
-}
-
-/// Gradients of parts as one: zeros stand for those that are missing.
-fn cat_of_grads(
-    grads: &[Option<Tensor>],
-    shapes: &[crate::Shape],
-    dim: i64,
-    dtype: crate::Dtype,
-    device: crate::Device,
-) -> Result<Tensor> {
-    let mut all = Vec::with_capacity(grads.len());
-    for (grad, shape) in grads.iter().zip(shapes) {
-        all.push(match grad {
-            Some(grad) => grad.clone(),
-            None => creation::zeros(shape, dtype, device)?,
-        });
-    }
-    super::join::cat(&all, dim)
-}
-
-pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
-    let at = wrap(dim, tensor.dim())?;
-    let total = tensor.size(at as i64);
-    if size < 0 {
-        return runtime(format!("split expects split_size be non-negative, but got split_size={size}"));
-    }
-    let count = if size == 0 { 1 } else { (total / size + i64::from(total % size > 0)).max(1) };
-    crate::limits::check_parts(count)?;
-    let sizes: Vec<i64> = (0..count).map(|index| size.min(total - index * size).max(0)).collect();
-    split_named("SplitBackward0", tensor, &sizes, dim)
-}
-
-pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
-    if chunks <= 0 {
-        return runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}"));
-    }
-    let total = tensor.size(wrap(dim, tensor.dim())? as i64);
-    split(tensor, (total / chunks + i64::from(total % chunks > 0)).max(1), dim)
-}
-
-pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
-    let at = wrap(dim, tensor.dim())?;
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    if shape.is_empty() {
-        return runtime("Dimension specified as 0 but tensor has no dimensions");
-    }
-    let count = shape.remove(at);
-    crate::limits::check_parts(count)?;
-    let stride = strides.remove(at);
-    let parts: Vec<Tensor> =
-        (0..count).map(|index| view_of(tensor, &shape, &strides, tensor.offset() + index * stride)).collect();
-    let (dtype, device) = (tensor.dtype(), tensor.device());
-    record("UnbindBackward0", &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
-        let mut all = Vec::with_capacity(grads.len());
-        for grad in grads {
-            all.push(match grad {
-                Some(grad) => grad.clone(),
-                None => creation::zeros(&shape, dtype, device)?,
-            });
-        }
-        Ok(vec![Some(super::join::stack(&all, dim)?)])
-    })?;
-    Ok(parts)
-}
-
 pub(crate) fn flatten(tensor: &Tensor, start: i64, end: i64) -> Result<Tensor> {
     let (start, end) = (wrap(start, tensor.dim())?, wrap(end, tensor.dim())?);
     if tensor.dim() == 0 {
@@ -516,68 +357,6 @@ fn unflatten(tensor: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     view(tensor, &new)
 }
 
-pub(crate) fn diagonal(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
-    let (a, b) = (wrap(dim1, tensor.dim())?, wrap(dim2, tensor.dim())?);
-    let (shape, strides) = (tensor.shape(), tensor.strides());
-    let at = |list: &[i64], dim: usize| list.get(dim).copied().unwrap_or(1);
-    let length = if offset >= 0 {
-        at(&shape, a).min(at(&shape, b) - offset)
-    } else {
-        (at(&shape, a) + offset).min(at(&shape, b))
-    }
-    .max(0);
-    let start = if length == 0 {
-        0
-    } else if offset >= 0 {
-        offset * at(&strides, b)
-    } else {
-        -offset * at(&strides, a)
-    };
-    let keep = |list: &[i64]| -> Vec<i64> {
-        list.iter().enumerate().filter(|(dim, _)| *dim != a && *dim != b).map(|(_, value)| *value).collect()
-    };
-    let (mut new_shape, mut new_strides) = (keep(&shape), keep(&strides));
-    new_shape.push(length);
-    new_strides.push(at(&strides, a) + at(&strides, b));
-    let from = shape;
-    viewed("DiagonalBackward0", tensor, &new_shape, &new_strides, tensor.offset() + start, move |grad| {
-        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
-        copy::copy_below(&diagonal(&full, offset, dim1, dim2)?, grad, false)?;
-        Ok(full)
-    })
-}
-
-fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<Tensor> {
-    let at = wrap(dim, tensor.dim())?;
-    let (mut shape, mut strides) = (tensor.shape().to_vec(), tensor.strides().to_vec());
-    if let (Some(length), Some(stride)) = (shape.get_mut(at), strides.get_mut(at)) {
-        let own = *stride;
-        if size < 0 {
-            return runtime(format!("size is {size} but must be >= 0"));
-        }
-        if size > *length {
-            return runtime(format!(
-                "maximum size for tensor at dimension {at} is {length} but size is {size}"
-            ));
-        }
-        if step <= 0 {
-            return runtime(format!("step is {step} but must be > 0"));
-        }
-        *length = (*length - size) / step + 1;
-        *stride = stride.saturating_mul(step);
-        shape.push(size);
-        strides.push(own);
-    }
-    let from = tensor.shape();
-    viewed("UnfoldBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
-        let result = creation::zeros(&from, grad.dtype(), grad.device())?;
-        // `unfold_backward` counts along the dimension.
-        let count = from.get(at).copied().unwrap_or(0);
-        drop(creation::empty(&[count], crate::Dtype::I64, grad.device())?);
-        Ok(result)
-    })
-}
-
 fn movedim(tensor: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     let count = tensor.dim();
     let from: Vec<usize> = from.iter().map(|dim| wrap(*dim, count)).collect::<Result<_>>()?;
@@ -594,14 +373,6 @@ fn movedim(tensor: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     permute(tensor, &order)
 }
 
-fn as_strided(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let offset = args.int_opt(3)?.unwrap_or(tensor.offset());
-    let (shape, strides) = (args.ints(1)?, args.ints(2)?);
-    let backward = as_strided_function(&tensor, &tensor.alias(&shape, &strides, offset));
-    Ok(viewed("AsStridedBackward0", &tensor, &shape, &strides, offset, backward)?.into())
-}
-
 /// Changes the geometry of a tensor in place, as `unsqueeze_` and its like do.
 fn in_place(tensor: &Tensor, view: &Tensor) -> Value {
     tensor.set_geometry(&view.shape(), &view.strides(), view.offset());
@@ -609,15 +380,6 @@ fn in_place(tensor: &Tensor, view: &Tensor) -> Value {
         tensor.set_history(&node, view.output_number());
     }
     tensor.into()
-}
-
-fn split_call(args: &Args) -> Result<Value> {
-    let (tensor, dim) = (args.t(0)?, args.int(2)?);
-    Ok(match args.value(1)? {
-        Value::List(_) => split_with_sizes(&tensor, &args.ints(1)?, dim)?,
-        _ => split(&tensor, args.int(1)?, dim)?,
-    }
-    .into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[

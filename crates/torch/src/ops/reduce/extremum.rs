@@ -1,0 +1,138 @@
+//! Maxima and minima: of all elements, along dimensions, and where they stand.
+
+use crate::autograd::{Save, record};
+use crate::error::runtime;
+use crate::schema::Args;
+use crate::{Dtype, Result, Tensor, Value};
+
+use super::super::pointwise::{self, div, eq, mul};
+use super::super::views::{self, first, unsqueeze, wrap};
+use super::super::{copy, creation, scatter};
+use super::{Kernel, dims_of, mask_of, reduced_empty, restore, run, sum, sum_all};
+
+/// `max()` and `min()` of all elements.
+pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
+    if tensor.numel() == 0 {
+        return runtime(
+            "max(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+        );
+    }
+    let mask = vec![true; tensor.dim()];
+    let output = reduced_empty(tensor, &mask, false, tensor.dtype())?;
+    {
+        // The kernel reads elements without gaps, unlike that of `amax`.
+        let _below = crate::autograd::GradModeGuard::new(false);
+        let read = copy::contiguous(tensor)?;
+        run(&read, &mask, Kernel::of(tensor.dtype().size()))?;
+    }
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record(node, &[tensor], &[&output], &saved, |ctx, grads| {
+        let (own, result) = (ctx.saved(0)?, ctx.saved(1)?);
+        Ok(vec![Some(evenly_distribute(first(grads)?, &own, &result)?)])
+    })?;
+    Ok(output)
+}
+
+/// `evenly_distribute_backward`.
+fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
+    let isnan = |tensor: &Tensor| pointwise::ne(tensor, tensor);
+    let own_nan = isnan(own)?;
+    let value_nan = isnan(value)?;
+    pointwise::change_in_place(&own_nan)?;
+    let mask = eq(own, value)?;
+    let result = mul(&mask, &div(grad, &sum_all(&mask)?)?)?;
+    drop(mask);
+    drop(value_nan);
+    drop(own_nan);
+    Ok(result)
+}
+
+/// `max(dim)` and `min(dim)`: values and indices.
+pub(super) fn extremum_dim(
+    tensor: &Tensor,
+    dim: i64,
+    keeps: bool,
+    node: &'static str,
+) -> Result<(Tensor, Tensor)> {
+    let at = wrap(dim, tensor.dim())?;
+    let mask: Vec<bool> = if tensor.dim() == 0 { vec![] } else { mask_of(Some(&[at as i64]), tensor.dim())? };
+    let values = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    let indices = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
+    run(tensor, &mask, Kernel::of(16))?;
+    record_selection(node, tensor, &values, &indices, at as i64, keeps)?;
+    Ok((values, indices))
+}
+
+/// `value_selecting_reduction_backward`.
+pub(crate) fn record_selection(
+    node: &'static str,
+    tensor: &Tensor,
+    values: &Tensor,
+    indices: &Tensor,
+    dim: i64,
+    keeps: bool,
+) -> Result<()> {
+    let from = tensor.shape();
+    record(node, &[tensor], &[values, indices], &[Save::Input(Some(indices))], move |ctx, grads| {
+        let grad = first(grads)?;
+        let indices = ctx.saved(0)?;
+        // grad.new_zeros(sizes).scatter_(dim, indices, grad)
+        let (grad, indices) = if keeps || from.is_empty() {
+            (grad.clone(), indices)
+        } else {
+            (unsqueeze(grad, dim)?, unsqueeze(&indices, dim)?)
+        };
+        let full = creation::zeros(&from, grad.dtype(), grad.device())?;
+        scatter::record_scattered("ScatterBackward0", &grad, dim, &indices, &full)?;
+        Ok(vec![Some(full)])
+    })
+}
+
+/// `amax` and `amin`.
+pub(crate) fn extremum_dims(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    node: &'static str,
+) -> Result<Tensor> {
+    let mask = mask_of(dims, tensor.dim())?;
+    let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
+        let grad = restore(grad, &mask, keeps)?;
+        Ok(vec![Some(scale_by_count(&grad, &equal, &mask)?)])
+    })?;
+    Ok(output)
+}
+
+/// `scale_grad_by_count`: `(grad / mask.sum(dims, true)) * mask`.
+fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tensor> {
+    let count = sum(chosen, Some(&dims_of(mask)), true, None)?;
+    let share = div(grad, &count)?;
+    mul(&share, chosen)
+}
+
+pub(super) fn arg_extremum(args: &Args) -> Result<Value> {
+    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
+    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+    let mask = mask_of(dims.as_deref(), tensor.dim())?;
+    let output = reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
+    // Without a dimension the kernel sees the tensor flat.
+    let flat = if dims.is_some() { tensor } else { views::reshape(&tensor.detach(), &[-1])? };
+    let mask = if dims.is_some() { mask } else { vec![true] };
+    run(&flat, &mask, Kernel::of(16))?;
+    Ok(output.into())
+}
+
+pub(super) fn aminmax(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+    let mask = mask_of(dims.as_deref(), tensor.dim())?;
+    let low = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
+    let high = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
+    run(&tensor, &mask, Kernel::of(2 * tensor.dtype().size()))?;
+    Ok((low, high).into())
+}

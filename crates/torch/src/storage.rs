@@ -1,0 +1,213 @@
+//! Devices and storages.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use blockyard_allocator::HostAllocation;
+use blockyard_record::Bytes;
+
+use crate::error::runtime;
+use crate::memory::{Category, OwnedBlock};
+use crate::{Result, Scalar, Session, TorchError, session};
+
+/// Where a tensor lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Device {
+    /// The host.
+    Cpu,
+    /// The GPU of that number.
+    Cuda(u8),
+    /// Nowhere: shapes only.
+    Meta,
+}
+
+impl Device {
+    /// The device that a text like `cuda`, `cuda:1` or `cpu` means.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] with PyTorch's text for any other.
+    pub fn parse(text: &str) -> Result<Self> {
+        let invalid = || TorchError::Runtime(format!("Invalid device string: '{text}'"));
+        let (kind, index) = match text.split_once(':') {
+            Some((kind, index)) => (kind, Some(index.parse::<u8>().map_err(|_| invalid())?)),
+            None => (text, None),
+        };
+        match kind {
+            "cpu" => Ok(Self::Cpu),
+            "meta" => Ok(Self::Meta),
+            "cuda" => Ok(Self::Cuda(index.unwrap_or_else(|| session().current_device()))),
+            _ => runtime(format!(
+                "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, \
+                 vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: {kind}"
+            )),
+        }
+    }
+
+    /// Whether it is a GPU.
+    #[must_use]
+    pub fn is_cuda(self) -> bool {
+        matches!(self, Self::Cuda(_))
+    }
+}
+
+/// `cuda:0`.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Meta => f.write_str("meta"),
+            Self::Cuda(index) => write!(f, "cuda:{index}"),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Pinned {
+    session: Rc<Session>,
+    allocation: RefCell<Option<HostAllocation>>,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        if let Some(allocation) = self.allocation.take() {
+            self.session.free_pinned(allocation);
+        }
+    }
+}
+
+/// Memory that tensors share; its last handle's end gives the block back.
+#[derive(Debug)]
+pub struct Storage {
+    device: Device,
+    bytes: Cell<u64>,
+    block: RefCell<Option<OwnedBlock>>,
+    pinned: Option<Pinned>,
+    /// Exact values by element, for small tensors of the host; `None` where they are not known.
+    pub(crate) values: RefCell<Option<Vec<Scalar>>>,
+}
+
+impl Storage {
+    /// Memory of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn new(device: Device, bytes: u64, category: Category) -> Result<Rc<Self>> {
+        let block = match device {
+            Device::Cuda(index) => session().device(index)?.allocate(Bytes::new(bytes), category)?,
+            Device::Cpu | Device::Meta => None,
+        };
+        Ok(Rc::new(Self {
+            device,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(block),
+            pinned: None,
+            values: RefCell::new(None),
+        }))
+    }
+
+    /// Host memory of so many bytes, which is not counted and so never fails.
+    #[must_use]
+    pub fn of_host(bytes: u64) -> Rc<Self> {
+        Rc::new(Self {
+            device: Device::Cpu,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(None),
+            pinned: None,
+            values: RefCell::new(None),
+        })
+    }
+
+    /// Pinned host memory of so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::Runtime`] when the host has no more to pin.
+    pub fn pinned(bytes: u64) -> Result<Rc<Self>> {
+        let session = session();
+        let allocation = session.allocate_pinned(Bytes::new(bytes))?;
+        Ok(Rc::new(Self {
+            device: Device::Cpu,
+            bytes: Cell::new(bytes),
+            block: RefCell::new(None),
+            pinned: Some(Pinned { session, allocation: RefCell::new(allocation) }),
+            values: RefCell::new(None),
+        }))
+    }
+
+    /// `UntypedStorage.clone`: as much memory elsewhere, with the same values.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn copied(&self) -> Result<Rc<Self>> {
+        let copy = Self::new(self.device, self.bytes.get(), self.category())?;
+        copy.values.borrow_mut().clone_from(&self.values.borrow());
+        Ok(copy)
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.get()
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Whether it is pinned host memory.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        self.pinned.is_some()
+    }
+
+    /// The GPU block's number; `None` on the host and for no bytes.
+    #[must_use]
+    pub fn block_number(&self) -> Option<u32> {
+        // While the storage is resized the block is in nobody's hands.
+        self.block.try_borrow().ok()?.as_ref().map(OwnedBlock::number)
+    }
+
+    /// The GPU block's address; 0 without one.
+    #[must_use]
+    pub fn addr(&self) -> u64 {
+        self.block.borrow().as_ref().map_or(0, OwnedBlock::addr)
+    }
+
+    /// Says what the GPU block is for.
+    pub fn set_category(&self, category: Category) {
+        if let Some(block) = self.block.borrow().as_ref() {
+            block.set_category(category);
+        }
+    }
+
+    /// What the GPU block is for.
+    #[must_use]
+    pub fn category(&self) -> Category {
+        self.block.borrow().as_ref().map_or(Category::Temporary, OwnedBlock::category)
+    }
+
+    pub(crate) fn with_block<T>(&self, look: impl FnOnce(&OwnedBlock) -> T) -> Option<T> {
+        self.block.borrow().as_ref().map(look)
+    }
+
+    /// `UntypedStorage.resize_`: takes new memory first, as PyTorch does, where it grows or shrinks.
+    ///
+    /// # Errors
+    ///
+    /// [`TorchError::OutOfMemory`] with PyTorch's text.
+    pub fn resize(&self, bytes: u64) -> Result<()> {
+        if let Device::Cuda(index) = self.device {
+            let new = session().device(index)?.allocate(Bytes::new(bytes), Category::Temporary)?;
+            let old = self.block.replace(new);
+            drop(old);
+        }
+        self.bytes.set(bytes);
+        Ok(())
+    }
+}
