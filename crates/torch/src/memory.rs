@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocation, BackendAllocator};
+use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
@@ -11,9 +11,11 @@ use blockyard_record::{
 };
 
 mod addresses;
+mod block;
 mod watch;
 
-use addresses::{OtherAddresses, OtherBlocks};
+use addresses::OtherAddresses;
+pub use block::OwnedBlock;
 use watch::Watch;
 
 use crate::error::runtime;
@@ -140,15 +142,6 @@ const LOADS_NOTHING: &[&str] = &[
 
 /// How far above the later segments the first ones lie.
 const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
-
-/// Memory of a GPU in use; dropping it gives the block back.
-#[derive(Debug)]
-pub struct OwnedBlock {
-    device: Rc<SimulatedGpu>,
-    allocation: RefCell<Option<BackendAllocation>>,
-    others: OtherBlocks,
-    number: u32,
-}
 
 fn new_allocator(
     index: u8,
@@ -515,68 +508,5 @@ impl SimulatedGpu {
         let Some(allocator) = self.allocator.borrow_mut().take() else { return Ok(None) };
         let Some(recorder) = allocator.into_sink().recorder else { return Ok(None) };
         recorder.finish().map(Some).map_err(|error| TorchError::Runtime(error.to_string()))
-    }
-}
-
-impl OwnedBlock {
-    /// Its number: an index into [`SimulatedGpu::origins`].
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// Its device.
-    #[must_use]
-    pub fn device(&self) -> &Rc<SimulatedGpu> {
-        &self.device
-    }
-
-    /// The address; 0 once it is gone.
-    #[must_use]
-    pub fn addr(&self) -> u64 {
-        self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())
-    }
-
-    /// `Tensor.record_stream`: not to be allocated again before this stream's work is done.
-    ///
-    /// # Errors
-    ///
-    /// [`TorchError::Runtime`] when the device fails.
-    pub fn record_stream(&self, stream: StreamId) -> Result<()> {
-        self.device.check_watch(false);
-        let allocation = self.allocation.borrow();
-        let Some(allocation) = allocation.as_ref() else { return Ok(()) };
-        self.device.others.borrow_mut().record_stream(&self.others, stream);
-        self.device.step(|allocator| allocator.record_stream(allocation, stream))
-    }
-
-    /// Says what the block is for, once that is known.
-    pub fn set_category(&self, category: Category) {
-        if let Some(origin) = self.device.origins.borrow_mut().get_mut(self.number as usize) {
-            origin.category = category;
-        }
-    }
-
-    /// What the block is for.
-    #[must_use]
-    pub fn category(&self) -> Category {
-        self.device
-            .origins
-            .borrow()
-            .get(self.number as usize)
-            .map_or(Category::Temporary, |origin| origin.category)
-    }
-}
-
-impl Drop for OwnedBlock {
-    fn drop(&mut self) {
-        self.device.check_watch(true);
-        let Some(allocation) = self.allocation.take() else { return };
-        if let Some(log) = self.device.log.borrow_mut().as_mut() {
-            log.push(LogEntry::Free(self.number));
-        }
-        // After the recording was finished nothing is left to give the block back to.
-        let _finished = self.device.step(|allocator| allocator.free(allocation));
-        self.device.others.borrow_mut().free(&mut self.others);
     }
 }

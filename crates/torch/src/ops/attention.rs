@@ -1,5 +1,7 @@
 //! `scaled_dot_product_attention`: which kernel runs, and what it takes.
 
+mod products;
+
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::{not_implemented, runtime};
@@ -15,6 +17,8 @@ use super::pointwise::{mul, where_};
 use super::reduce;
 use super::sort::temporary;
 use super::views::{first, transpose};
+
+use products::{by_products, repeated_heads};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kernel {
@@ -517,89 +521,6 @@ fn padded_flash(call: &Call<'_>) -> Result<Tensor> {
     let sizes = Sizes { width: q.size(3), value_width: v.size(3), ..call.sizes };
     let output = Call { q: &q, k: &k, v: &v, sizes, dropout: call.dropout }.flash()?;
     super::views::narrow(&output, -1, 0, call.sizes.value_width)
-}
-
-/// `_scaled_dot_product_attention_math`, for what no kernel reads: rows with gaps, other than four dimensions, fewer heads of
-/// keys in `float32`.
-fn by_products(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    dropout: f64,
-    is_causal: bool,
-) -> Result<Tensor> {
-    let from = q.dtype();
-    let to_full = |tensor: &Tensor| {
-        if from.is_reduced_float() { to_dtype(tensor, Dtype::F32) } else { Ok(tensor.clone()) }
-    };
-    let (full_q, full_k, full_v) = (to_full(q)?, to_full(k)?, to_full(v)?);
-    let factor = (q.size(-1).max(1) as f64).powf(-0.25);
-    let query = super::pointwise::scale(&full_q, factor)?;
-    let causal = if is_causal {
-        let shape = [q.size(-2), k.size(-2)];
-        let all = super::creation::full(&shape, crate::Scalar::Bool(true), Dtype::Bool, q.device())?;
-        let lower = crate::call("tril", &[(&all).into()], &[])?.tensor()?;
-        drop(all);
-        Some(float_mask(&lower, query.dtype())?)
-    } else {
-        None
-    };
-    let key = repeated_heads(&full_k, &full_q)?;
-    let value = repeated_heads(&full_v, &full_q)?;
-    let mut weights = {
-        let scaled = super::pointwise::scale(&transpose(&key, -2, -1)?, factor)?;
-        super::matmul::matmul(&query, &scaled)?
-    };
-    if let Some(mask) = mask.or(causal.as_ref()) {
-        super::pointwise::add_in_place(&weights, mask)?;
-    }
-    weights = safe_softmax(&weights)?;
-    if dropout > 0.0 {
-        weights = super::dropout::dropout(&weights, dropout, true)?;
-    }
-    // The weights are a result too, and are thrown away by the caller.
-    let kept = to_dtype(&weights, from)?;
-    let output = {
-        let product = super::matmul::matmul(&weights, &value)?;
-        to_dtype(&product, from)?
-    };
-    drop(weights);
-    drop(value);
-    drop(key);
-    drop(query);
-    drop(causal);
-    drop((full_v, full_k, full_q));
-    drop(kept);
-    Ok(output)
-}
-
-/// `pre_process_group_query_attention_input`: each head of keys and values serves several heads of queries.
-fn repeated_heads(tensor: &Tensor, query: &Tensor) -> Result<Tensor> {
-    if tensor.dim() < 3 || tensor.size(-3) == query.size(-3) {
-        return Ok(tensor.clone());
-    }
-    let times = query.size(-3) / tensor.size(-3).max(1);
-    crate::call("repeat_interleave", &[tensor.into(), times.into(), (-3).into()], &[])?.tensor()
-}
-
-/// `_safe_softmax`: rows that a mask leaves nothing of become zeros.
-fn safe_softmax(input: &Tensor) -> Result<Tensor> {
-    let below = GradModeGuard::new(false);
-    let output = super::softmax::softmax(input, -1, None, false)?;
-    let masked = empty(&input.shape(), Dtype::Bool, input.device())?;
-    let mut rows = input.shape().to_vec();
-    if let Some(last) = rows.last_mut() {
-        *last = 1;
-    }
-    let masked_rows = empty(&rows, Dtype::Bool, input.device())?;
-    let zero = empty(&[], input.dtype(), input.device())?;
-    drop(zero);
-    drop(masked_rows);
-    drop(masked);
-    drop(below);
-    super::softmax::record_softmax("SafeSoftmaxBackward0", input, &output, -1)?;
-    Ok(output)
 }
 
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \
