@@ -355,6 +355,10 @@ fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> 
     integers::install(vm);
     collector::take_over();
     vm.import("_start", 0)?;
+    if program.source.contains("import torch") || program.source.contains("from torch") {
+        // The program will import the package anyway. What is made before the program begins, the garbage collector need not look at.
+        vm.import("torch", 0)?;
+    }
     collector::begin();
     let arguments = [&program.file].into_iter().chain(&program.arguments);
     let arguments = arguments.map(|argument| vm.ctx.new_str(argument.as_str()).into()).collect();

@@ -80,6 +80,30 @@ pub fn memory_stats(stats: &Stats) -> Vec<(&'static str, i64)> {
     stat_keys().iter().map(String::as_str).zip(stat_values(stats)).collect()
 }
 
+/// One value of [`memory_stats`], without the others: programs ask for it after every line.
+#[must_use]
+pub fn memory_stat(stats: &Stats, key: &str) -> Option<i64> {
+    let mut parts = key.split('.');
+    match (parts.next()?, parts.next(), parts.next(), parts.next()) {
+        (array, Some(pool), Some(member), None) => {
+            let (_, array) = ARRAYS.iter().find(|(name, _)| *name == array)?;
+            let (_, pool) = POOLS.iter().find(|(name, _)| *name == pool)?;
+            let (_, member) = MEMBERS.iter().find(|(name, _)| *name == member)?;
+            Some(member(pool(array(stats))))
+        }
+        (single, Some(member), None, None) => {
+            let (_, single) = SINGLES.iter().find(|(name, _)| *name == single)?;
+            let (_, member) = MEMBERS.iter().find(|(name, _)| *name == member)?;
+            Some(member(single(stats)))
+        }
+        (number, None, None, None) => {
+            let (_, number) = NUMBERS.iter().find(|(name, _)| *name == number)?;
+            Some(number(stats))
+        }
+        _ => None,
+    }
+}
+
 fn each(stats: &Stats) -> Vec<(String, i64)> {
     let mut pairs: Vec<(String, i64)> = declared_keys().into_iter().zip(in_declared_order(stats)).collect();
     pairs.sort();
@@ -117,6 +141,19 @@ fn in_declared_order(stats: &Stats) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_value_is_found_by_its_key() {
+        let mut stats = Stats { num_ooms: 3, ..Stats::default() };
+        stats.allocated_bytes.large_pool.peak = 7;
+        stats.oversize_segments.freed = 5;
+        for (key, value) in memory_stats(&stats) {
+            assert_eq!(memory_stat(&stats, key), Some(value), "{key}");
+        }
+        for key in ["", "active", "active.all", "active.all.peak.x", "num_ooms.peak"] {
+            assert_eq!(memory_stat(&stats, key), None, "{key}");
+        }
+    }
 
     #[test]
     fn there_are_122_keys_in_the_order_of_their_text() {

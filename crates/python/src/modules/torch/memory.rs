@@ -79,10 +79,7 @@ mod _torch_memory {
     fn stat(name: PyStrRef, argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<i64> {
         let device = device(vm, &argument)?;
         let name = name.to_string_lossy();
-        let read = |stats: &Stats| {
-            let values = blockyard_pytorch::memory_stats(stats);
-            values.into_iter().find_map(|(key, value)| (key == name).then_some(value))
-        };
+        let read = |stats: &Stats| blockyard_pytorch::memory_stat(stats, &name);
         let function = match &*name {
             "allocated_bytes.all.current" => "memory_allocated",
             "allocated_bytes.all.peak" => "max_memory_allocated",
