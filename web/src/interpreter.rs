@@ -41,10 +41,8 @@ pub(crate) enum InterpreterError {
     /// The worker ended, with the browser's message.
     #[error("the interpreter ended: {}", .0.trim_start_matches("Uncaught ").trim_start_matches("Error: "))]
     Worker(String),
-    /// The interpreter counts references in 15 bits in WebAssembly, and aborts where these do not suffice.
-    #[error(
-        "the interpreter gave up: in a page it has room for 32,767 references to one object, and each number of a list refers to its class; the command blockyard python has room for more"
-    )]
+    /// The interpreter ended itself.
+    #[error("the interpreter gave up at this program; the command blockyard python may have room for it")]
     Aborted,
     /// The browser's stack is full.
     #[error("stopped: calls, brackets or lists are nested deeper than a page has room for")]

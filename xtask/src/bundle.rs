@@ -15,6 +15,7 @@ use wasm_split_cli_support::Options;
 
 use crate::metadata;
 use crate::page::{Asset, Page, Program};
+use crate::references;
 use crate::setup;
 use crate::stages::StageOutcome;
 use crate::workspace::{self, WASM, Workspace};
@@ -160,6 +161,9 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
             if *is_own {
                 cargo.args(["--features", &format!("{bin}/split")]);
             }
+        }
+        if programs.iter().any(|program| program.profile == profile && program.bin == LATE) {
+            cargo.args(references::cargo_arguments(metadata)?);
         }
         workspace::run(&mut cargo)?;
     }

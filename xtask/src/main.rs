@@ -15,6 +15,7 @@ mod metadata;
 mod miri;
 mod model;
 mod page;
+mod references;
 mod setup;
 mod size;
 mod stages;

@@ -19,6 +19,16 @@ mod _collector {
     }
 
     #[pyfunction]
+    fn begin_import() {
+        collector::begin_import();
+    }
+
+    #[pyfunction]
+    fn end_import() {
+        collector::end_import();
+    }
+
+    #[pyfunction]
     fn enable() {
         collector::set_enabled(true);
     }

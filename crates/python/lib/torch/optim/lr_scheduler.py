@@ -1,38 +1,138 @@
 """Schedules of learning rates: numbers only."""
 
+import functools
 import math
+import types
+import warnings
 import weakref
 from bisect import bisect_right
 from collections import Counter
 
+from torch.optim.optimizer import Optimizer
+
+__all__ = ["LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR", "CosineAnnealingLR",
+           "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR", "LRScheduler"]
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` to "
+    "step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of the new chainable form, "
+    "where available. Please open an issue if you are unable to replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose.")
+_ORDER = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
+
+def _check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def _for_each_group(name, optimizer, value):
+    """One value for each group, of a value or of one for each."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * groups
+    if len(value) != groups:
+        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {groups}.")
+    return list(value)
+
+
+def _is_tensor(value):
+    return not isinstance(value, (int, float)) and hasattr(value, "fill_")
+
+
+def _values(optimizer, key):
+    return [group[key].clone() if _is_tensor(group[key]) else group[key] for group in optimizer.param_groups]
+
+
+def _set(group, key, value):
+    if _is_tensor(group[key]):
+        group[key].fill_(value.item() if _is_tensor(value) else value)
+    else:
+        group[key] = value
+
+
+def _count_steps(optimizer):
+    """Notes when the optimizer takes a step, so that a schedule that is asked before it can warn."""
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        return
+    function, reference = optimizer.step.__func__, weakref.ref(optimizer)
+
+    @functools.wraps(function)
+    def step(*args, **kwargs):
+        optimizer = reference()
+        optimizer._opt_called = True
+        return function(optimizer, *args, **kwargs)
+    step._wrapped_by_lr_sched = True
+    optimizer.step = step
+
 
 class LRScheduler:
+    _get_lr_called_within_step = False
+    _is_initial = False
+
     def __init__(self, optimizer, last_epoch=-1):
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
-        for group in optimizer.param_groups:
-            group.setdefault("initial_lr", group["lr"])
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"].clone() if _is_tensor(group["lr"]) else group["lr"])
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                    "This typically happens when:\n"
+                    "1. You're trying to resume training from a checkpoint but haven't properly loaded the optimizer state\n"
+                    "2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
+        self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        self._step_count = 0
-        self.step()
+        _count_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self):
+        self._step_count, self._is_initial = 0, True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
 
     def step(self, epoch=None):
+        if self._step_count == 1:
+            self._warn_about_order()
         self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            values = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            values = self._get_closed_form_lr() if hasattr(self, "_get_closed_form_lr") else self.get_lr()
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _warn_about_order(self):
+        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+            warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to "
+                          f"call `optimizer.step()` before `lr_scheduler.step()`. {_ORDER}", UserWarning, stacklevel=3)
+        elif not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
+                          "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the "
+                          f"first value of the learning rate schedule. {_ORDER}", UserWarning, stacklevel=3)
+
+    def _update_lr(self, epoch=None):
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
+        self._take(self._get_closed_form_lr if closed else self.get_lr)
+
+    def _take(self, rates):
+        self._get_lr_called_within_step = True
+        try:
+            values = rates()
+        finally:
+            self._get_lr_called_within_step = False
         for group, lr in zip(self.optimizer.param_groups, values):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+            _set(group, "lr", lr)
+        self._last_lr = self._now()
 
     def get_last_lr(self):
         return self._last_lr
 
+    def get_lr(self):
+        raise NotImplementedError
+
     def _now(self):
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return _values(self.optimizer, "lr")
 
     def state_dict(self):
         return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
@@ -41,22 +141,45 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
-_LRScheduler = LRScheduler
+class _LRScheduler(LRScheduler):
+    pass
+
+
+def _state_of(function):
+    """What a state keeps of a function: nothing, or the attributes of an object that can be called."""
+    return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
 
 
 class LambdaLR(LRScheduler):
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        count = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * count
+        self.optimizer, groups = optimizer, len(optimizer.param_groups)
+        if isinstance(lr_lambda, (list, tuple)) and len(lr_lambda) != groups:
+            raise ValueError(f"Expected {groups} lr_lambdas, but got {len(lr_lambda)}")
+        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
         return [base * function(self.last_epoch) for function, base in zip(self.lr_lambdas, self.base_lrs)]
 
+    def state_dict(self):
+        return {**super().state_dict(), "lr_lambdas": [_state_of(function) for function in self.lr_lambdas]}
+
+    def load_state_dict(self, state_dict):
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
+        for function, state in zip(self.lr_lambdas, state_dict["lr_lambdas"]):
+            if state is not None:
+                function.__dict__.update(state)
+
 
 class MultiplicativeLR(LambdaLR):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        for function in lr_lambda if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]:
+            if not callable(function):
+                raise TypeError(f"lr_lambda should be a function, but got {type(function).__name__}")
+        super().__init__(optimizer, lr_lambda, last_epoch)
+
     def get_lr(self):
-        if self.last_epoch <= 0:
+        if self._is_initial:
             return self._now()
         return [lr * function(self.last_epoch) for function, lr in zip(self.lr_lambdas, self._now())]
 
@@ -71,6 +194,9 @@ class StepLR(LRScheduler):
             return self._now()
         return [lr * self.gamma for lr in self._now()]
 
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
 
 class MultiStepLR(LRScheduler):
     def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
@@ -82,30 +208,47 @@ class MultiStepLR(LRScheduler):
             return self._now()
         return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in self._now()]
 
+    def _get_closed_form_lr(self):
+        milestones = sorted(self.milestones.elements())
+        return [base * self.gamma ** bisect_right(milestones, self.last_epoch) for base in self.base_lrs]
+
 
 class ConstantLR(LRScheduler):
     def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        if factor > 1.0 or factor < 0:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor, self.total_iters = factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
         if self.last_epoch == 0:
             return [lr * self.factor for lr in self._now()]
-        return [lr / self.factor for lr in self._now()] if self.last_epoch == self.total_iters else self._now()
+        return [lr * (1.0 / self.factor) for lr in self._now()] if self.last_epoch == self.total_iters else self._now()
+
+    def _get_closed_form_lr(self):
+        return [base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
     def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if start_factor > 1.0 or start_factor <= 0:
+            raise ValueError("Starting multiplicative factor expected to be greater than 0 and less or equal to 1.")
+        if end_factor > 1.0 or end_factor < 0:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in self._now()]
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         step = self.end_factor - self.start_factor
         return [lr * (1.0 + step / (self.total_iters * self.start_factor + (self.last_epoch - 1) * step)) for lr in self._now()]
+
+    def _get_closed_form_lr(self):
+        step = self.end_factor - self.start_factor
+        return [base * (self.start_factor + step * min(self.total_iters, self.last_epoch) / self.total_iters) for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
@@ -114,7 +257,10 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        return self._now() if self.last_epoch == 0 else [lr * self.gamma for lr in self._now()]
+        return self._now() if self._is_initial else [lr * self.gamma for lr in self._now()]
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -123,10 +269,13 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         factor = ((1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
         return [lr * factor for lr in self._now()]
+
+    def _get_closed_form_lr(self):
+        return [base * (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -135,7 +284,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        if self.last_epoch == 0:
+        if self._is_initial:
             return self._now()
         if self._step_count == 1 and self.last_epoch > 0:
             return [self.eta_min + (base - self.eta_min) * (1 + math.cos(self.last_epoch * math.pi / self.T_max)) / 2 for base in self.base_lrs]
@@ -144,9 +293,18 @@ class CosineAnnealingLR(LRScheduler):
         return [(1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max))
                 * (lr - self.eta_min) + self.eta_min for lr in self._now()]
 
+    def _get_closed_form_lr(self):
+        return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2 for base in self.base_lrs]
+
 
 class CosineAnnealingWarmRestarts(LRScheduler):
     def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
         self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
         super().__init__(optimizer, last_epoch)
 
@@ -154,102 +312,96 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2 for base in self.base_lrs]
 
     def step(self, epoch=None):
-        self.T_cur += 1
-        if self.T_cur >= self.T_i:
-            self.T_cur -= self.T_i
-            self.T_i *= self.T_mult
-        super().step()
-
-
-def _begin_cycle_of_momentum(optimizer, momentum):
-    """The momentum that a cycle begins with: an optimizer that had none keeps a buffer for each parameter from now on."""
-    if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
-        raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
-    for group in optimizer.param_groups:
-        if "betas" in group:
-            group["betas"] = (momentum, *group["betas"][1:])
+        if epoch is None and self.last_epoch >= 0:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur = self.T_cur % self.T_i
+                self.T_i = self.T_i * self.T_mult
         else:
-            group["momentum"] = momentum
+            epoch = 0 if epoch is None else epoch
+            self._restart_at(epoch)
+        self.last_epoch = math.floor(epoch)
+        self._take(self.get_lr)
+
+    def _restart_at(self, epoch):
+        if epoch < 0:
+            raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+        if epoch < self.T_0:
+            self.T_i, self.T_cur = self.T_0, epoch
+        elif self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+        else:
+            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult ** n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult ** n
 
 
-class OneCycleLR(LRScheduler):
-    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
-                 cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False, last_epoch=-1):
-        self.total_steps = total_steps or epochs * steps_per_epoch
-        self.pct_start, self.linear = pct_start, anneal_strategy == "linear"
-        highest = max_lr if isinstance(max_lr, (list, tuple)) else [max_lr] * len(optimizer.param_groups)
-        for group, lr in zip(optimizer.param_groups, highest):
-            group["initial_lr"], group["max_lr"] = lr / div_factor, lr
-            group["min_lr"] = group["initial_lr"] / final_div_factor
-        if cycle_momentum:
-            _begin_cycle_of_momentum(optimizer, max_momentum)
-        super().__init__(optimizer, last_epoch)
-
-    def _between(self, start, end, part):
-        if self.linear:
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
-
-    def get_lr(self):
-        step, peak = self.last_epoch, float(self.pct_start * self.total_steps) - 1
-        if step > self.total_steps:
-            raise ValueError(f"Tried to step {step} times. The total number of steps is {self.total_steps}")
-        result = []
-        for group in self.optimizer.param_groups:
-            if step <= peak:
-                result.append(self._between(group["initial_lr"], group["max_lr"], step / peak))
-            else:
-                result.append(self._between(group["max_lr"], group["min_lr"], (step - peak) / (self.total_steps - 1 - peak)))
-        return result
+def _check_together(schedule, schedulers, optimizer, what):
+    name = type(schedule).__name__
+    if len(schedulers) < 1:
+        raise ValueError(f"{name} expects at least one scheduler{what}, but got no scheduler.")
+    optimizer = optimizer or schedulers[0].optimizer
+    for i, scheduler in enumerate(schedulers):
+        if not hasattr(scheduler, "optimizer"):
+            raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
+        if isinstance(scheduler, ReduceLROnPlateau):
+            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
+                             f"`step`, but got one at index {i} in the given schedulers sequence.")
+        if optimizer is not scheduler.optimizer:
+            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(scheduler).__name__} at index {i} "
+                             f"has {scheduler.optimizer}, which is different from {type(optimizer).__name__}.")
+    return optimizer
 
 
-class CyclicLR(LRScheduler):
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
-        self.low, self.high, self.up, self.down = base_lr, max_lr, step_size_up, step_size_down or step_size_up
-        self.mode, self.gamma = mode, gamma
-        for group in optimizer.param_groups:
-            group["lr"] = base_lr
-        if cycle_momentum:
-            _begin_cycle_of_momentum(optimizer, max_momentum)
-        super().__init__(optimizer)
+class _Several(LRScheduler):
+    """A schedule made of others."""
 
-    def get_lr(self):
-        total = self.up + self.down
-        cycle = math.floor(1 + self.last_epoch / total)
-        x = 1.0 + self.last_epoch / total - cycle
-        ratio = self.up / total
-        scale = x / ratio if x <= ratio else (x - 1) / (ratio - 1)
-        height = (self.high - self.low) * scale
-        factor = 1 / 2.0 ** (cycle - 1) if self.mode == "triangular2" else self.gamma ** self.last_epoch if self.mode == "exp_range" else 1.0
-        return [self.low + height * factor for _ in self.base_lrs]
+    def state_dict(self):
+        return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
+
+    def load_state_dict(self, state_dict):
+        self.__dict__.update({key: value for key, value in state_dict.items() if key != "_schedulers"})
+        for scheduler, state in zip(self._schedulers, state_dict["_schedulers"]):
+            scheduler.load_state_dict(state)
 
 
-class SequentialLR(LRScheduler):
+class SequentialLR(_Several):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
-        self.optimizer, self._schedulers, self._milestones = optimizer, schedulers, milestones
-        self.last_epoch = last_epoch + 1
+        _check_together(self, schedulers, optimizer, "")
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
+                             f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
+        self._schedulers, self._milestones, self.last_epoch, self.optimizer = schedulers, milestones, last_epoch + 1, optimizer
         for group in optimizer.param_groups:
-            group["lr"] = group["initial_lr"]
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
-        schedulers[0].step()
+            _set(group, "lr", group["initial_lr"])
+        self.recursive_undo()
+        schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
+
+    def recursive_undo(self, sched=None):
+        schedule = self if sched is None else sched
+        if hasattr(schedule, "_schedulers"):
+            for scheduler in schedule._schedulers:
+                self.recursive_undo(scheduler)
+        elif hasattr(schedule, "last_epoch"):
+            schedule.last_epoch -= 1
 
     def step(self):
         self.last_epoch += 1
         index = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[index]
         if index > 0 and self._milestones[index - 1] == self.last_epoch:
-            scheduler.step(0)
+            scheduler._update_lr(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
 
-class ChainedScheduler(LRScheduler):
+class ChainedScheduler(_Several):
     def __init__(self, schedulers, optimizer=None):
-        self._schedulers, self.optimizer = schedulers, schedulers[0].optimizer
+        self.optimizer = _check_together(self, schedulers, optimizer, " to be chained")
+        self._schedulers = schedulers
         self._last_lr = self._now()
 
     def step(self):
@@ -259,26 +411,83 @@ class ChainedScheduler(LRScheduler):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8, **kwargs):
-        self.optimizer, self.mode, self.factor, self.patience, self.threshold = optimizer, mode, factor, patience, threshold
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs, self.last_epoch, self.min_lr = 0, 0, min_lr
-        self._last_lr = self._now()
+    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        _check_optimizer(optimizer)
+        groups = len(optimizer.param_groups)
+        if isinstance(min_lr, (list, tuple)) and len(min_lr) != groups:
+            raise ValueError(f"expected {groups} min_lrs, got {len(min_lr)}")
+        several = isinstance(min_lr, (list, tuple))
+        self.optimizer, self.factor, self.patience, self.cooldown, self.eps = optimizer, factor, patience, cooldown, eps
+        self.default_min_lr, self.min_lrs = (None, list(min_lr)) if several else (min_lr, [min_lr] * groups)
+        self.last_epoch, self._last_lr = 0, self._now()
+        self._init_is_better(mode, threshold, threshold_mode)
+        self._reset()
+
+    def _init_is_better(self, mode, threshold, threshold_mode):
+        if mode not in {"min", "max"}:
+            raise ValueError("mode " + mode + " is unknown!")
+        if threshold_mode not in {"rel", "abs"}:
+            raise ValueError("threshold mode " + threshold_mode + " is unknown!")
+        self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+
+    def _reset(self):
+        self.best, self.cooldown_counter, self.num_bad_epochs = self.mode_worse, 0, 0
+
+    @property
+    def in_cooldown(self):
+        return self.cooldown_counter > 0
+
+    def _is_better(self, a, best):
+        if self.mode == "min":
+            return a < (best * (1.0 - self.threshold) if self.threshold_mode == "rel" else best - self.threshold)
+        return a > (best * (self.threshold + 1.0) if self.threshold_mode == "rel" else best + self.threshold)
 
     def step(self, metrics, epoch=None):
         from torch import UnknownNumber
-        self.last_epoch += 1
-        if isinstance(metrics, UnknownNumber) or not isinstance(metrics, (int, float)):
+        current = metrics.item() if _is_tensor(metrics) else metrics
+        if epoch is not None:
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if isinstance(current, UnknownNumber):
             from _host import note
             note("the schedule depends on a number that lies on the GPU: the learning rate is kept")
-            return
-        better = metrics < self.best * (1 - self.threshold) if self.mode == "min" else metrics > self.best * (1 + self.threshold)
-        if better:
-            self.best, self.num_bad_epochs = metrics, 0
+        else:
+            self._judge(float(current))
+        self._last_lr = self._now()
+
+    def _judge(self, current):
+        if self._is_better(current, self.best):
+            self.best, self.num_bad_epochs = current, 0
         else:
             self.num_bad_epochs += 1
-        if self.num_bad_epochs > self.patience:
-            for group in self.optimizer.param_groups:
-                group["lr"] = max(group["lr"] * self.factor, self.min_lr)
+        if self.in_cooldown:
+            self.cooldown_counter -= 1
             self.num_bad_epochs = 0
-        self._last_lr = self._now()
+        if self.num_bad_epochs > self.patience:
+            self._reduce_lr(self.last_epoch)
+            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
+
+    def _reduce_lr(self, epoch):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
+                                   f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` "
+                                   "field to match the length of the `optimizer` param groups.")
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, lowest in zip(groups, self.min_lrs):
+            old = float(group["lr"])
+            new = max(old * self.factor, lowest)
+            if old - new > self.eps:
+                _set(group, "lr", new)
+
+    def load_state_dict(self, state_dict):
+        self.__dict__.update(state_dict)
+        self._init_is_better(self.mode, self.threshold, self.threshold_mode)
+
+
+# These need what stands above.
+from torch.optim.cycles import CyclicLR, OneCycleLR  # noqa: E402

@@ -157,12 +157,12 @@ class SWALR(LRScheduler):
             raise ValueError(f"anneal_strategy must by one of 'cos' or 'linear', instead got {anneal_strategy}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"anneal_epochs must be equal or greater than 0, got {anneal_epochs}")
-        self.anneal_epochs, self._strategy = anneal_epochs, anneal_strategy
+        self.anneal_epochs, self._anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
     def _share(self, epochs):
         done = max(0, min(1, epochs / max(1, self.anneal_epochs)))
-        return done if self._strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
+        return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
     def get_lr(self):
         # What the counter was at the step before: PyTorch counts from the constructor's own step.

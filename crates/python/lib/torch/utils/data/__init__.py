@@ -113,12 +113,9 @@ def _known(numbers, otherwise):
     return numbers if not numbers or type(numbers[0]) is int else otherwise
 
 
-def _shuffled(n, count, generator):
-    """The first `count` of `n` shuffled indices, as numbers a part at a time: a page's interpreter has no room for as many as a dataset has."""
-    drawn = torch.randperm(n, generator=generator)
-    for first in range(0, count, 4096):
-        last = min(first + 4096, count)
-        yield from _known(drawn[first:last].tolist(), range(first, last))
+def _shuffled(n, generator):
+    """Shuffled indices."""
+    return _known(torch.randperm(n, generator=generator).tolist(), list(range(n)))
 
 
 class RandomSampler(Sampler):
@@ -151,8 +148,8 @@ class RandomSampler(Sampler):
             yield from _known(drawn, [i % n for i in range(32)])[:rest]
         else:
             for _ in range(self.num_samples // n):
-                yield from _shuffled(n, n, generator)
-            yield from _shuffled(n, self.num_samples % n, generator)
+                yield from _shuffled(n, generator)
+            yield from _shuffled(n, generator)[:self.num_samples % n]
 
     def __len__(self):
         return self.num_samples
@@ -163,7 +160,7 @@ class SubsetRandomSampler(Sampler):
         self.indices, self.generator = indices, generator
 
     def __iter__(self):
-        for i in _shuffled(len(self.indices), len(self.indices), self.generator):
+        for i in _shuffled(len(self.indices), self.generator):
             yield self.indices[i]
 
     def __len__(self):
