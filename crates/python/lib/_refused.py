@@ -27,7 +27,7 @@ _ADVICE = {
     "tensordict": "use a dict of tensors", "torchrl": "make observations with torch", "torchmetrics": "write the metric out",
     "captum": "use torch.autograd.grad", "ray": _PROCESS, "torchao": "quantized tensors are not modeled", "torchdata": "use torch.utils.data",
     "tabulate": "print", "torchx": _PROCESS,
-    "six": "write Python 3's own names", "torchinfo": "print the module", "torchsummary": "print the module", "einops": "use reshape and permute",
+    "six": "write Python 3's own names", "torchinfo": "print the module", "torchsummary": "print the module",
     "sentence_transformers": _MODEL, "evaluate": "write the metric out", "tensorboard": "use torch.utils.tensorboard",
     "bokeh": "print", "altair": "print", "sympy": "use numbers", "networkx": "use lists",
 }

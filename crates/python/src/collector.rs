@@ -7,9 +7,8 @@
 //! CPython collects when 700 more container objects were made than died. So does this collector, at the next operator; but
 //! CPython counts objects that are not there here, so the moment is not a real run's. A note says so where GPU memory is freed.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::HashMap;
-use std::ptr::NonNull;
 
 use rustpython_vm::builtins::{PyFunction, PyList, PyTuple};
 use rustpython_vm::gc_state::gc_state;
@@ -27,8 +26,6 @@ thread_local! {
     /// Containers that were alive after the last collection.
     static ALIVE: Cell<usize> = const { Cell::new(0) };
     static IS_COLLECTING: Cell<bool> = const { Cell::new(false) };
-    /// What the program had made before it imported `torch`, newest first, while the import runs.
-    static OWN: RefCell<Vec<PyObjectRef>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Switches the interpreter's own collector off.
@@ -36,34 +33,12 @@ pub(crate) fn take_over() {
     gc_state().disable();
     IS_ENABLED.set(true);
     THRESHOLDS.set((THRESHOLD, 10, 10));
-    OWN.take();
 }
 
 /// From here on the program makes objects.
 pub(crate) fn begin() {
     gc_state().freeze();
     ALIVE.set(count());
-}
-
-/// A program imports `torch`: what is made from here to [`end_import`] is not the program's.
-pub(crate) fn begin_import() {
-    OWN.set(gc_state().get_objects(Some(0)));
-}
-
-/// Puts what the import of `torch` made beside what is never looked at: 9,000 containers that live as long as the program, which
-/// every collection would go through.
-pub(crate) fn end_import() {
-    let own = OWN.take();
-    gc_state().freeze();
-    for object in own.iter().rev() {
-        let object = NonNull::from(object.as_object());
-        #[expect(unsafe_code, reason = "the interpreter's own way to say that an object is looked at again")]
-        // SAFETY: `own` keeps the object alive, and it came from the list of objects that are looked at.
-        unsafe {
-            gc_state().untrack_object(object);
-            gc_state().track_object(object);
-        }
-    }
 }
 
 fn count() -> usize {

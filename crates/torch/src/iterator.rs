@@ -12,7 +12,8 @@ pub(crate) fn broadcast(shapes: &[&[i64]]) -> Result<Vec<i64>> {
             if shape.len() > result.len() { (shape.to_vec(), &result) } else { (result.clone(), shape) };
         let shift = longer.len() - shorter.len();
         let mut merged = longer.clone();
-        for (index, size) in shorter.iter().enumerate() {
+        // From the last dimension, as PyTorch does: the error names the first that it finds.
+        for (index, size) in shorter.iter().enumerate().rev() {
             let dim = index + shift;
             let Some(slot) = merged.get_mut(dim) else { continue };
             if *slot == *size || *size == 1 {

@@ -1,8 +1,5 @@
 """`torch`, as far as memory goes: shapes, types and storages; values only for numbers and small tensors of the host."""
 
-import _collector
-_collector.begin_import()
-
 import builtins as _builtins
 import math as _math
 
@@ -649,5 +646,3 @@ _complete.complete()
 from sys import modules as _modules
 from torch import _names as _complete
 _complete.complete(_modules)
-_collector.end_import()
-del _collector

@@ -19,16 +19,6 @@ mod _collector {
     }
 
     #[pyfunction]
-    fn begin_import() {
-        collector::begin_import();
-    }
-
-    #[pyfunction]
-    fn end_import() {
-        collector::end_import();
-    }
-
-    #[pyfunction]
     fn enable() {
         collector::set_enabled(true);
     }
