@@ -23,7 +23,7 @@ const WIDE: &str = "const WEAK_WIDTH: u32 = 1;";
 pub(crate) fn cargo_arguments(metadata: &Metadata) -> Result<[String; 2]> {
     let found: Vec<_> = metadata.packages.iter().filter(|package| package.name == PACKAGE).collect();
     ensure!(found.len() == 1, "the lock file has {} versions of {PACKAGE}", found.len());
-    let source = found.iter().filter_map(|package| package.manifest_path.parent()).next();
+    let source = found.first().and_then(|package| package.manifest_path.parent());
     let source = source.with_context(|| format!("{PACKAGE} has no folder"))?.as_std_path();
     let copy = metadata.target_directory.join("references").join(PACKAGE);
     copy_changed(source, copy.as_std_path())

@@ -130,3 +130,19 @@ fn an_element_and_an_assertion_that_nobody_can_know_are_noted_at_their_lines() {
     assert_eq!(lines, [3, 3, 4, 5, 6], "{:?}", finished.notes);
     assert!(finished.traceback.expect("a range needs its number").contains("use a number in its place"));
 }
+
+/// `schedules.txt` is what PyTorch 2.11 printed for `schedules.py`.
+#[test]
+fn schedules_of_learning_rates_are_pytorchs() {
+    let (printed, finished) = run(include_str!("schedules.py"));
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, include_str!("schedules.txt"));
+}
+
+/// `patterns.txt` is what `einops` printed over PyTorch 2.11 for `patterns.py`.
+#[test]
+fn patterns_of_einops_make_the_same_views_and_copies() {
+    let (printed, finished) = run(include_str!("patterns.py"));
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, include_str!("patterns.txt"));
+}

@@ -1,0 +1,1 @@
+"""`packaging`: programs compare versions with it."""
