@@ -146,3 +146,12 @@ fn patterns_of_einops_make_the_same_views_and_copies() {
     assert_eq!(finished.traceback, None);
     assert_eq!(printed, include_str!("patterns.txt"));
 }
+
+#[test]
+fn storages_of_the_host_have_addresses_of_their_own() {
+    let (printed, finished) = run("import torch\na, b = torch.ones(4, 4), torch.ones(4, 4)\n\
+         print(a.data_ptr() == b.data_ptr(), a.data_ptr() == a.view(-1).data_ptr(), a[1:].data_ptr() - a.data_ptr())\n\
+         print(torch.empty(0).data_ptr(), a.untyped_storage().data_ptr() == a[2:].untyped_storage().data_ptr())\n");
+    assert_eq!(finished.traceback, None);
+    assert_eq!(printed, "False True 16\n0 True\n");
+}

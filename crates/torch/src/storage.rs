@@ -11,6 +11,14 @@ use crate::error::runtime;
 use crate::memory::{Category, OwnedBlock};
 use crate::{Result, Scalar, Session, TorchError, session};
 
+/// PyTorch aligns memory of the host so.
+const HOST_ALIGNMENT: u64 = 64;
+
+thread_local! {
+    /// Behind the host's memory that has an address so far.
+    static NEXT_HOST_ADDR: Cell<u64> = const { Cell::new(0x5555_0000_0000) };
+}
+
 /// Where a tensor lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
@@ -84,6 +92,8 @@ pub struct Storage {
     bytes: Cell<u64>,
     block: RefCell<Option<OwnedBlock>>,
     pinned: Option<Pinned>,
+    /// Where the host's memory lies, once somebody has asked; 0 before.
+    host_addr: Cell<u64>,
     /// Exact values by element, for small tensors of the host; `None` where they are not known.
     pub(crate) values: RefCell<Option<Vec<Scalar>>>,
 }
@@ -104,6 +114,7 @@ impl Storage {
             bytes: Cell::new(bytes),
             block: RefCell::new(block),
             pinned: None,
+            host_addr: Cell::new(0),
             values: RefCell::new(None),
         }))
     }
@@ -116,6 +127,7 @@ impl Storage {
             bytes: Cell::new(bytes),
             block: RefCell::new(None),
             pinned: None,
+            host_addr: Cell::new(0),
             values: RefCell::new(None),
         })
     }
@@ -133,6 +145,7 @@ impl Storage {
             bytes: Cell::new(bytes),
             block: RefCell::new(None),
             pinned: Some(Pinned { session, allocation: RefCell::new(allocation) }),
+            host_addr: Cell::new(0),
             values: RefCell::new(None),
         }))
     }
@@ -173,10 +186,23 @@ impl Storage {
         self.block.try_borrow().ok()?.as_ref().map(OwnedBlock::number)
     }
 
-    /// The GPU block's address; 0 without one.
+    /// The GPU block's address. Memory of the host has an address of ours, so that programs can tell storages apart by it. 0 without
+    /// memory.
     #[must_use]
     pub fn addr(&self) -> u64 {
-        self.block.borrow().as_ref().map_or(0, OwnedBlock::addr)
+        match self.device {
+            Device::Cuda(_) => self.block.borrow().as_ref().map_or(0, OwnedBlock::addr),
+            Device::Cpu if self.bytes.get() > 0 => self.host_addr(),
+            Device::Cpu | Device::Meta => 0,
+        }
+    }
+
+    fn host_addr(&self) -> u64 {
+        if self.host_addr.get() == 0 {
+            let bytes = self.bytes.get().next_multiple_of(HOST_ALIGNMENT);
+            self.host_addr.set(NEXT_HOST_ADDR.with(|next| next.replace(next.get().saturating_add(bytes))));
+        }
+        self.host_addr.get()
     }
 
     /// Says what the GPU block is for.

@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use crate::commands::sentence;
 use crate::run::{Attempt, Run};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::view::gpu;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
@@ -35,6 +35,9 @@ fn describe(session: Session) -> StepDescription {
     let player: Player = session.player.get();
     let Some(step) = player.current_step(&run.recording) else {
         let sentence = match run.recording.step_count() {
+            0 if session.place.get() == Place::Program => {
+                "No memory of the GPU was asked for: with device=\"cuda\" or .cuda() a tensor lies there."
+            }
             0 => "There are no steps yet. Allocate something below, or pick a workload above.",
             _ => "Nothing has happened yet: the device is empty. Press play, or step forward.",
         };
