@@ -6,13 +6,16 @@ mod by_value;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod creation;
+mod ctc;
 mod distance;
 pub(crate) mod dropout;
 mod einsum;
 mod embedding;
 mod exact;
+mod fold;
 pub(crate) mod foreach;
 mod gated;
+mod grid;
 mod group_norm;
 pub(crate) mod index;
 mod integrate;
@@ -25,6 +28,7 @@ mod noise;
 pub(crate) mod norm;
 mod norm_double;
 mod order;
+mod packed;
 mod pad;
 pub(crate) mod pointwise;
 pub(crate) mod pool;
@@ -32,6 +36,8 @@ mod products;
 pub(crate) mod reduce;
 pub(crate) mod rnn;
 mod scatter;
+mod scatter_reduce;
+mod scatter_views;
 mod search;
 pub(crate) mod softmax;
 pub(crate) mod sort;
@@ -41,6 +47,7 @@ mod transformer;
 pub(crate) mod unary;
 mod vector_norm;
 pub(crate) mod views;
+mod weight_norm;
 
 use crate::registry::Entry;
 
@@ -84,4 +91,11 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     noise::TABLE,
     products::TABLE,
     statistics::TABLE,
+    ctc::TABLE,
+    fold::TABLE,
+    grid::TABLE,
+    packed::TABLE,
+    scatter_reduce::TABLE,
+    scatter_views::TABLE,
+    weight_norm::TABLE,
 ];

@@ -126,6 +126,8 @@ pub struct Session {
     current_device: Cell<u8>,
     workspaces: RefCell<Vec<Workspace>>,
     marks: RefCell<Vec<Estimate>>,
+    /// How often an operator was marked, also where it had been before.
+    marked: Cell<u64>,
     next_stream: Cell<u64>,
     dropout_states: RefCell<Vec<(u8, Option<OwnedBlock>)>>,
     default_dtype: Cell<Dtype>,
@@ -185,6 +187,7 @@ impl Session {
             current_device: Cell::new(0),
             workspaces: RefCell::default(),
             marks: RefCell::default(),
+            marked: Cell::new(0),
             next_stream: Cell::new(1),
             dropout_states: RefCell::default(),
             default_dtype: Cell::new(Dtype::F32),
@@ -348,6 +351,12 @@ impl Session {
         self.marks.borrow().clone()
     }
 
+    /// How often an operator was marked so far: every time, also at a line where the operator had been marked before.
+    #[must_use]
+    pub fn times_marked(&self) -> u64 {
+        self.marked.get()
+    }
+
     /// Forgets the marks so far.
     pub fn take_marks(&self) -> Vec<Estimate> {
         self.marks.take()
@@ -355,6 +364,7 @@ impl Session {
 
     /// Notes that what follows rests on no record.
     pub fn mark_estimated(&self, operator: &str, reason: &str) {
+        self.marked.set(self.marked.get() + 1);
         let mark =
             Estimate { operator: operator.to_owned(), line: self.notes.line(), reason: reason.to_owned() };
         let mut marks = self.marks.borrow_mut();

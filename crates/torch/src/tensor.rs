@@ -98,6 +98,10 @@ impl Tensor {
 
     /// Takes the memory and the geometry of another tensor (`x.data = y`); history stays.
     pub fn set_data(&self, other: &Self) {
+        // An accumulator of before that a graph keeps alive adds up gradients of the type and the device of before.
+        if self.dtype() != other.dtype() || self.device() != other.device() {
+            self.0.autograd.borrow_mut().accumulator = std::rc::Weak::new();
+        }
         let old = self.0.storage.replace(other.storage());
         *self.0.shape.borrow_mut() = other.shape();
         *self.0.strides.borrow_mut() = other.strides();

@@ -44,21 +44,8 @@ def flipud(input):
     return input.flip(0)
 
 
-def diag_embed(input, offset=0, dim1=-2, dim2=-1):
-    if (dim1, dim2) != (-2, -1):
-        raise NotImplementedError("torch.diag_embed is modeled for the last two dimensions only; permute the result")
-    size = input.shape[-1] + abs(offset)
-    result = torch.zeros((*input.shape[:-1], size, size), dtype=input.dtype, device=input.device)
-    result.diagonal(offset, -2, -1).copy_(input)
-    return result
-
-
 def diag(input, diagonal=0):
-    return diag_embed(input, diagonal) if input.dim() == 1 else input.diagonal(diagonal).clone()
-
-
-def trace(input):
-    return input.diagonal().sum()
+    return torch.diag_embed(input, diagonal) if input.dim() == 1 else input.diagonal(diagonal).clone()
 
 
 def tensor_split(input, indices_or_sections, dim=0):
@@ -157,9 +144,59 @@ def svd(input, some=True, compute_uv=True):
     return torch.return_types.svd(torch.empty(*batch, *size, dtype=input.dtype) for size in sizes)
 
 
+def nanmean(input, dim=None, keepdim=False, *, dtype=None):
+    if dim is None:
+        factor = torch.isnan(input.detach()).logical_not_().sum()
+        return torch.nansum(input).div(factor)
+    factor = torch.isnan(input.detach()).logical_not_().sum(dim, keepdim)
+    return torch.nansum(input, dim, keepdim).div(factor)
+
+
+def vdot(input, other):
+    return torch.dot(input, other)
+
+
+def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
+    raise NotImplementedError("torch.addbmm is not modeled here; write input + (batch1 @ batch2).sum(0)")
+
+
+def combinations(input, r=2, with_replacement=False):
+    if input.dim() != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return torch.empty(0, dtype=input.dtype, device=input.device)
+    num_elements = input.numel()
+    grids = torch.meshgrid(*[input] * r, indexing="ij")
+    mask = _combinations_mask(input.numel(), r, with_replacement, input.device)
+    return torch.stack([t.masked_select(mask) for t in grids], 1)
+
+
+def _combinations_mask(n, r, with_replacement, device):
+    range_ = torch.arange(n, device=device)
+    index_grids = torch.meshgrid(*[range_] * r, indexing="ij")
+    mask = torch.full([n] * r, True, dtype=torch.bool, device=device)
+    for i in range(r - 1):
+        mask *= index_grids[i] <= index_grids[i + 1] if with_replacement else index_grids[i] < index_grids[i + 1]
+    return mask
+
+
+def unravel_index(indices, shape):
+    shape = [shape] if isinstance(shape, int) else list(shape)
+    if not isinstance(indices, torch.Tensor) or indices.dtype.is_floating_point:
+        raise TypeError("expected 'indices' to be an integer tensor")
+    coefs = [1]
+    for size in reversed(shape[1:]):
+        coefs.insert(0, coefs[0] * size)
+    found = indices.unsqueeze(-1).floor_divide(torch.tensor(coefs, device=indices.device)) % torch.tensor(shape, device=indices.device)
+    return found.unbind(-1)
+
+
 def cross(input, other, dim=None):
-    _of_the_host("cross", input, other)
-    return input * other
+    if dim is None:
+        dim = next((i for i, size in enumerate(input.shape) if size == 3), -1)
+    return torch.linalg.cross(input, other, dim=dim)
 
 
 def is_deterministic(*args):

@@ -133,10 +133,12 @@ class Tensor(TensorBase):
 
     @property
     def T(self):
-        return self.t() if self.dim() == 2 else self.permute(*reversed(range(self.dim())))
+        return self.t() if self.dim() == 2 else self.permute(list(reversed(range(self.dim()))))
 
     @property
     def mT(self):
+        if self.dim() == 0:
+            return self.permute([])  # An alias: a number has no rows.
         return self.transpose(-2, -1)
 
     H = mH = mT
@@ -563,7 +565,7 @@ def complete():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):
             setattr(Tensor, name, made)
-    for name in ("diag", "diag_embed", "trace", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross"):
+    for name in ("diag", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
     from torch._public import NAMES

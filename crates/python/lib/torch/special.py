@@ -14,5 +14,9 @@ def __getattr__(name):
         return getattr(torch, _NAMES[name])
     if name.startswith("__"):
         raise AttributeError(name)
+    from _torch import operator
+    made = operator("special_" + name) or (getattr(torch, name) if name in ("polygamma", "i0", "erfinv", "sinc") else None)
+    if made is not None:
+        return made
     from torch import _names
     _names.refuse("torch.special", name)

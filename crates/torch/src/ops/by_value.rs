@@ -1,6 +1,6 @@
 //! Operators whose results are as large as values say.
 
-use crate::autograd::GradModeGuard;
+use crate::autograd::{GradModeGuard, Save, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -10,7 +10,7 @@ use super::copy;
 use super::creation::empty;
 use super::index::index;
 use super::sort::{radix_sort_bytes, temporary};
-use super::views::{self, expand};
+use super::views::{self, expand, first};
 
 /// `nonzero`: the size depends on values, which are not known on a GPU; half of the elements is taken, and marked.
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
@@ -117,13 +117,27 @@ fn known_nonzero(args: &Args) -> Result<Value> {
     Ok(result.into())
 }
 
+/// `masked_select`.
+fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
+    let output = {
+        let _below = GradModeGuard::new(false);
+        index(&expand(tensor, &shape)?, &[Some(expand(mask, &shape)?)])?
+    };
+    let saved = [Save::Input(Some(mask)), Save::Input(Some(tensor))];
+    record("MaskedSelectBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+        let (mask, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        // zeros_like(input.expand(...)).masked_scatter(mask, grad)
+        let full = super::creation::zeros_like(&expand(&own, &shape)?)?;
+        let scattered = [(&full).into(), (&mask).into(), first(grads)?.into()];
+        Ok(vec![Some(crate::call("masked_scatter_", &scattered, &[])?.tensor()?)])
+    })?;
+    Ok(output)
+}
+
 pub(crate) const TABLE: &[Entry] = &[
     op("nonzero(Tensor self)", known_nonzero),
-    op("masked_select(Tensor self, Tensor mask)", |a| {
-        let (tensor, mask) = (a.t(0)?, a.t(1)?);
-        let shape = iterator::broadcast(&[&tensor.shape(), &mask.shape()])?;
-        Ok(index(&expand(&tensor, &shape)?, &[Some(expand(&mask, &shape)?)])?.into())
-    }),
+    op("masked_select(Tensor self, Tensor mask)", |a| Ok(masked_select(&a.t(0)?, &a.t(1)?)?.into())),
     op("unique(Tensor self)", |a| Ok(unique(&a.t(0)?)?.into())),
     op("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),
 ];

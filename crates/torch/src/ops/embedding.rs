@@ -1,12 +1,13 @@
 //! Embeddings.
 
 use crate::autograd::{GradModeGuard, Save, record};
-use crate::error::runtime;
+use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::{Dtype, Result, Tensor, session};
+use crate::schema::Args;
+use crate::{Dtype, Result, Tensor, Value, session};
 
-use super::copy::contiguous;
+use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, zeros};
 use super::kernels::record_linear;
 use super::sort::{radix_sort_bytes, scan_bytes, temporary};
@@ -78,6 +79,15 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
     let range = temporary(device, n * index_size)?;
     drop(temporary(device, radix_sort_bytes(n, index_size, index_size, 8 * index_size))?);
     drop(range);
+    let result = backward_kernel(grad, n, index_size, [vocabulary, width])?;
+    drop(original);
+    drop(sorted);
+    Ok(result)
+}
+
+/// `embedding_backward_cuda_kernel`: the rows of sorted indices are added up in parts.
+fn backward_kernel(grad: &Tensor, n: u64, index_size: u64, [vocabulary, width]: [i64; 2]) -> Result<Tensor> {
+    let device = grad.device();
     let result = zeros(&[vocabulary, width], grad.dtype(), device)?;
     let segment_offsets = temporary(device, n * index_size)?;
     let segments = temporary(device, 8)?;
@@ -103,12 +113,148 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
     drop(partials);
     drop(segments);
     drop(segment_offsets);
+    Ok(result)
+}
+
+/// Indices and offsets in their common type (`promoteIndicesAndOffsets`).
+fn promoted(indices: &Tensor, offsets: &Tensor) -> Result<(Tensor, Tensor)> {
+    let is_wide = indices.dtype() == Dtype::I64 || offsets.dtype() == Dtype::I64;
+    let dtype = if is_wide { Dtype::I64 } else { Dtype::I32 };
+    Ok((to_dtype(indices, dtype)?, to_dtype(offsets, dtype)?))
+}
+
+/// How the rows of a bag are joined, in ATen's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BagMode {
+    Sum,
+    Mean,
+    Max,
+}
+
+/// `embedding_bag`: the bags, the bag of each index, the size of each bag, and the greatest rows.
+fn embedding_bag(args: &Args) -> Result<Value> {
+    let (weight, weights) = (args.t(0)?, args.topt(6)?);
+    let mode = match args.int(4)? {
+        0 => BagMode::Sum,
+        1 => BagMode::Mean,
+        _ => BagMode::Max,
+    };
+    if args.bool(5)? {
+        return not_implemented(
+            "the sparse gradient of embedding_bag is not modeled here; leave sparse=True out",
+        );
+    }
+    let (scales, has_last) = (args.bool(3)?, args.bool(7)?);
+    let (indices, offsets) = (contiguous(&args.t(1)?)?, contiguous(&args.t(2)?)?);
+    for (tensor, name) in [(&indices, "indices"), (&offsets, "offsets")] {
+        if !matches!(tensor.dtype(), Dtype::I64 | Dtype::I32) {
+            return runtime(format!(
+                "Expected tensor for argument #1 '{name}' to have one of the following scalar types: Long, Int; but got {} \
+                 instead (while checking arguments for embedding_bag)",
+                tensor.dtype().scalar_name()
+            ));
+        }
+    }
+    let device = iterator::common_device(&[&weight, &indices, &offsets])?;
+    let below = GradModeGuard::new(false);
+    let (wide_indices, wide_offsets) = promoted(&indices, &offsets)?;
+    let dtype = wide_indices.dtype();
+    let bags = offsets.numel() - i64::from(has_last);
+    if bags < 0 {
+        return runtime("include_last_offset: numBags should be at least 1");
+    }
+    let bag_size = empty(&offsets.shape(), dtype, device)?;
+    let bag_of_index = empty(&[indices.numel()], dtype, device)?;
+    let shape = [bags, weight.size(1)];
+    let output = empty(&shape, weight.dtype(), device)?;
+    let greatest = empty(if mode == BagMode::Max { &shape } else { &[0] }, dtype, device)?;
+    drop(wide_offsets);
+    drop(wide_indices);
+    drop(below);
+    let mut inputs = vec![&weight];
+    inputs.extend(&weights);
+    let scaled = weights.as_ref().filter(|weights| weights.requires_grad());
+    let saved = [
+        Save::Input(Some(&indices)),
+        Save::Input(Some(&offsets)),
+        Save::Input(weights.as_ref()),
+        Save::Input(scaled.map(|_| &weight)),
+        Save::Input(Some(&bag_of_index)),
+        Save::Input(Some(&bag_size)),
+        Save::Input(Some(&greatest)),
+    ];
+    let rows = weight.size(0);
+    let outputs = [&output];
+    record("EmbeddingBagBackward0", &inputs, &outputs, &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_weights = if ctx.wants(1) {
+            Some(empty(&[ctx.saved(0)?.numel()], grad.dtype(), grad.device())?)
+        } else {
+            None
+        };
+        let to_weight = if ctx.wants(0) {
+            Some(bag_backward(grad, &ctx.saved(0)?, &ctx.saved(1)?, rows, mode, scales)?)
+        } else {
+            None
+        };
+        Ok(vec![to_weight, to_weights])
+    })?;
+    Ok(Value::List(vec![output.into(), bag_of_index.into(), bag_size.into(), greatest.into()]))
+}
+
+/// `_embedding_bag_dense_backward`.
+fn bag_backward(
+    grad: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    rows: i64,
+    mode: BagMode,
+    scales: bool,
+) -> Result<Tensor> {
+    let _below = GradModeGuard::new(false);
+    let (indices, _offsets) = promoted(indices, offsets)?;
+    let grad = contiguous(grad)?;
+    let (device, width) = (grad.device(), grad.size(1));
+    if mode == BagMode::Max || indices.numel() == 0 || !device.is_cuda() {
+        return zeros(&[rows, width], grad.dtype(), device);
+    }
+    let (n, index_size) = (indices.numel().max(0) as u64, indices.dtype().size());
+    let sorted = temporary(device, n * index_size)?;
+    let original = temporary(device, n * index_size)?;
+    let range = temporary(device, n * index_size)?;
+    drop(temporary(device, radix_sort_bytes(n, index_size, index_size, 8 * index_size))?);
+    drop(range);
+    let mut counts = None;
+    if scales {
+        session().mark_estimated("embedding_bag", "scale_grad_by_freq was not recorded");
+        counts = Some(temporary(device, n * index_size)?);
+    }
+    let result = backward_kernel(&grad, n, index_size, [rows, width])?;
+    drop(counts);
     drop(original);
     drop(sorted);
     Ok(result)
 }
 
-pub(crate) const TABLE: &[Entry] = &[op(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
-    |a| Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into()),
-)];
+pub(crate) const TABLE: &[Entry] = &[
+    op(
+        "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
+        |a| {
+            if a.bool(4)? {
+                return not_implemented(
+                    "the sparse gradient of embedding is not modeled here; leave sparse=True out",
+                );
+            }
+            if a.bool(3)? && a.t(0)?.requires_grad() {
+                session()
+                    .mark_estimated("embedding", "the gradient with scale_grad_by_freq was not recorded");
+            }
+            Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
+        },
+    ),
+    op(
+        "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool \
+         sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)",
+        embedding_bag,
+    ),
+];

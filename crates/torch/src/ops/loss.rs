@@ -64,7 +64,7 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
     let cast = Cast::full(own.device());
     let own = &cast.apply(own)?;
     let weight = &cast.apply_optional(weight)?;
-    if own.dim() == 0 || own.dim() > 4 {
+    if own.dim() == 0 {
         return runtime(format!("Expected 1 or more dimensions, got {}", own.dim()));
     }
     iterator::common_device(&[own, target])?;

@@ -1,5 +1,6 @@
 //! Order statistics: medians, the k-th value, quantiles.
 
+use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -10,7 +11,7 @@ use super::creation::{empty, host_scalar, wrapped};
 use super::pointwise::{masked_fill, mul, sub, where_};
 use super::reduce;
 use super::sort::sort;
-use super::views::{reshape, select, squeeze, transpose, unsqueeze, view, wrap};
+use super::views::{first, reshape, select, squeeze, transpose, unsqueeze, view, wrap};
 
 fn named(name: &str, values: &[Value]) -> Result<Tensor> {
     crate::call(name, values, &[])?.tensor()
@@ -36,7 +37,12 @@ fn median(args: &Args) -> Result<Value> {
         if tensor.requires_grad() || tensor.dim() != 1 {
             session().mark_estimated("median", "only one dimension without a gradient was recorded");
         }
-        return Ok(median_of_all(&tensor.detach())?.into());
+        let result = median_of_all(&tensor.detach())?;
+        let saved = [Save::Input(Some(&tensor)), Save::Output(0)];
+        record("MedianBackward0", &[&tensor], &[&result], &saved, |ctx, grads| {
+            Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
+        })?;
+        return Ok(result.into());
     }
     selection(&tensor, args.int(1)?, args.bool(2)?, "MedianBackward1")
 }
@@ -50,6 +56,25 @@ fn selection(tensor: &Tensor, dim: i64, keeps: bool, node: &'static str) -> Resu
     let indices = reduce::reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
     drop(read);
     reduce::record_selection(node, tensor, &values, &indices, at, keeps)?;
+    Ok((values, indices).into())
+}
+
+/// `mode`: values and indices, then an input in which the dimension is the innermost.
+fn mode(args: &Args) -> Result<Value> {
+    let (tensor, dim, keeps) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+    let at = wrap(dim, tensor.dim())? as i64;
+    let mask = if tensor.dim() == 0 { vec![] } else { reduce::mask_of(Some(&[at]), tensor.dim())? };
+    let values = reduce::reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
+    let indices = reduce::reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
+    if tensor.dim() > 0 && tensor.size(at) > 1 {
+        let turned = transpose(&tensor.detach(), at, -1)?;
+        let read = contiguous(&turned)?;
+        if tensor.size(at) > 2048 {
+            session().mark_estimated("mode", "the mode of more than 2,048 elements was not recorded");
+        }
+        drop(read);
+    }
+    reduce::record_selection("ModeBackward0", &tensor, &values, &indices, at, keeps)?;
     Ok((values, indices).into())
 }
 
@@ -184,6 +209,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op("nanmedian(Tensor self, int dim, bool keepdim=False)", |a| {
         selection(&a.t(0)?, a.int(1)?, a.bool(2)?, "NanmedianBackward1")
     }),
+    op("mode(Tensor self, int dim=-1, bool keepdim=False)", mode),
     op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
     op(
         "quantile(Tensor self, Any q, int? dim=None, bool keepdim=False, *, str interpolation=linear)",

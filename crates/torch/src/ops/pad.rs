@@ -4,15 +4,25 @@ use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
-use crate::{MemoryFormat, Result, Value};
+use crate::{MemoryFormat, Result, Tensor, Value};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like_as};
+use super::kernels::record_linear;
 use super::views::first;
 
 /// `reflection_pad` and `replication_pad` of one to three dimensions: one kernel that reads a contiguous input.
-fn border_pad(args: &Args, dims: usize, reflects: bool, node: &'static str) -> Result<Value> {
-    let (input, pad) = (args.t(0)?, args.ints(1)?);
+fn border_pad(args: &Args, dims: usize, reflects: bool, nodes: [&'static str; 2]) -> Result<Value> {
+    Ok(padded(&args.t(0)?, args.ints(1)?, dims, reflects, nodes)?.into())
+}
+
+fn padded(
+    input: &Tensor,
+    pad: Vec<i64>,
+    dims: usize,
+    reflects: bool,
+    nodes: [&'static str; 2],
+) -> Result<Tensor> {
     if pad.len() != 2 * dims {
         return runtime(format!("padding size is expected to be {}, but got: {}", 2 * dims, pad.len()));
     }
@@ -42,35 +52,44 @@ fn border_pad(args: &Args, dims: usize, reflects: bool, node: &'static str) -> R
     let output = {
         let _below = GradModeGuard::new(false);
         let output = empty(&shape, input.dtype(), input.device())?;
-        drop(contiguous(&input)?);
+        drop(contiguous(input)?);
         output
     };
-    record(node, &[&input], &[&output], &[Save::Input(Some(&input))], |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
-        drop(contiguous(first(grads)?)?);
+    let [node, again] = nodes;
+    record(node, &[input], &[&output], &[Save::Input(Some(input))], move |ctx, grads| {
+        let (grad, own) = (first(grads)?, ctx.saved(0)?);
+        let result = {
+            let _below = GradModeGuard::new(false);
+            let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
+            drop(contiguous(grad)?);
+            result
+        };
+        let pad = pad.clone();
+        record_linear(again, grad, Some(&own), &[], &result, move |grad, _| {
+            padded(grad, pad.clone(), dims, reflects, nodes)
+        })?;
         Ok(vec![Some(result)])
     })?;
-    Ok(output.into())
+    Ok(output)
 }
 
 pub(crate) const TABLE: &[Entry] = &[
     op("reflection_pad1d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 1, true, "ReflectionPad1DBackward0")
+        border_pad(a, 1, true, ["ReflectionPad1DBackward0", "ReflectionPad1DBackwardBackward0"])
     }),
     op("reflection_pad2d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 2, true, "ReflectionPad2DBackward0")
+        border_pad(a, 2, true, ["ReflectionPad2DBackward0", "ReflectionPad2DBackwardBackward0"])
     }),
     op("reflection_pad3d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 3, true, "ReflectionPad3DBackward0")
+        border_pad(a, 3, true, ["ReflectionPad3DBackward0", "ReflectionPad3DBackwardBackward0"])
     }),
     op("replication_pad1d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 1, false, "ReplicationPad1DBackward0")
+        border_pad(a, 1, false, ["ReplicationPad1DBackward0", "ReplicationPad1DBackwardBackward0"])
     }),
     op("replication_pad2d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 2, false, "ReplicationPad2DBackward0")
+        border_pad(a, 2, false, ["ReplicationPad2DBackward0", "ReplicationPad2DBackwardBackward0"])
     }),
     op("replication_pad3d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 3, false, "ReplicationPad3DBackward0")
+        border_pad(a, 3, false, ["ReplicationPad3DBackward0", "ReplicationPad3DBackwardBackward0"])
     }),
 ];

@@ -88,18 +88,18 @@ fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
         let shape = window.shape(&input, 1)?;
         let mut flat_shape = shape.clone();
         flat_shape.insert(shape.len() - 1, 1);
-        let (output, indices) = max_pool_of(&flat, &flat_shape, true)?;
+        let (output, indices) = max_pool_of(&flat, &flat_shape, true, 2)?;
         return Ok((
             super::views::squeeze(&output, Some(&[-2]))?,
             super::views::squeeze(&indices, Some(&[-2]))?,
         ));
     }
     let shape = window.shape(&input, dims)?;
-    max_pool_of(&input, &shape, true)
+    max_pool_of(&input, &shape, true, dims)
 }
 
 /// `is_windowed`: the kernel of windows reads elements without gaps, that of `adaptive_max_pool2d` any strides.
-fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool) -> Result<(Tensor, Tensor)> {
+fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
     if is_windowed {
@@ -107,7 +107,12 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool) -> Result<(Tens
         drop(contiguous_in(input, input.suggested_format())?);
     }
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
-    let node = if is_windowed { "MaxPool2DWithIndicesBackward0" } else { "AdaptiveMaxPool2DBackward0" };
+    let [node, again_node] = match (is_windowed, dims) {
+        (true, 3) => ["MaxPool3DWithIndicesBackward0", "MaxPool3DWithIndicesBackwardBackward0"],
+        (true, _) => ["MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackwardBackward0"],
+        (false, 3) => ["AdaptiveMaxPool3DBackward0", "AdaptiveMaxPool3DBackwardBackward0"],
+        (false, _) => ["AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool2DBackwardBackward0"],
+    };
     record(node, &[input], &[&output, &indices], &saved, move |ctx, grads| {
         let (input, indices) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
@@ -115,30 +120,67 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool) -> Result<(Tens
         let result = in_order(&input)?;
         drop(contiguous_in(grad, input.suggested_format())?);
         drop(below);
-        let node = if is_windowed {
-            "MaxPool2DWithIndicesBackwardBackward0"
-        } else {
-            "AdaptiveMaxPool2DBackwardBackward0"
-        };
-        record_linear(node, grad, Some(&input), &[&indices], &result, |again, saved| match saved {
-            [indices] => max_pool_double_backward(again, indices),
-            _ => Ok(again.clone()),
-        })?;
+        record_linear(
+            again_node,
+            grad,
+            Some(&input),
+            &[&indices],
+            &result,
+            move |again, saved| match saved {
+                [indices] => max_pool_double_backward(again, indices, dims),
+                _ => Ok(again.clone()),
+            },
+        )?;
         Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
 }
 
 /// `max_pool_double_backward`: what was the greatest of each window is gathered.
-fn max_pool_double_backward(grad: &Tensor, indices: &Tensor) -> Result<Tensor> {
+fn max_pool_double_backward(grad: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
     let shape = indices.shape();
-    let mut flat: Vec<i64> = shape.iter().take(shape.len().saturating_sub(2)).copied().collect();
+    let mut flat: Vec<i64> = shape.iter().take(shape.len().saturating_sub(dims)).copied().collect();
     flat.push(-1);
     let positions = view(indices, &flat)?;
     let read = contiguous_in(grad, indices.suggested_format())?;
     let rows = view(&read, &flat)?;
     let gathered = super::scatter::gather(&rows, -1, &positions)?;
     view(&gathered, &shape)
+}
+
+/// `max_unpool2d` and `max_unpool3d`: what pooling chose, back in its place among zeros.
+fn max_unpool(args: &Args, dims: usize) -> Result<Value> {
+    let (input, indices, size) = (args.t(0)?, args.t(1)?, args.ints(2)?);
+    if indices.dtype() != Dtype::I64 {
+        return runtime(format!(
+            "elements in indices should be type int64 but got: {}",
+            indices.dtype().scalar_name()
+        ));
+    }
+    if input.shape() != indices.shape() {
+        return runtime(format!(
+            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with shape: {:?}",
+            input.shape(),
+            indices.shape()
+        ));
+    }
+    let leading = input.dim().saturating_sub(dims);
+    let mut shape: Vec<i64> = input.shape().iter().take(leading).copied().collect();
+    shape.extend((0..dims).map(|index| at(&size, index)));
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let read = super::copy::contiguous(&input)?;
+        let places = super::copy::contiguous(&indices)?;
+        let output = super::creation::zeros(&shape, input.dtype(), input.device())?;
+        drop(places);
+        drop(read);
+        output
+    };
+    let node = if dims == 3 { "MaxUnpool3DBackward0" } else { "MaxUnpool2DBackward0" };
+    record(node, &[&input], &[&output], &[Save::Input(Some(&indices))], move |ctx, grads| {
+        Ok(vec![Some(max_pool_double_backward(first(grads)?, &ctx.saved(0)?, dims)?)])
+    })?;
+    Ok(output.into())
 }
 
 fn in_order(input: &Tensor) -> Result<Tensor> {
@@ -157,6 +199,26 @@ fn avg_pool(args: &Args, dims: usize) -> Result<Value> {
     let shape = window.shape(&input, dims)?;
     let node = if dims == 3 { "AvgPool3DBackward0" } else { "AvgPool2DBackward0" };
     Ok(kernel_of(&input, &shape, node, true)?.into())
+}
+
+/// The node of the derivative of such a kernel's gradient.
+fn again_node(node: &str) -> &'static str {
+    match node {
+        "AvgPool3DBackward0" => "AvgPool3DBackwardBackward0",
+        "AdaptiveAvgPool2DBackward0" => "AdaptiveAvgPool2DBackwardBackward0",
+        "AdaptiveAvgPool3DBackward0" => "AdaptiveAvgPool3DBackwardBackward0",
+        "UpsampleNearest1DBackward0" => "UpsampleNearest1DBackwardBackward0",
+        "UpsampleNearest2DBackward0" => "UpsampleNearest2DBackwardBackward0",
+        "UpsampleNearest3DBackward0" => "UpsampleNearest3DBackwardBackward0",
+        "UpsampleNearestExact1DBackward0" => "UpsampleNearestExact1DBackwardBackward0",
+        "UpsampleNearestExact2DBackward0" => "UpsampleNearestExact2DBackwardBackward0",
+        "UpsampleNearestExact3DBackward0" => "UpsampleNearestExact3DBackwardBackward0",
+        "UpsampleLinear1DBackward0" => "UpsampleLinear1DBackwardBackward0",
+        "UpsampleBilinear2DBackward0" => "UpsampleBilinear2DBackwardBackward0",
+        "UpsampleBicubic2DBackward0" => "UpsampleBicubic2DBackwardBackward0",
+        "UpsampleTrilinear3DBackward0" => "UpsampleTrilinear3DBackwardBackward0",
+        _ => "AvgPool2DBackwardBackward0",
+    }
 }
 
 /// A kernel whose gradient is one kernel of the input's shape.
@@ -182,7 +244,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         drop(contiguous_in(grad, format)?);
         drop(below);
         let to = to.clone();
-        record_linear("AvgPool2DBackwardBackward0", grad, own.as_ref(), &[], &result, move |grad, _| {
+        record_linear(again_node(node), grad, own.as_ref(), &[], &result, move |grad, _| {
             again::variant(node);
             kernel_of(grad, &to, node, saves)
         })?;
@@ -215,17 +277,18 @@ fn adaptive_avg_pool(args: &Args, dims: usize) -> Result<Value> {
     for (slot, size) in shape.iter_mut().skip(leading).zip(&size) {
         *slot = *size;
     }
-    Ok(kernel_of(&input, &shape, "AdaptiveAvgPool2DBackward0", true)?.into())
+    let node = if dims == 3 { "AdaptiveAvgPool3DBackward0" } else { "AdaptiveAvgPool2DBackward0" };
+    Ok(kernel_of(&input, &shape, node, true)?.into())
 }
 
-fn adaptive_max_pool(args: &Args) -> Result<Value> {
+fn adaptive_max_pool(args: &Args, dims: usize) -> Result<Value> {
     let (input, size) = (args.t(0)?, args.ints(1)?);
     let mut shape = input.shape().to_vec();
-    let leading = shape.len().saturating_sub(2);
+    let leading = shape.len().saturating_sub(dims);
     for (index, slot) in shape.iter_mut().skip(leading).enumerate() {
         *slot = at(&size, index);
     }
-    Ok(max_pool_of(&input, &shape, false)?.into())
+    Ok(max_pool_of(&input, &shape, false, dims)?.into())
 }
 
 fn upsample(args: &Args, node: &'static str) -> Result<Value> {
@@ -351,11 +414,17 @@ const MAX2_INDICES: &str = "max_pool2d_with_indices(Tensor self, int[] kernel_si
                             int[] dilation=1, bool ceil_mode=False)";
 const MAX1: &str = "max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
-const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+const MAX1_INDICES: &str = "max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
+                            dilation=1, bool ceil_mode=False)";
+const MAX3: &str = "max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
+                    ceil_mode=False)";
+const MAX3_INDICES: &str = "max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
+                            dilation=1, bool ceil_mode=False)";
+const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
-const AVG3: &str = "avg_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+const AVG3: &str = "avg_pool3d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
-const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, bool ceil_mode=False, bool \
+const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True)";
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -367,7 +436,35 @@ pub(crate) const TABLE: &[Entry] = &[
     op(AVG1, |a| avg_pool(a, 1)),
     op("adaptive_avg_pool2d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 2)),
     op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),
-    op("adaptive_max_pool2d(Tensor self, int[] output_size)", adaptive_max_pool),
+    op("adaptive_avg_pool3d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 3)),
+    op("adaptive_max_pool2d(Tensor self, int[] output_size)", |a| adaptive_max_pool(a, 2)),
+    op("adaptive_max_pool3d(Tensor self, int[] output_size)", |a| adaptive_max_pool(a, 3)),
+    op(MAX1_INDICES, |a| Ok(max_pool(a, 1)?.into())),
+    op(MAX3, |a| Ok(max_pool(a, 3)?.0.into())),
+    op(MAX3_INDICES, |a| Ok(max_pool(a, 3)?.into())),
+    op("max_unpool2d(Tensor self, Tensor indices, int[] output_size)", |a| max_unpool(a, 2)),
+    op("max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)", |a| {
+        max_unpool(a, 3)
+    }),
+    op(
+        "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
+        |a| upsample(a, "UpsampleNearest3DBackward0"),
+    ),
+    op("_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)", |a| {
+        upsample(a, "UpsampleNearestExact1DBackward0")
+    }),
+    op(
+        "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
+        |a| upsample(a, "UpsampleNearestExact2DBackward0"),
+    ),
+    op(
+        "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
+        |a| upsample(a, "UpsampleNearestExact3DBackward0"),
+    ),
+    op(
+        "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
+        |a| upsample(a, "UpsampleTrilinear3DBackward0"),
+    ),
     op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", |a| {
         upsample(a, "UpsampleNearest1DBackward0")
     }),

@@ -20,7 +20,7 @@ use super::unary;
 use super::views::{self, expand, first, unsqueeze, wrap};
 
 use extremum::{aminmax, arg_extremum, extremum_dim};
-pub(crate) use extremum::{extremum_all, extremum_dims, record_selection};
+pub(crate) use extremum::{evenly_distribute, extremum_all, extremum_dims, record_selection};
 use moments::{moments, var_call, var_unbiased};
 pub(crate) use scratch::Kernel;
 use scratch::scratch;

@@ -41,11 +41,26 @@ struct Layer {
     has_dropout: bool,
     is_training: bool,
     dtype: Dtype,
+    /// The steps of all sequences together, where they are packed.
+    packed: Option<i64>,
 }
 
 impl Layer {
+    /// The shape of what has a row for each step of each sequence.
+    fn rows(&self, width: i64) -> Vec<i64> {
+        match self.packed {
+            Some(steps) => vec![steps, width],
+            None => vec![self.time, self.batch, width],
+        }
+    }
+
+    /// The steps of all sequences together.
+    fn steps(&self) -> i64 {
+        self.packed.unwrap_or_else(|| times(&[self.batch, self.time]))
+    }
+
     fn bytes(&self, part: Part) -> u64 {
-        let numbers = [
+        let mut numbers = vec![
             2,
             part as i64,
             self.mode as i64,
@@ -59,8 +74,9 @@ impl Layer {
             i64::from(self.is_training),
             self.dtype as i64,
         ];
+        numbers.extend(self.packed);
         let element = self.dtype.size();
-        let steps = (self.batch * self.time).max(0) as u64 * element;
+        let steps = self.steps().max(0) as u64 * element;
         let plain = [
             steps * self.input.max(0) as u64,
             steps * (self.hidden * self.directions).max(0) as u64,
@@ -80,7 +96,7 @@ impl Layer {
             Mode::Gru => 7,
             Mode::Relu | Mode::Tanh => 2,
         };
-        let elements = times(&[self.batch, self.time, self.hidden, self.directions]);
+        let elements = times(&[self.steps(), self.hidden, self.directions]);
         let values = times(&[self.element(), elements, per_layer * self.layers - 1]);
         // A bit for each element between two layers.
         let dropped = times(&[elements, self.directions, self.layers - 1]) / 8;
@@ -104,8 +120,8 @@ impl Layer {
         ]));
         let [states, inputs, steps] = self.workspace_shares();
         let parts = [
-            times(&[self.batch, self.time, self.hidden, states]),
-            times(&[self.batch, self.time, self.input, inputs]),
+            times(&[self.steps(), self.hidden, states]),
+            times(&[self.steps(), self.input, inputs]),
             times(&[self.batch, self.hidden, self.layers, steps]),
             times(&[gates, weights]),
         ];
@@ -171,7 +187,7 @@ fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
         (args.bool(3)?, args.int(4)?, args.float(5)?, args.bool(6)?, args.bool(7)?, args.bool(8)?);
     let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
     if input.dim() != 3 {
-        return not_implemented("a recurrent layer over packed sequences");
+        return crate::error::runtime(format!("input must have 3 dimensions, got {}", input.dim()));
     }
     let lower = Cast::lower(input.device());
     if lower.is_on() && input.dtype() == Dtype::F32 {
@@ -190,12 +206,48 @@ fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
         has_dropout: dropout > 0.0 && layers > 1,
         is_training,
         dtype: input.dtype(),
+        packed: None,
     };
     if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, is_training, input.device()) {
         session().take_dropout_state(index)?;
     }
     let _ = has_biases;
     let outputs = cudnn(&input, &states, &weights, layer, batch_first)?;
+    Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))
+}
+
+/// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over packed sequences: the sizes of the batches lie on the host.
+fn recurrent_packed(args: &Args, mode: Mode) -> Result<Value> {
+    let (data, batch_sizes) = (args.t(0)?, args.t(1)?);
+    let states: Vec<Tensor> = match args.value(2)? {
+        Value::List(_) => args.tensors(2)?,
+        _ => vec![args.t(2)?],
+    };
+    let weights = args.tensors(3)?;
+    let (layers, dropout, is_training, is_bidirectional) =
+        (args.int(5)?, args.float(6)?, args.bool(7)?, args.bool(8)?);
+    let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
+    let lower = Cast::lower(data.device());
+    if lower.is_on() && data.dtype() == Dtype::F32 {
+        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
+    }
+    let layer = Layer {
+        mode,
+        input: data.size(1),
+        hidden: hx.size(2),
+        layers,
+        batch: hx.size(1),
+        time: batch_sizes.numel(),
+        directions: if is_bidirectional { 2 } else { 1 },
+        has_dropout: dropout > 0.0 && layers > 1,
+        is_training,
+        dtype: data.dtype(),
+        packed: Some(data.size(0)),
+    };
+    if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, is_training, data.device()) {
+        session().take_dropout_state(index)?;
+    }
+    let outputs = cudnn(&data, &states, &weights, layer, false)?;
     Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))
 }
 
@@ -212,7 +264,7 @@ fn cudnn(
     let read = contiguous(&time_first)?;
     drop(time_first);
     let width = layer.hidden.saturating_mul(layer.directions);
-    let output = empty(&[layer.time, layer.batch, width], input.dtype(), device)?;
+    let output = empty(&layer.rows(width), input.dtype(), device)?;
     let state_shape = [layer.layers.saturating_mul(layer.directions), layer.batch, layer.hidden];
     let mut results = vec![];
     for _ in states {
@@ -293,7 +345,7 @@ fn backward(
     let (to_input, to_states) = {
         let read = contiguous(&turned(&input)?)?;
         let flow = contiguous(&turned(&grad)?)?;
-        let to_input = empty(&[layer.time, layer.batch, layer.input], input.dtype(), device)?;
+        let to_input = empty(&layer.rows(layer.input), input.dtype(), device)?;
         let mut to_states = Vec::new();
         for _ in 0..state_count {
             to_states.push(empty(&state_shape, input.dtype(), device)?);
@@ -452,6 +504,19 @@ macro_rules! sequence {
     };
 }
 
+macro_rules! packed {
+    ($name:literal, $mode:ident) => {
+        op(
+            concat!(
+                $name,
+                "(Tensor data, Tensor batch_sizes, Any hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool ",
+                "train, bool bidirectional)"
+            ),
+            |a| recurrent_packed(a, Mode::$mode),
+        )
+    };
+}
+
 macro_rules! cells {
     ($name:literal, $mode:ident) => {
         op(
@@ -469,6 +534,10 @@ pub(crate) const TABLE: &[Entry] = &[
     sequence!("gru", Gru),
     sequence!("rnn_tanh", Tanh),
     sequence!("rnn_relu", Relu),
+    packed!("lstm", Lstm),
+    packed!("gru", Gru),
+    packed!("rnn_tanh", Tanh),
+    packed!("rnn_relu", Relu),
     cells!("lstm_cell", Lstm),
     cells!("gru_cell", Gru),
     cells!("rnn_tanh_cell", Tanh),

@@ -7,7 +7,7 @@ use crate::autograd::{GradModeGuard, Save, record};
 use crate::memory::Category;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
-use crate::{Device, Dtype, MemoryFormat, Result, Storage, Tensor, Value, session};
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as};
@@ -152,18 +152,15 @@ pub(crate) fn topk_values(tensor: &Tensor, k: i64) -> Result<Tensor> {
         *size = k;
     }
     let values = empty(&shape, tensor.dtype(), tensor.device())?;
-    topk_scratch(tensor, k, length)?;
+    topk_scratch(tensor, length)?;
     Ok(values)
 }
 
 /// What the kernel takes beside its results.
-fn topk_scratch(tensor: &Tensor, k: i64, length: i64) -> Result<()> {
+fn topk_scratch(tensor: &Tensor, length: i64) -> Result<()> {
     let slices = (tensor.numel() / length.max(1)).max(0) as u64;
     let device = tensor.device();
     if device.is_cuda() && tensor.numel() > 0 {
-        if k > 4096 {
-            session().mark_estimated("topk", "more than 4096 values are sorted after the selection");
-        }
         let read = {
             let _below = GradModeGuard::new(false);
             contiguous(tensor)?
@@ -176,7 +173,19 @@ fn topk_scratch(tensor: &Tensor, k: i64, length: i64) -> Result<()> {
     Ok(())
 }
 
-fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Tensor)> {
+/// What was selected is sorted by another kernel where it is long.
+fn sort_selected(values: &Tensor, indices: &Tensor, k: i64) -> Result<()> {
+    let sorted_indices = empty_like_as(indices, Dtype::I64, MemoryFormat::Preserve)?;
+    let sorted_values = empty_like(values)?;
+    let count = values.numel().max(0) as u64;
+    sort_memory(values.device(), count, k.max(1) as u64, values.dtype().size())?;
+    drop(empty_like_as(indices, Dtype::I64, MemoryFormat::Preserve)?);
+    drop(sorted_values);
+    drop(sorted_indices);
+    Ok(())
+}
+
+fn topk(tensor: &Tensor, k: i64, dim: i64, is_sorted: bool) -> Result<(Tensor, Tensor)> {
     let at = wrap(dim, tensor.dim())?;
     let length = tensor.size(at as i64);
     if k < 0 || k > length {
@@ -188,7 +197,10 @@ fn topk(tensor: &Tensor, k: i64, dim: i64, _sorted: bool) -> Result<(Tensor, Ten
     }
     let values = empty(&shape, tensor.dtype(), tensor.device())?;
     let indices = empty(&shape, Dtype::I64, tensor.device())?;
-    topk_scratch(tensor, k, length)?;
+    topk_scratch(tensor, length)?;
+    if is_sorted && k > 4096 && tensor.device().is_cuda() {
+        sort_selected(&values, &indices, k)?;
+    }
     reduce::record_selection("TopkBackward0", tensor, &values, &indices, at as i64, true)?;
     Ok((values, indices))
 }
@@ -395,12 +407,32 @@ fn cumulative_extremum(args: &Args, node: &'static str) -> Result<Value> {
     Ok((values, indices).into())
 }
 
+/// Sets the values of a sorted row of the host, where they are known.
+fn sort_known(tensor: &Tensor, is_descending: bool, values: &Tensor, indices: &Tensor) {
+    let known = tensor.values().filter(|_| tensor.dim() == 1);
+    let keys: Option<Vec<f64>> =
+        known.as_ref().and_then(|known| known.iter().map(|value| value.to_f64()).collect());
+    let (Some(known), Some(keys)) = (known, keys) else { return };
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    let key = |at: &usize| keys.get(*at).copied().unwrap_or(f64::NAN);
+    // Rows of so few elements keep the order of equal elements in PyTorch, too.
+    order.sort_by(|a, b| if is_descending { key(b).total_cmp(&key(a)) } else { key(a).total_cmp(&key(b)) });
+    let sorted: Vec<Scalar> = order.iter().filter_map(|at| known.get(*at).copied()).collect();
+    values.set_values(Some(&sorted));
+    indices.set_values(Some(&order.iter().map(|at| Scalar::Int(*at as i64)).collect::<Vec<_>>()));
+}
+
 fn sort_call(args: &Args) -> Result<Value> {
-    Ok(sort(&args.t(0)?, args.int(1)?)?.into())
+    let tensor = args.t(0)?;
+    let (values, indices) = sort(&tensor, args.int(1)?)?;
+    sort_known(&tensor, args.bool(2)?, &values, &indices);
+    Ok((values, indices).into())
 }
 
 fn argsort(args: &Args) -> Result<Value> {
-    let (values, indices) = sort(&args.t(0)?, args.int(1)?)?;
+    let tensor = args.t(0)?;
+    let (values, indices) = sort(&tensor, args.int(1)?)?;
+    sort_known(&tensor, args.bool(2)?, &values, &indices);
     drop(values);
     Ok(indices.into())
 }

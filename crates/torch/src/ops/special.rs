@@ -320,6 +320,79 @@ fn allclose(args: &Args) -> Result<Value> {
     crate::call("item", &[all], &[])
 }
 
+/// `polygamma`: the derivative of that order of `digamma`.
+pub(crate) fn polygamma(order: i64, own: &Tensor) -> Result<Tensor> {
+    if order < 0 {
+        return runtime("polygamma(n, x) does not support negative n.");
+    }
+    let output = pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?;
+    record("PolygammaBackward0", &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
+        Ok(vec![Some(mul(first(grads)?, &polygamma(order.saturating_add(1), &ctx.saved(0)?)?)?)])
+    })?;
+    Ok(output)
+}
+
+/// `frexp`: mantissas, and exponents of 32 bits.
+fn frexp(own: &Tensor) -> Result<Value> {
+    let mantissa = creation::empty_like(own)?;
+    let exponent = creation::empty_like_as(own, Dtype::I32, crate::MemoryFormat::Preserve)?;
+    let saved = [Save::Input(Some(&exponent))];
+    record("FrexpBackward0", &[own], &[&mantissa, &exponent], &saved, |ctx, grads| {
+        let power = crate::call("exp2", &[ctx.saved(0)?.into()], &[])?.tensor()?;
+        Ok(vec![Some(div(first(grads)?, &power)?)])
+    })?;
+    Ok((mantissa, exponent).into())
+}
+
+/// `gcd` and `lcm`: kernels over integers.
+fn of_integers(args: &Args) -> Result<Value> {
+    let (own, other) = (args.t(0)?, args.operand(1)?);
+    let dtype = pointwise::dtype_by(Rule::Promoted, &[&own, &other]);
+    if !dtype.is_integral() {
+        return runtime(format!("\"gcd_cuda\" not implemented for '{}'", dtype.scalar_name()));
+    }
+    Ok(pointwise::elementwise(&[&own, &other], dtype, None)?.into())
+}
+
+/// The gradient of `fmax` and `fmin`, by which of the two was chosen.
+fn chosen(
+    ctx: &Context<'_>,
+    grad: &Tensor,
+    compare: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Grads> {
+    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+    let is_own = || -> Result<Tensor> {
+        let chosen = compare(&own, &other)?;
+        let is_nan = crate::call("isnan", &[(&other).into()], &[])?;
+        crate::call("logical_or_", &[chosen.into(), is_nan], &[])?.tensor()
+    };
+    let zero = wrapped(Scalar::Int(0));
+    of_two(
+        ctx,
+        || {
+            let mask = crate::call("logical_not_", &[is_own()?.into()], &[])?.tensor()?;
+            masked_fill(grad, &mask, &zero)
+        },
+        || masked_fill(grad, &is_own()?, &zero),
+    )
+}
+
+static FMAX: Binary = Binary {
+    node: "FmaxBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| chosen(ctx, grad, pointwise::ge),
+};
+
+static FMIN: Binary = Binary {
+    node: "FminBackward0",
+    rule: Rule::Promoted,
+    saves: Saves::Both,
+    function: None,
+    backward: |ctx, grad| chosen(ctx, grad, le),
+};
+
 /// `logit_backward`, which is composed of operators where it may be differentiated again.
 fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     if !crate::autograd::GradMode::is_enabled() {
@@ -372,6 +445,12 @@ pub(crate) const OF_TWO: &[Entry] = two_tensors! {
 };
 
 pub(crate) const TABLE: &[Entry] = &[
+    op("polygamma(int n, Tensor self)", |a| Ok(polygamma(a.int(0)?, &a.t(1)?)?.into())),
+    op("frexp(Tensor self)", |a| frexp(&a.t(0)?)),
+    op("gcd(Tensor self, Operand other)", of_integers),
+    op("lcm(Tensor self, Operand other)", of_integers),
+    op("fmax(Tensor self, Tensor other)", |a| Ok(FMAX.call(&a.t(0)?, &a.t(1)?)?.into())),
+    op("fmin(Tensor self, Tensor other)", |a| Ok(FMIN.call(&a.t(0)?, &a.t(1)?)?.into())),
     op("xlogy(Operand self, Operand other)", |a| xlog(a, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])),
     op("xlogy_(Tensor self, Operand other)", |a| Ok(XLOGY.call_in_place(&a.t(0)?, &a.operand(1)?)?.into())),
     op("special_xlog1py(Operand self, Operand other)", |a| {

@@ -154,6 +154,32 @@ unary! {
     "erfc" ERFC "ErfcBackward0" Float Input false None, |grad, own| {
         mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, -std::f64::consts::FRAC_2_SQRT_PI)?, grad)
     };
+    "asinh" ASINH "AsinhBackward0" Float Input false None, |grad, own| {
+        mul(grad, &RSQRT.call(&add(&pow_scalar(own, Scalar::Int(2))?, &number(1.0))?)?)
+    };
+    "acosh" ACOSH "AcoshBackward0" Float Input false None, |grad, own| {
+        mul(grad, &RSQRT.call(&sub(&mul(own, own)?, &number(1.0))?)?)
+    };
+    "atanh" ATANH "AtanhBackward0" Float Input false None, |grad, own| {
+        let right = kernels::one_minus(&pow_scalar(own, Scalar::Int(2))?)?;
+        div(&scale(grad, 1.0)?, &right)
+    };
+    "lgamma" LGAMMA "LgammaBackward0" Float Input false None, |grad, own| mul(grad, &DIGAMMA.call(own)?);
+    "digamma" DIGAMMA "DigammaBackward0" Float Input false None, |grad, own| mul(grad, &super::special::polygamma(1, own)?);
+    "erfinv" ERFINV "ErfinvBackward0" Float Input true None, |grad, own| {
+        let power = EXP.call(&pow_scalar(&ERFINV.call(own)?, Scalar::Int(2))?)?;
+        mul(&scale(&power, 0.5)?, grad)
+    };
+    "sinc" SINC "SincBackward0" Float Input false None, sinc_backward;
+    "deg2rad" DEG2RAD "Deg2RadBackward0" Float Nothing false None, |grad, _| scale(grad, 0.5);
+    "rad2deg" RAD2DEG "Rad2DegBackward0" Float Nothing false None, |grad, _| scale(grad, 2.0);
+    "special_entr" ENTR "SpecialEntrBackward0" Float Input false None, |grad, own| {
+        mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
+    };
+    "i0" I0 "I0Backward0" Float Input false None, |grad, own| mul(grad, &I1.call(own)?);
+    "special_i1" I1 "NotImplemented" Float Input false None, |_, _| {
+        crate::error::not_implemented("the derivative of special.i1 is not modeled here")
+    };
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
     "isnan" ISNAN "" Bool NoGradient false None, zero;
@@ -166,6 +192,27 @@ unary! {
     "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
     "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate_of_hardtanh;
     "selu" SELU "EluBackward0" Promoted Input false None, kernels::elu;
+}
+
+/// `sinc_backward`.
+fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    let by_pi = scale(own, std::f64::consts::PI)?;
+    let squared_by_pi = scale(&mul(own, own)?, std::f64::consts::PI)?;
+    let slope = {
+        let sine = SIN.call(&by_pi)?;
+        let product = mul(&by_pi, &COS.call(&by_pi)?)?;
+        let ratio = div(&sub(&product, &sine)?, &squared_by_pi)?;
+        mul(grad, &ratio)?
+    };
+    let zero = super::creation::zeros(&[], grad.dtype(), grad.device())?;
+    let is_zero = super::pointwise::eq(&squared_by_pi, &number(0.0))?;
+    let result = super::pointwise::where_(&is_zero, &zero, &slope);
+    drop(is_zero);
+    drop(zero);
+    drop(slope);
+    drop(squared_by_pi);
+    drop(by_pi);
+    result
 }
 
 macro_rules! parametrized {

@@ -178,6 +178,43 @@ def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, sca
     return _embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
+_BAG_MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="mean", sparse=False,
+                  per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    if per_sample_weights is not None and input.size() != per_sample_weights.size():
+        raise ValueError(f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must have the same shape as "
+                         f"the input ({input.shape})")
+    if max_norm is not None:
+        raise NotImplementedError("max_norm of embedding_bag is not modeled here; leave it out")
+    if input.dim() == 2:
+        if offsets is not None:
+            raise ValueError("if input is 2D, then offsets has to be None, as input is treated is a mini-batch of fixed length sequences. "
+                             f"However, found offsets of type {type(offsets)}")
+        offsets = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
+        input = input.reshape(-1)
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights.reshape(-1)
+    elif input.dim() == 1:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        if offsets.dim() != 1:
+            raise ValueError("offsets has to be a 1D Tensor")
+    else:
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if mode not in _BAG_MODES:
+        raise ValueError("mode has to be one of sum, mean or max")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError(f"max mode does not support {'scaling the gradient by the frequency' if scale_grad_by_freq else 'sparse weights'}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError("embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
+                                  f"(got mode='{mode}'). Please open a feature request on GitHub.")
+    ret, _, _, _ = _need("embedding_bag")(weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights,
+                                          include_last_offset, padding_idx)
+    return ret
+
+
 def one_hot(tensor, num_classes=-1):
     return _need("one_hot")(tensor, num_classes)
 
@@ -228,8 +265,12 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
-    denom = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
-    return input / denom
+    if out is None:
+        denom = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+        return input / denom
+    denom = input.norm(p, dim, keepdim=True).clamp_min_(eps).expand_as(input)
+    # What is written into `out` takes no memory.
+    return out.mul_(1)
 
 
 def _pool(name):
@@ -240,21 +281,6 @@ def _pool(name):
 _max_pool1d, _max_pool2d, _max_pool3d = _need("max_pool1d"), _need("max_pool2d"), _need("max_pool3d")
 avg_pool1d, avg_pool2d, avg_pool3d = _need("avg_pool1d"), _need("avg_pool2d"), _need("avg_pool3d")
 _adaptive_max_pool2d = _need("adaptive_max_pool2d")
-
-
-def _lp_root(out, factor, norm_type):
-    return (torch.sign(out) * relu(torch.abs(out))).mul(factor).pow(1.0 / norm_type)
-
-
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    out = avg_pool1d(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
-    return _lp_root(out, kernel_size, norm_type)
-
-
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    rows, columns = _pair(kernel_size)
-    out = avg_pool2d(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
-    return _lp_root(out, rows * columns, norm_type)
 
 
 def _max_pool(function, with_indices):
@@ -291,6 +317,53 @@ def adaptive_avg_pool3d(input, output_size):
 def adaptive_max_pool2d(input, output_size, return_indices=False):
     found = _adaptive_max_pool2d(input, _sizes(output_size, input, 2))
     return found if return_indices else found[0]
+
+
+def adaptive_max_pool3d(input, output_size, return_indices=False):
+    found = _need("adaptive_max_pool3d")(input, _sizes(output_size, input, 3))
+    return found if return_indices else found[0]
+
+
+def adaptive_max_pool1d(input, output_size, return_indices=False):
+    size = output_size[0] if isinstance(output_size, (tuple, list)) else output_size
+    values, indices = _adaptive_max_pool2d(input.unsqueeze(-2), [1, size])
+    values, indices = values.squeeze(-2), indices.squeeze(-2)
+    return (values, indices) if return_indices else values
+
+
+def _unpool_output_size(input, kernel_size, stride, padding, output_size):
+    count, size = len(kernel_size), input.size()
+    default = [(size[-count + d] - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(count)]
+    if output_size is None:
+        return default
+    output_size = list(output_size)
+    if len(output_size) == count + 2:
+        output_size = output_size[2:]
+    if len(output_size) != count:
+        raise ValueError(f"output_size should be a sequence containing {count} or {count + 2} elements, but it has a length of "
+                         f"'{len(output_size)}'")
+    for d in range(count):
+        least, most = default[d] - stride[d], default[d] + stride[d]
+        if not least < output_size[d] < most:
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {least} and {most})')
+    return output_size
+
+
+def _max_unpool(count):
+    def unpool(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+        kernel_size = _pair(kernel_size, count)
+        stride = _pair(stride, count) if stride is not None else kernel_size
+        padding = _pair(padding, count)
+        size = _unpool_output_size(input, kernel_size, stride, padding, output_size)
+        if count == 1:
+            return _need("max_unpool2d")(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
+        if count == 2:
+            return _need("max_unpool2d")(input, indices, size)
+        return _need("max_unpool3d")(input, indices, size, stride, padding)
+    return unpool
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = map(_max_unpool, (1, 2, 3))
 
 
 def pad(input, pad, mode="constant", value=None):
@@ -375,8 +448,10 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         output = [int(math.floor(float(input.size(i + 2)) * float(factor))) for i, factor in enumerate(factors)]
     else:
         factors, output = [None] * count, _pair(size, count)
+    if antialias:
+        raise NotImplementedError("antialias of interpolate is not modeled here; leave it out")
     if mode in ("nearest", "nearest-exact"):
-        return _need(f"upsample_nearest{count}d")(input, output, *factors)
+        return _need(f"upsample_nearest{count}d" if mode == "nearest" else f"_upsample_nearest_exact{count}d")(input, output, *factors)
     name = {"linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d", "bicubic": "upsample_bicubic2d",
             "trilinear": "upsample_trilinear3d"}.get(mode)
     if name is None:
@@ -388,7 +463,27 @@ upsample = interpolate
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
-    return _need("grid_sampler")(input, grid, 0, 0, bool(align_corners))
+    modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+    if mode not in modes:
+        raise ValueError(f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'")
+    if padding_mode not in paddings:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+                         f"'{padding_mode}'")
+    return _need("grid_sampler")(input, grid, modes.index(mode), paddings.index(padding_mode), bool(align_corners),
+                                 torch.backends.cudnn.enabled)
+
+
+def affine_grid(theta, size, align_corners=None):
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    if len(size) not in (4, 5):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size "
+                                  f"{size}.")
+    spatial = len(size) - 2
+    if theta.dim() != 3 or theta.shape[-2] != spatial or theta.shape[-1] != spatial + 1:
+        raise ValueError(f"Expected a batch of {spatial}D affine matrices of shape Nx{spatial}x{spatial + 1} for size {size}. Got "
+                         f"{theta.shape}.")
+    return _need("affine_grid_generator")(theta, list(size), bool(align_corners))
 
 
 # --- losses
@@ -525,8 +620,9 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return loss.sum() if reduction == "sum" else loss
 
 
-def ctc_loss(*args, **kwargs):
-    raise NotImplementedError("ctc_loss is not modeled here; use cross_entropy over the frames")
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
+    lengths = [list(given) if isinstance(given, (tuple, list)) else given for given in (input_lengths, target_lengths)]
+    return _need("ctc_loss")(log_probs, targets, *lengths, blank, _reduction(reduction), zero_infinity, torch.backends.cudnn.enabled)
 
 
 # --- attention

@@ -636,8 +636,6 @@ RReLU = _simple("RReLU", lambda self, x: F.rrelu(x, self.lower, self.upper, self
                 (1.0 / 8, 1.0 / 3, False), lambda self: _join(f"lower={self.lower}, upper={self.upper}", _inplace(self)))
 Unfold = _simple("Unfold", lambda self, x: F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride),
                  "kernel_size, dilation, padding, stride", (1, 1, 0, 1))
-Fold = _simple("Fold", lambda self, x: F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride),
-               "output_size, kernel_size, dilation, padding, stride", (1, 1, 1, 0, 1))
 CosineSimilarity = type("CosineSimilarity", (Module,), {
     "__init__": lambda self, dim=1, eps=1e-8: (Module.__init__(self), self.__dict__.update(dim=dim, eps=eps), None)[-1],
     "forward": lambda self, x1, x2: F.cosine_similarity(x1, x2, self.dim, self.eps)})
@@ -1067,7 +1065,32 @@ class RNNBase(Module):
         shape = (self.num_layers * directions, self.hidden_size) if batch is None else (self.num_layers * directions, batch, self.hidden_size)
         return torch.zeros(*shape, dtype=input.dtype, device=input.device)
 
+    def permute_hidden(self, hx, permutation):
+        if permutation is None:
+            return hx
+        if isinstance(hx, tuple):
+            return hx[0].index_select(1, permutation), hx[1].index_select(1, permutation)
+        return hx.index_select(1, permutation)
+
+    def _forward_packed(self, packed, hx):
+        input, batch_sizes, sorted_indices, unsorted_indices = packed
+        max_batch_size = int(batch_sizes[0])
+        if hx is None:
+            hx = self._zeros(input, max_batch_size)
+            if self.mode == "LSTM":
+                hx = (hx, self._zeros(input, max_batch_size))
+        else:
+            hx = self.permute_hidden(hx, sorted_indices)
+        function = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}[self.mode]
+        result = function(input, batch_sizes, list(hx) if self.mode == "LSTM" else hx, self._flat_weights, self.bias, self.num_layers, self.dropout,
+                          self.training, self.bidirectional)
+        output = result[0]
+        hidden = tuple(result[1:]) if self.mode == "LSTM" else result[1]
+        return type(packed)(output, batch_sizes, sorted_indices, unsorted_indices), self.permute_hidden(hidden, unsorted_indices)
+
     def forward(self, input, hx=None):
+        if isinstance(input, tuple):
+            return self._forward_packed(input, hx)
         is_batched = input.dim() == 3
         batch_dim = 0 if self.batch_first else 1
         if not is_batched:

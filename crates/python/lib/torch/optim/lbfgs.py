@@ -111,7 +111,14 @@ class LBFGS(Optimizer):
             prev_loss = loss
 
             # The sum of a network's gradients is taken to be larger than one.
-            t = (1.0 / flat_grad.abs().sum()) * lr if state["n_iter"] == 1 else lr
+            if state["n_iter"] == 1:
+                ratio = 1.0 / flat_grad.abs().sum()
+                is_smaller = ratio < 1.0
+                del is_smaller
+                t = ratio * lr
+                del ratio
+            else:
+                t = lr
             gtd = flat_grad.dot(d)
             is_flat = gtd > -group["tolerance_change"]
             del is_flat

@@ -1,7 +1,7 @@
 //! `addcmul`, `addcdiv` and `lerp`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, again, record};
 use crate::iterator::result_type;
 use crate::schema::Args;
 use crate::{Result, Scalar, Tensor, Value};
@@ -27,7 +27,11 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
     let node = if divides { "AddcdivBackward0" } else { "AddcmulBackward0" };
     let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
     let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
+    let is_noted = in_place && !crate::autograd::is_in_formula();
     record(node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+        if is_noted {
+            again::variant(again::IN_PLACE);
+        }
         let grad = first(grads)?;
         let to_own = ctx.wants(0).then(|| grad.clone());
         let to_a = if ctx.wants(1) {

@@ -34,7 +34,7 @@ pub(crate) fn extremum_all(tensor: &Tensor, node: &'static str) -> Result<Tensor
 }
 
 /// `evenly_distribute_backward`.
-fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
+pub(crate) fn evenly_distribute(grad: &Tensor, own: &Tensor, value: &Tensor) -> Result<Tensor> {
     let isnan = |tensor: &Tensor| pointwise::ne(tensor, tensor);
     let own_nan = isnan(own)?;
     let value_nan = isnan(value)?;

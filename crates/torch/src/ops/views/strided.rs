@@ -5,6 +5,7 @@ use crate::error::runtime;
 use crate::schema::Args;
 use crate::{Result, Tensor, Value};
 
+use super::super::kernels::record_linear;
 use super::super::{copy, creation};
 use super::{viewed, wrap};
 
@@ -66,6 +67,9 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
         // `unfold_backward` counts along the dimension.
         let count = from.get(at).copied().unwrap_or(0);
         drop(creation::empty(&[count], crate::Dtype::I64, grad.device())?);
+        record_linear("UnfoldBackwardBackward0", grad, None, &[], &result, move |grad, _| {
+            unfold(grad, at as i64, size, step)
+        })?;
         Ok(result)
     })
 }

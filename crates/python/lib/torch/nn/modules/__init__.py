@@ -4,6 +4,7 @@ import sys
 
 from torch import nn as _nn
 from torch.nn.layers import *
+from torch.nn.more_layers import *
 from torch.nn.containers import Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
 from torch.nn.module import Module
 from torch._aliases import alias as _alias

@@ -96,8 +96,6 @@ def _refuse(name, advice):
     return _Missing(f"torch.nn.utils.{name}", advice)
 
 
-weight_norm, spectral_norm, remove_weight_norm, remove_spectral_norm = (
-    _refuse(name, "leave the normalization out") for name in ("weight_norm", "spectral_norm", "remove_weight_norm", "remove_spectral_norm"))
 fuse_conv_bn_eval = _refuse("fuse_conv_bn_eval", "keep the two modules")
 
 
@@ -106,37 +104,16 @@ def skip_init(module_cls, *args, device=None, **kwargs):
     return module_cls(*args, device=device or "cpu", **kwargs)
 
 
-class parametrizations:
-    weight_norm, spectral_norm, orthogonal = (
-        _refuse(f"parametrizations.{name}", "leave the parametrization out") for name in ("weight_norm", "spectral_norm", "orthogonal"))
-
-
-class parametrize:
-    register_parametrization, remove_parametrizations = (
-        _refuse(f"parametrize.{name}", "compute the parameter in forward()")
-        for name in ("register_parametrization", "remove_parametrizations"))
-
-    @staticmethod
-    def is_parametrized(module, tensor_name=None):
-        return False
-
-
 def __getattr__(name):
+    # These import modules that stand on functions, which stand on this package.
+    if name in ("parametrize", "parametrizations", "prune"):
+        import sys
+        __import__(f"torch.nn.utils.{name}")
+        return sys.modules[f"torch.nn.utils.{name}"]
+    if name in ("weight_norm", "spectral_norm", "remove_weight_norm", "remove_spectral_norm"):
+        from torch.nn.utils import _norms
+        return getattr(_norms, name)
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
     _names.refuse("torch.nn.utils", name)
-
-
-def _as_modules():
-    # `import torch.nn.utils.parametrizations` and its like.
-    import sys
-    from types import ModuleType
-    for kind in (parametrizations, parametrize):
-        module = ModuleType(f"torch.nn.utils.{kind.__name__}")
-        module.__dict__.update({name: getattr(kind, name) for name in vars(kind) if not name.startswith("_")})
-        sys.modules[module.__name__] = module
-        globals()[kind.__name__] = module
-
-
-_as_modules()

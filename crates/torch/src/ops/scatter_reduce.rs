@@ -1,0 +1,433 @@
+//! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`, `put`, `masked_scatter`.
+
+use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, again, record};
+use crate::error::runtime;
+use crate::iterator;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
+
+use super::copy::{clone, contiguous, copy_below, to_dtype};
+use super::creation::{self, empty, ones_like, wrapped, zeros_like};
+use super::join::cat;
+use super::pointwise::{
+    change_in_place, div, eq, gt, kept_for_gradient, logical_and, masked_fill, masked_fill_in_place, mul,
+    where_,
+};
+use super::scatter::{gather, index_select};
+use super::sort::{scan_bytes, temporary};
+use super::views::{expand, first, view, wrap};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reduce {
+    Sum,
+    Product,
+    Mean,
+    Extremum,
+}
+
+/// Along which dimension values meet: by an index of their own shape, or by one index for whole slices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Scatter,
+    Index,
+}
+
+impl Kind {
+    fn pick(self, tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Scatter => gather(tensor, dim, index),
+            Self::Index => index_select(tensor, dim, index),
+        }
+    }
+
+    /// `scatter_add` or `index_add`, as a new tensor.
+    fn add(self, own: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let name = if self == Self::Scatter { "scatter_add" } else { "index_add" };
+        crate::call(name, &[own.into(), dim.into(), index.into(), source.into()], &[])?.tensor()
+    }
+
+    fn node(self) -> &'static str {
+        if self == Self::Scatter { "ScatterReduceBackward0" } else { "IndexReduceBackward0" }
+    }
+}
+
+/// One call of `scatter_reduce` or `index_reduce`.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    kind: Kind,
+    reduce: Reduce,
+    dim: i64,
+    includes_own: bool,
+}
+
+fn zero() -> Tensor {
+    wrapped(Scalar::Int(0))
+}
+
+fn one() -> Tensor {
+    wrapped(Scalar::Int(1))
+}
+
+impl Plan {
+    fn of(args: &Args, kind: Kind, own: &Tensor) -> Result<Self> {
+        let name = args.text(4)?;
+        let reduce = match (&*name, kind) {
+            ("sum", Kind::Scatter) => Reduce::Sum,
+            ("prod", _) => Reduce::Product,
+            ("mean", _) => Reduce::Mean,
+            ("amax" | "amin", _) => Reduce::Extremum,
+            _ => return runtime("reduce argument must be either sum, prod, mean, amax or amin."),
+        };
+        Ok(Self { kind, reduce, dim: wrap(args.int(1)?, own.dim())? as i64, includes_own: args.bool(5)? })
+    }
+
+    /// The kernels: `output` has the values of the tensor already.
+    fn fill(self, output: &Tensor, source: &Tensor) -> Result<()> {
+        if self.reduce != Reduce::Mean {
+            return Ok(());
+        }
+        let ones = if self.kind == Kind::Scatter { Some(ones_like(source)?) } else { None };
+        let count = if self.includes_own { ones_like(output)? } else { zeros_like(output)? };
+        if self.kind == Kind::Index {
+            // These ones live to the end of the statement in which they are added up.
+            drop(ones_like(source)?);
+        }
+        masked_fill_in_place(&count, &eq(&count, &zero())?, &one())?;
+        drop(count);
+        drop(ones);
+        Ok(())
+    }
+
+    fn again(self, own: &Tensor, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let output = {
+            let _below = GradModeGuard::new(false);
+            let output = empty(&own.shape(), own.dtype(), own.device())?;
+            copy_below(&output, own, false)?;
+            self.fill(&output, source)?;
+            output
+        };
+        self.note(own, own, index, source, &output)?;
+        Ok(output)
+    }
+
+    fn note(
+        self,
+        own: &Tensor,
+        kept: &Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        output: &Tensor,
+    ) -> Result<()> {
+        let saved =
+            [Save::Input(Some(index)), Save::Input(Some(kept)), Save::Input(Some(source)), Save::Output(0)];
+        record(self.kind.node(), &[own, source], &[output], &saved, move |ctx, grads| {
+            self.backward(ctx, first(grads)?)
+        })
+    }
+
+    /// `scatter_reduce_backward` and `index_reduce_backward`.
+    fn backward(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+        let (index, own, source, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?, ctx.saved(3)?);
+        again::variant(&format!("{:?} {}", self.reduce, self.includes_own));
+        let (mut to_own, to_source) = match self.reduce {
+            Reduce::Sum => (grad.clone(), gather(grad, self.dim, &index)?),
+            Reduce::Mean => self.mean_backward(grad, &index, &source)?,
+            Reduce::Extremum => self.extremum_backward(grad, &own, &index, &source, &result)?,
+            Reduce::Product => self.product_backward(grad, &own, &index, &source, &result)?,
+        };
+        if !self.includes_own {
+            let name = if self.kind == Kind::Scatter { "scatter" } else { "index_fill" };
+            let filled =
+                crate::call(name, &[(&to_own).into(), self.dim.into(), (&index).into(), 0.into()], &[])?;
+            to_own = filled.tensor()?;
+        }
+        Ok(vec![Some(to_own), Some(to_source)])
+    }
+
+    fn mean_backward(self, grad: &Tensor, index: &Tensor, source: &Tensor) -> Result<(Tensor, Tensor)> {
+        let start = if self.includes_own { ones_like(grad)? } else { zeros_like(grad)? };
+        let count = {
+            let ones = ones_like(source)?;
+            let count = self.kind.add(&start, self.dim, index, &ones)?;
+            drop(start);
+            count
+        };
+        masked_fill_in_place(&count, &eq(&count, &zero())?, &one())?;
+        let to_own = div(grad, &count)?;
+        let of_source = self.kind.pick(&count, self.dim, index)?;
+        let to_source = div(&self.kind.pick(grad, self.dim, index)?, &of_source)?;
+        drop(of_source);
+        drop(count);
+        Ok((to_own, to_source))
+    }
+
+    fn extremum_backward(
+        self,
+        grad: &Tensor,
+        own: &Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        result: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        let value = self.kind.pick(result, self.dim, index)?;
+        let own_is_result = to_dtype(&eq(own, result)?, own.dtype())?;
+        let source_is_result = to_dtype(&eq(source, &value)?, own.dtype())?;
+        let count = self.kind.add(&own_is_result, self.dim, index, &source_is_result)?;
+        let spread = div(grad, &count)?;
+        let (to_own, to_source) = if self.kind == Kind::Scatter {
+            let to_own = mul(&eq(own, result)?, &spread)?;
+            let picked = gather(&spread, self.dim, index)?;
+            let to_source = mul(&eq(source, &value)?, &picked)?;
+            drop(picked);
+            (to_own, to_source)
+        } else {
+            let to_own = mul(&own_is_result, &spread)?;
+            let to_source = mul(&source_is_result, &index_select(&spread, self.dim, index)?)?;
+            (to_own, to_source)
+        };
+        drop(spread);
+        drop(count);
+        drop(source_is_result);
+        drop(own_is_result);
+        drop(value);
+        Ok((to_own, to_source))
+    }
+
+    fn product_backward(
+        self,
+        grad: &Tensor,
+        own: &Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        result: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        let masked_own = masked_fill(own, &eq(own, &zero())?, &one())?;
+        let masked_own_result = self.again(&masked_own, index, source)?;
+        let to_own = div(&mul(grad, &masked_own_result)?, &masked_own)?;
+        let is_zero = eq(source, &zero())?;
+        let zeros = {
+            let start = zeros_like(own)?;
+            let flags = to_dtype(&is_zero, own.dtype())?;
+            let count = self.kind.add(&start, self.dim, index, &flags)?;
+            self.kind.pick(&count, self.dim, index)?
+        };
+        let is_single_zero = logical_and(&is_zero, &eq(&zeros, &one())?)?;
+        let masked_source = masked_fill(source, &is_single_zero, &one())?;
+        let masked_source_result = self.again(own, index, &masked_source)?;
+        let to_source = {
+            let divisor = masked_fill(source, &is_zero, &one())?;
+            let product = mul(grad, result)?;
+            let picked = self.kind.pick(&product, self.dim, index)?;
+            let right = div(&picked, &divisor)?;
+            let product_left = mul(grad, &masked_source_result)?;
+            let left = self.kind.pick(&product_left, self.dim, index)?;
+            where_(&is_single_zero, &left, &right)?
+        };
+        if GradMode::is_enabled() {
+            drop(crate::call("any", &[(&gt(&zeros, &one())?).into()], &[])?);
+        }
+        drop(masked_source_result);
+        drop(masked_source);
+        drop(is_single_zero);
+        drop(zeros);
+        drop(is_zero);
+        drop(masked_own_result);
+        drop(masked_own);
+        Ok((to_own, to_source))
+    }
+}
+
+fn reduce_into(args: &Args, kind: Kind, in_place: bool) -> Result<Value> {
+    let (own, index, source) = (args.t(0)?, args.t(2)?, args.t(3)?);
+    let plan = Plan::of(args, kind, &own)?;
+    if !in_place {
+        return Ok(plan.again(&own, &index, &source)?.into());
+    }
+    let kept = kept_for_gradient(&own)?;
+    change_in_place(&own)?;
+    own.set_values(None);
+    {
+        let _below = GradModeGuard::new(false);
+        plan.fill(&own, &source)?;
+    }
+    plan.note(&own, kept.as_ref().unwrap_or(&own), &index, &source, &own)?;
+    Ok(own.into())
+}
+
+/// `take`: elements by their place in the whole tensor.
+pub(crate) fn take(own: &Tensor, index: &Tensor) -> Result<Tensor> {
+    if index.dtype() != Dtype::I64 {
+        return runtime(format!(
+            "take(): Expected a long tensor for index, but got {}",
+            index.dtype().scalar_name()
+        ));
+    }
+    let output = empty(&index.shape(), own.dtype(), own.device())?;
+    let saved = [Save::Input(Some(index)), Save::Input(Some(own))];
+    record("TakeBackward0", &[own], &[&output], &saved, |ctx, grads| {
+        let (index, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let full = zeros_like(&own)?;
+        put_in_place(&full, &index, first(grads)?, true)?;
+        Ok(vec![Some(full)])
+    })?;
+    Ok(output)
+}
+
+fn put_in_place(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<()> {
+    if index.dtype() != Dtype::I64 {
+        return runtime(format!(
+            "put_(): Expected a long tensor for index, but got {}",
+            index.dtype().scalar_name()
+        ));
+    }
+    if index.numel() != source.numel() {
+        return runtime(format!(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
+             index.numel() = {}",
+            source.numel(),
+            index.numel()
+        ));
+    }
+    change_in_place(own)?;
+    own.set_values(None);
+    record_put(own, own, index, source, accumulates)
+}
+
+fn record_put(
+    own: &Tensor,
+    output: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    accumulates: bool,
+) -> Result<()> {
+    let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
+    record("PutBackward0", &[own, source], &[output], &saved, move |ctx, grads| {
+        let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = match (ctx.wants(0), accumulates) {
+            (false, _) => None,
+            (true, true) => Some(grad.clone()),
+            (true, false) => Some(put(grad, &index, &zeros_like(&source)?, false)?),
+        };
+        let to_source = if ctx.wants(1) {
+            Some(super::views::reshape(&take(grad, &index)?, &source.shape())?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_source])
+    })
+}
+
+/// `put`: a copy into which `put_` writes.
+fn put(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Result<Tensor> {
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = clone(own, MemoryFormat::Preserve)?;
+        put_in_place(&output, index, source, accumulates)?;
+        output
+    };
+    record_put(own, &output, index, source, accumulates)?;
+    Ok(output)
+}
+
+/// `masked_scatter`, as a new tensor or in place.
+fn masked_scatter(args: &Args, in_place: bool) -> Result<Value> {
+    let (own, mask, source) = (args.t(0)?, args.t(1)?, args.t(2)?);
+    if own.dtype() != source.dtype() {
+        return runtime(format!(
+            "masked_scatter_: expected self and source to have same dtypes but got {} and {}",
+            own.dtype().scalar_name(),
+            source.dtype().scalar_name()
+        ));
+    }
+    if mask.dtype() != Dtype::Bool {
+        return runtime(format!(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype {}",
+            mask.dtype().scalar_name()
+        ));
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = if in_place {
+            change_in_place(&own)?;
+            own.set_values(None);
+            own.clone()
+        } else {
+            let shape = iterator::broadcast(&[&mask.shape(), &own.shape()])?;
+            clone(&expand(&own, &shape)?, MemoryFormat::Contiguous)?
+        };
+        let spread = expand(&mask, &output.shape())?;
+        let count = output.numel().max(0) as u64;
+        let sums = empty(&output.shape(), Dtype::I64, own.device())?;
+        let read = contiguous(&spread)?;
+        if own.device().is_cuda() {
+            drop(temporary(own.device(), scan_bytes(count, Dtype::I64))?);
+        }
+        drop(contiguous(&source)?);
+        drop(read);
+        drop(sums);
+        output
+    };
+    let sizes = source.shape();
+    record(
+        "MaskedScatterBackward0",
+        &[&own, &source],
+        &[&output],
+        &[Save::Input(Some(&mask))],
+        move |ctx, grads| {
+            let (grad, mask) = (first(grads)?, ctx.saved(0)?);
+            let to_own = if ctx.wants(0) { Some(masked_fill(grad, &mask, &zero())?) } else { None };
+            let to_source =
+                if ctx.wants(1) { Some(masked_scatter_backward(grad, &mask, &sizes)?) } else { None };
+            Ok(vec![to_own, to_source])
+        },
+    )?;
+    Ok(output.into())
+}
+
+/// `masked_scatter_backward`: what the mask selects, and zeros for what of the source was not used.
+fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let wanted = crate::numel(sizes);
+    let selected = crate::call("masked_select", &[grad.into(), mask.into()], &[])?.tensor()?;
+    let missing = wanted - selected.numel();
+    if missing < 0 {
+        session().mark_estimated("masked_scatter", "how many elements the mask selects depends on values");
+        return view(&super::views::narrow(&selected, 0, 0, wanted)?, sizes);
+    }
+    if missing == 0 {
+        return view(&selected, sizes);
+    }
+    let rest = creation::zeros(&[missing], grad.dtype(), grad.device())?;
+    let joined = cat(&[selected, rest], 0)?;
+    view(&joined, sizes)
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op(
+        "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
+        |a| reduce_into(a, Kind::Scatter, false),
+    ),
+    op(
+        "scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
+        |a| reduce_into(a, Kind::Scatter, true),
+    ),
+    op(
+        "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
+        |a| reduce_into(a, Kind::Index, false),
+    ),
+    op(
+        "index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
+        |a| reduce_into(a, Kind::Index, true),
+    ),
+    op("take(Tensor self, Tensor index)", |a| Ok(take(&a.t(0)?, &a.t(1)?)?.into())),
+    op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", |a| {
+        Ok(put(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.bool(3)?)?.into())
+    }),
+    op("put_(Tensor self, Tensor index, Tensor source, bool accumulate=False)", |a| {
+        let own = a.t(0)?;
+        put_in_place(&own, &a.t(1)?, &a.t(2)?, a.bool(3)?)?;
+        Ok(own.into())
+    }),
+    op("masked_scatter(Tensor self, Tensor mask, Tensor source)", |a| masked_scatter(a, false)),
+    op("masked_scatter_(Tensor self, Tensor mask, Tensor source)", |a| masked_scatter(a, true)),
+];

@@ -1,0 +1,196 @@
+//! Copies of a tensor in which a part was replaced, and sums over diagonals.
+
+use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::error::runtime;
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
+
+use super::copy::{clone, copy_in_place};
+use super::creation::{empty, zeros};
+use super::matmul::mv;
+use super::pointwise::{elementwise, maybe_multiply};
+use super::views::{diagonal, first, select, slice, t, view, wrap};
+
+/// Which part of a tensor is replaced.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Select(i64, i64),
+    Slice(i64, Option<i64>, Option<i64>, i64),
+    Diagonal(i64, i64, i64),
+}
+
+impl Part {
+    fn of(self, tensor: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Select(dim, index) => select(tensor, dim, index),
+            Self::Slice(dim, start, stop, step) => slice(tensor, dim, start, stop, step),
+            Self::Diagonal(offset, dim1, dim2) => diagonal(tensor, offset, dim1, dim2),
+        }
+    }
+
+    fn node(self) -> &'static str {
+        match self {
+            Self::Select(..) => "SelectScatterBackward0",
+            Self::Slice(..) => "SliceScatterBackward0",
+            Self::Diagonal(..) => "DiagonalScatterBackward0",
+        }
+    }
+
+    /// `select_scatter`, `slice_scatter` and `diagonal_scatter`.
+    fn scatter(self, own: &Tensor, source: &Tensor) -> Result<Tensor> {
+        let output = {
+            let _below = GradModeGuard::new(false);
+            let output = clone(own, MemoryFormat::Preserve)?;
+            let place = self.of(&output)?;
+            if place.shape() != source.shape() {
+                return runtime(format!(
+                    "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
+                    source.shape(),
+                    place.shape()
+                ));
+            }
+            copy_in_place(&place, source)?;
+            output
+        };
+        let (shape, dtype, device) = (source.shape(), source.dtype(), source.device());
+        record(self.node(), &[own, source], &[&output], &[], move |ctx, grads| -> Result<Grads> {
+            let grad = first(grads)?;
+            let to_own =
+                if ctx.wants(0) { Some(self.scatter(grad, &zeros(&shape, dtype, device)?)?) } else { None };
+            let to_source = if ctx.wants(1) { Some(self.of(grad)?) } else { None };
+            Ok(vec![to_own, to_source])
+        })?;
+        Ok(output)
+    }
+}
+
+/// `diag_embed`: zeros with the values on a diagonal of two new dimensions.
+fn diag_embed(args: &Args) -> Result<Value> {
+    let (own, offset) = (args.t(0)?, args.int(1)?);
+    let count = own.dim() + 1;
+    let (dim1, dim2) = (wrap(args.int(2)?, count)?, wrap(args.int(3)?, count)?);
+    if dim1 == dim2 {
+        return runtime(format!(
+            "diagonal dimensions cannot be identical {}, {}",
+            args.int(2)?,
+            args.int(3)?
+        ));
+    }
+    let length = own.size(-1).saturating_add(offset.saturating_abs());
+    let shape = own.shape();
+    let mut rest = shape.iter().take(shape.len().saturating_sub(1)).copied();
+    let sizes: Vec<i64> = (0..count)
+        .filter_map(|dim| if dim == dim1 || dim == dim2 { Some(length) } else { rest.next() })
+        .collect();
+    let (dim1, dim2) = (dim1 as i64, dim2 as i64);
+    let output = {
+        let _below = GradModeGuard::new(false);
+        let output = zeros(&sizes, own.dtype(), own.device())?;
+        copy_in_place(&diagonal(&output, offset, dim1, dim2)?, &own)?;
+        output
+    };
+    record("DiagEmbedBackward0", &[&own], &[&output], &[], move |_, grads| {
+        Ok(vec![Some(diagonal(first(grads)?, offset, dim1, dim2)?)])
+    })?;
+    Ok(output.into())
+}
+
+/// `trace`: its gradient is filled into zeros at the places of the diagonal.
+fn trace(own: &Tensor) -> Result<Tensor> {
+    if own.dim() != 2 {
+        return runtime("trace: expected a matrix");
+    }
+    let output = {
+        let _below = GradModeGuard::new(false);
+        super::reduce::sum_all(&diagonal(own, 0, 0, 1)?)?
+    };
+    let shape = own.shape();
+    record("TraceBackward0", &[own], &[&output], &[], move |_, grads| {
+        let grad = first(grads)?;
+        let count = crate::numel(&shape);
+        let step = shape.last().copied().unwrap_or(1).saturating_add(1);
+        let full = zeros(&[count], grad.dtype(), grad.device())?;
+        let indices = empty(&[(count + step - 1) / step], Dtype::I64, grad.device())?;
+        let arguments = [(&full).into(), 0.into(), (&indices).into(), grad.into()];
+        let filled = crate::call("index_fill", &arguments, &[])?.tensor()?;
+        drop(indices);
+        drop(full);
+        Ok(vec![Some(view(&filled, &shape)?)])
+    })?;
+    Ok(output)
+}
+
+/// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
+fn addr(args: &Args) -> Result<Value> {
+    let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
+    if a.dim() != 1 || b.dim() != 1 {
+        return runtime(format!(
+            "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",
+            a.dim(),
+            b.dim()
+        ));
+    }
+    let column = {
+        let _below = GradModeGuard::new(false);
+        view(&a, &[-1, 1])?
+    };
+    let output = elementwise(&[&own, &column, &b], crate::iterator::result_type(&[&own, &a, &b]), None)?;
+    let saved = [Save::Input(Some(&a)), Save::Input(Some(&b))];
+    record("AddrBackward0", &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+        let (grad, a, b) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        let to_a = if ctx.wants(1) { Some(maybe_multiply(&mv(grad, &b)?, alpha)?) } else { None };
+        let to_b = if ctx.wants(2) { Some(maybe_multiply(&mv(&t(grad)?, &a)?, alpha)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output.into())
+}
+
+/// `linalg_cross`: one kernel over rows of three.
+fn cross(a: &Tensor, b: &Tensor, dim: i64) -> Result<Tensor> {
+    let at = wrap(dim, a.dim())? as i64;
+    if a.dim() != b.dim() {
+        return runtime("linalg.cross: inputs must have the same number of dimensions.");
+    }
+    if a.size(at) != 3 || b.size(at) != 3 {
+        return runtime(format!(
+            "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
+            a.size(at),
+            b.size(at)
+        ));
+    }
+    let shape = crate::iterator::broadcast(&[&a.shape(), &b.shape()])?;
+    let output =
+        empty(&shape, crate::iterator::result_type(&[a, b]), crate::iterator::common_device(&[a, b])?)?;
+    let saved = [Save::Input(Some(b)), Save::Input(Some(a))];
+    record("LinalgCrossBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
+        let (grad, b, a) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let to_b = if ctx.wants(1) { Some(cross(grad, &a, at)?) } else { None };
+        let to_a = if ctx.wants(0) { Some(cross(&b, grad, at)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("select_scatter(Tensor self, Tensor src, int dim, int index)", |a| {
+        Ok(Part::Select(a.int(2)?, a.int(3)?).scatter(&a.t(0)?, &a.t(1)?)?.into())
+    }),
+    op(
+        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
+        |a| {
+            let part = Part::Slice(a.int(2)?, a.int_opt(3)?, a.int_opt(4)?, a.int(5)?);
+            Ok(part.scatter(&a.t(0)?, &a.t(1)?)?.into())
+        },
+    ),
+    op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)", |a| {
+        Ok(Part::Diagonal(a.int(2)?, a.int(3)?, a.int(4)?).scatter(&a.t(0)?, &a.t(1)?)?.into())
+    }),
+    op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
+    op("trace(Tensor self)", |a| Ok(trace(&a.t(0)?)?.into())),
+    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", addr),
+    op("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", |a| {
+        Ok(cross(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
+    }),
+];
