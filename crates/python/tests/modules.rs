@@ -155,3 +155,20 @@ fn storages_of_the_host_have_addresses_of_their_own() {
     assert_eq!(finished.traceback, None);
     assert_eq!(printed, "False True 16\n0 True\n");
 }
+
+#[test]
+fn engines_that_cudnn_would_measure_are_marked() {
+    let program = |setting: &str| {
+        format!(
+            "import torch\n{setting}\nx = torch.randn(32, 3, 224, 224, device='cuda')\ntorch.nn.Conv2d(3, 64, 7, 2, 3).cuda()(x)\n"
+        )
+    };
+    let marks = |setting: &str| {
+        let (_, finished) = run(&program(setting));
+        assert_eq!(finished.traceback, None);
+        finished.marks.iter().filter(|mark| mark.reason.contains("cudnn.")).count()
+    };
+    assert_eq!(marks("torch.backends.cudnn.benchmark = False"), 0);
+    assert_eq!(marks("torch.backends.cudnn.benchmark = True"), 1);
+    assert_eq!(marks("torch.backends.cudnn.deterministic = True"), 1);
+}

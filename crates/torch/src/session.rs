@@ -133,6 +133,8 @@ pub struct Session {
     default_dtype: Cell<Dtype>,
     default_device: Cell<Device>,
     attention_kernels: Cell<AttentionKernels>,
+    /// The setting of `torch.backends.cudnn` under which convolutions may run other engines than the recorded ones.
+    engine_setting: Cell<Option<&'static str>>,
     pub(crate) generators: crate::generator::Generators,
 }
 
@@ -193,6 +195,7 @@ impl Session {
             default_dtype: Cell::new(Dtype::F32),
             default_device: Cell::new(Device::Cpu),
             attention_kernels: Cell::new(AttentionKernels::ALL),
+            engine_setting: Cell::new(None),
             generators: crate::generator::Generators::default(),
         }
     }
@@ -307,6 +310,16 @@ impl Session {
     /// `torch.set_default_device`; returns the one before.
     pub fn set_default_device(&self, device: Device) -> Device {
         self.default_device.replace(device)
+    }
+
+    /// From here on convolutions run the engines that PyTorch chooses without settings, or others because of this reason, which every
+    /// number that rests on them is marked with.
+    pub fn set_engine_setting(&self, reason: Option<&'static str>) {
+        self.engine_setting.set(reason);
+    }
+
+    pub(crate) fn engine_setting(&self) -> Option<&'static str> {
+        self.engine_setting.get()
     }
 
     /// The kernels that `scaled_dot_product_attention` may take.

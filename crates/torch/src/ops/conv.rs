@@ -288,11 +288,12 @@ impl Convolution {
             return Ok(());
         }
         let (numbers, operands) = (self.numbers(pass), self.operands());
+        let name = if self.settings.is_transposed { "conv_transpose" } else { "conv" };
+        if let Some(reason) = session().engine_setting() {
+            session().mark_estimated(name, reason);
+        }
         let size = tables::lookup(&numbers, &operands).unwrap_or_else(|| {
-            session().mark_estimated(
-                if self.settings.is_transposed { "conv_transpose" } else { "conv" },
-                "cuDNN's workspace for this convolution was not recorded",
-            );
+            session().mark_estimated(name, "cuDNN's workspace for this convolution was not recorded");
             tables::estimate(&numbers, &operands).unwrap_or_else(|| operands.plain.iter().sum())
         });
         drop(temporary(self.device, size)?);

@@ -40,6 +40,9 @@ class _Cudnn(_Backend):
             from _host import note
             note("cudnn.benchmark measures engines on the GPU: which one runs is not known here, so the recorded default is taken")
         self.__dict__[name] = value
+        if name in ("benchmark", "deterministic"):
+            import _torch_memory
+            _torch_memory.set_engines(bool(self.__dict__.get("benchmark")), bool(self.__dict__.get("deterministic")))
 
 
 cudnn = _Cudnn("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=True)

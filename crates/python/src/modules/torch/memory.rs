@@ -49,6 +49,23 @@ mod _torch_memory {
         (kernels.math, kernels.flash, kernels.efficient, kernels.cudnn)
     }
 
+    /// Whether convolutions may run other engines than the recorded ones, because of a setting of `torch.backends.cudnn`.
+    #[pyfunction]
+    fn set_engines(benchmark: bool, deterministic: bool) {
+        let reason = if benchmark {
+            Some(
+                "cudnn.benchmark measures engines on the GPU: the workspace of the one that PyTorch chooses without it is taken",
+            )
+        } else if deterministic {
+            Some(
+                "cudnn.deterministic may choose another engine than the recorded one, whose workspace is taken",
+            )
+        } else {
+            None
+        };
+        session().set_engine_setting(reason);
+    }
+
     #[pyfunction]
     fn set_attention_kernels(kernels: PyObjectRef, vm: &VirtualMachine) -> PyResult<()> {
         let kernels: Vec<bool> = kernels.try_to_value(vm)?;
