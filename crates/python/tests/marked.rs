@@ -19,6 +19,11 @@ use serde_json::Value;
 /// Programs with lines that differ without a mark, why, and how many lines they are.
 const KNOWN: &[(&str, &str, usize)] = &[
     (
+        "operators/second_a",
+        "a temporary of the second derivative of addcmul_ is not there; the first derivative is marked",
+        usize::MAX,
+    ),
+    (
         "operators/second_b",
         "a temporary of the second derivative of cosine_similarity is not there",
         usize::MAX,
