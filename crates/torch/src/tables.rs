@@ -4,14 +4,14 @@
 //! bytes of a workspace, written as a sum of the operands' sizes and a remainder.
 
 mod estimate;
+mod trees;
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-pub(crate) use estimate::estimate;
-pub use estimate::features;
+pub(crate) use estimate::{Request, estimate};
 
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 

@@ -15,8 +15,6 @@ pub struct Learned {
     pub entries: BTreeMap<u32, u64>,
     /// Configurations that were recorded with more than one size; they are left out.
     pub conflicts: BTreeSet<u32>,
-    /// The pass and the features of each configuration of a convolution ([`tables::features`]), by its hash.
-    pub convolutions: BTreeMap<u32, (usize, Vec<i64>)>,
 }
 
 #[derive(Default)]
@@ -54,9 +52,6 @@ pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<Learned> {
         let size = state.size_here(device.log_len(), device.origins_count());
         let code = tables::encode(size, operands);
         let key = tables::hash(numbers);
-        if let Some(features) = tables::features(numbers, operands) {
-            state.learned.convolutions.insert(key, features);
-        }
         if state.learned.entries.insert(key, code).is_some_and(|before| before != code) {
             state.learned.conflicts.insert(key);
         }

@@ -2,7 +2,6 @@
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
@@ -18,14 +17,13 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
 --write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
---write-features OUT  write the features of the convolutions and the codes of their sizes, for scripts/convolutions.py
---leave-out N         with either: without every N-th line, also where --keep has its sizes, to see how other shapes come out
+--leave-out N         with these: without every N-th line, also where --keep has its sizes, to see how other shapes come out
 --keep                with tables: what the file holds now stays, where no line of FILE says otherwise
 ";
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
-    let (mut tables, mut features, mut leave_out, mut keeps) = (None, None, 0_usize, false);
+    let (mut tables, mut leave_out, mut keeps) = (None, 0_usize, false);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -36,7 +34,6 @@ fn main() -> Result<()> {
             Long("op") => only = Some(parser.value()?.string()?),
             Long("show") => show = parser.value()?.parse()?,
             Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
-            Long("write-features") => features = Some(PathBuf::from(parser.value()?)),
             Long("leave-out") => leave_out = parser.value()?.parse()?,
             Long("keep") => keeps = true,
             Long("every") => every = parser.value()?.parse()?,
@@ -49,9 +46,6 @@ fn main() -> Result<()> {
     start().map_err(|error| anyhow!("{error}"))?;
     if let Some(out) = tables {
         return write_tables(&read(&bytes)?, &out, leave_out, keeps);
-    }
-    if let Some(out) = features {
-        return write_features(&read(&bytes)?, &out, leave_out);
     }
     let mut report = ZooReport::default();
     let mut shown = BTreeMap::<String, usize>::new();
@@ -103,18 +97,4 @@ fn write_tables(lines: &[Line], out: &Path, leave_out: usize, keeps: bool) -> Re
         bytes.len()
     );
     std::fs::write(out, bytes).with_context(|| format!("writing {}", out.display()))
-}
-
-/// A line for each configuration: the hash, the pass, the code of the size, the features. Without those of the lines that are left out.
-fn write_features(lines: &[Line], out: &Path, leave_out: usize) -> Result<()> {
-    let left_out = learn(lines, leave_out, true)?.entries;
-    let learned = learn(lines, leave_out, false)?;
-    let mut text = String::new();
-    for (key, (pass, features)) in &learned.convolutions {
-        let Some(code) = learned.entries.get(key).filter(|_| !left_out.contains_key(key)) else { continue };
-        let features = features.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
-        writeln!(text, "{key},{pass},{code},{features}")?;
-    }
-    println!("{} convolutions", text.lines().count());
-    std::fs::write(out, text).with_context(|| format!("writing {}", out.display()))
 }

@@ -282,6 +282,29 @@ impl Convolution {
         }
     }
 
+    /// A transposed convolution is the gradient of the input of another, and its gradient a convolution.
+    fn request(&self, pass: Pass) -> tables::Request<'_> {
+        let is_transposed = self.settings.is_transposed;
+        let (input, output) =
+            if is_transposed { (&self.output, &self.input) } else { (&self.input, &self.output) };
+        tables::Request {
+            operation: match pass {
+                Pass::Forward => usize::from(is_transposed),
+                Pass::Input => usize::from(!is_transposed),
+                Pass::Weight => 2,
+            },
+            dtype: self.dtype as i64,
+            element: self.dtype.size(),
+            is_channels_last: self.format != MemoryFormat::Contiguous,
+            input,
+            filter: &self.weight,
+            output,
+            stride: &self.settings.stride,
+            padding: &self.settings.padding,
+            dilation: &self.settings.dilation,
+        }
+    }
+
     /// cuDNN's workspace comes and goes. A size that was not recorded is an estimate.
     fn workspace(&self, pass: Pass) -> Result<()> {
         if self.backend != Backend::Cudnn {
@@ -294,7 +317,7 @@ impl Convolution {
         }
         let size = tables::lookup(&numbers, &operands).unwrap_or_else(|| {
             session().mark_estimated(name, "cuDNN's workspace for this convolution was not recorded");
-            tables::estimate(&numbers, &operands).unwrap_or_else(|| operands.plain.iter().sum())
+            tables::estimate(&self.request(pass)).unwrap_or_else(|| operands.plain.iter().sum())
         });
         drop(temporary(self.device, size)?);
         Ok(())

@@ -1,5 +1,7 @@
 //! Recurrent layers: cuDNN's, whose workspaces are recorded, and PyTorch's own cells.
 
+mod estimate;
+
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::not_implemented;
@@ -85,88 +87,12 @@ impl Layer {
         let operands = tables::Operands { plain, padded: plain, ..tables::Operands::default() };
         tables::lookup(&numbers, &operands).unwrap_or_else(|| {
             session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
-            if part == Part::Reserve { self.estimated_reserve() } else { self.estimated_workspace() }
+            match part {
+                Part::Reserve => self.estimated_reserve(),
+                Part::Forward => self.estimated_workspace(true),
+                Part::Input | Part::Weight => self.estimated_workspace(false),
+            }
         })
-    }
-
-    /// What the backward pass needs: 98 of 100 recorded sizes follow from this.
-    fn estimated_reserve(&self) -> u64 {
-        let per_layer = match self.mode {
-            Mode::Lstm => 6,
-            Mode::Gru => 7,
-            Mode::Relu | Mode::Tanh => 2,
-        };
-        let elements = times(&[self.steps(), self.hidden, self.directions]);
-        let values = times(&[self.element(), elements, per_layer * self.layers - 1]);
-        // A bit for each element between two layers.
-        let dropped = times(&[elements, self.directions, self.layers - 1]) / 8;
-        let all = values.saturating_add(if self.has_dropout { dropped } else { 0 });
-        u64::try_from(all).unwrap_or(0).saturating_add(256)
-    }
-
-    /// Recorded workspaces of GRU and LSTM are within 2 percent of this in eight of ten cases, those without gates in two of three. The
-    /// numbers fit the recorded sizes; cuDNN does not say what they count.
-    fn estimated_workspace(&self) -> u64 {
-        let gates = match self.mode {
-            Mode::Lstm => 4,
-            Mode::Gru => 3,
-            Mode::Relu | Mode::Tanh => 1,
-        };
-        let inner = times(&[self.layers - 1, self.directions, self.directions + 1]) + self.directions;
-        let weights = times(&[self.hidden, self.input, self.directions]).saturating_add(times(&[
-            self.hidden,
-            self.hidden,
-            inner,
-        ]));
-        let [states, inputs, steps] = self.workspace_shares();
-        let parts = [
-            times(&[self.steps(), self.hidden, states]),
-            times(&[self.steps(), self.input, inputs]),
-            times(&[self.batch, self.hidden, self.layers, steps]),
-            times(&[gates, weights]),
-        ];
-        let elements = parts.iter().fold(0_i64, |sum, part| sum.saturating_add(*part));
-        let of_matrices = times(&[8 << 20, self.layers, self.directions]);
-        // 256 bytes, and two numbers for each sequence; cuDNN's pieces begin at multiples of 32 bytes.
-        let all = times(&[self.element(), elements]).saturating_add(of_matrices);
-        u64::try_from(all.saturating_add(times(&[8, self.batch]))).unwrap_or(0).next_multiple_of(32) + 256
-    }
-
-    /// How often a workspace has all states, all inputs, and the states of a step of one layer.
-    fn workspace_shares(&self) -> [i64; 3] {
-        let dropout = i64::from(self.has_dropout);
-        let (is_deep, is_wide) = (self.layers > 1, self.hidden > 128);
-        match (self.mode, self.directions, is_wide, is_deep) {
-            (Mode::Lstm, 1, false, _) if self.layers > 3 => [16, 3, 12],
-            (Mode::Lstm, 1, false, _) => [21 + dropout, 1, 8],
-            (Mode::Lstm, 1, true, _) => [5 + dropout, 1, 10],
-            (Mode::Lstm, _, false, false) => [30, 1, 18],
-            (Mode::Lstm, _, false, true) => [20, 6, 26],
-            (Mode::Lstm, _, true, _) => [14, 1, 24],
-            (Mode::Gru, 1, false, false) => [17, 3, 6],
-            (Mode::Gru, 1, false, true) => [18, 3, 6],
-            (Mode::Gru, 1, true, false) => [4, 2, 5],
-            (Mode::Gru, 1, true, true) => [4 + dropout, 1, 5],
-            (Mode::Gru, _, false, false) => [20, 6, 14],
-            (Mode::Gru, _, false, true) => [22, 6, 14],
-            (Mode::Gru, _, true, false) => [12, 1, 14],
-            (Mode::Gru, _, true, true) => [12, 2, 14],
-            (_, 1, false, false) => [12, 3, 6],
-            (_, 1, false, true) => [13, 3, 6],
-            (_, 1, true, false) if self.dtype == Dtype::F32 => [4, 2, 5],
-            (_, 1, true, false) => [13, 2, 6],
-            (_, 1, true, true) => [14, 2, 6],
-            (_, _, false, false) => [15, 6, 14],
-            (_, _, false, true) => [17, 6, 14],
-            (_, _, true, _) if self.dtype != Dtype::F32 => [19, 2, 14],
-            (_, _, true, false) => [10, 2, 14],
-            (_, _, true, true) => [12, 2, 14],
-        }
-    }
-
-    /// Bytes of an element.
-    fn element(&self) -> i64 {
-        i64::try_from(self.dtype.size()).unwrap_or(0)
     }
 }
 

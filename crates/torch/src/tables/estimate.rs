@@ -1,187 +1,250 @@
-//! What cuDNN takes for a convolution that was not recorded, estimated from those that were.
+//! What cuDNN takes for a convolution that was not recorded.
 //!
-//! `trees.bin` holds a decision tree for each pass, learned by `scripts/convolutions.py` from the recorded workspaces. A leaf is the code
-//! of a workspace ([`super::encode`]): which operands it copies, and what remains. An estimate is always marked as one.
+//! cuDNN asks rules of its own for one of its engines, and each engine has a formula for its workspace. The formulas are here; they give
+//! the bytes of all shapes that cuDNN was asked about (`scripts/convolutions.py`). What is estimated is the choice: `trees.bin` holds a
+//! decision tree for each operation, learned from cuDNN's answers. An estimate is always marked as one.
 
-use std::cell::OnceCell;
+use super::trees::{Trees, with_trees};
 
-use super::{Operands, decode, number};
-
-static TREES: &[u8] = include_bytes!("../trees.bin");
-
-/// Forward, gradient of the input, gradient of the weight.
-const PASSES: usize = 3;
-
-/// The shapes of a convolution, as its numbers name them (`Convolution::numbers` in `ops/conv.rs`).
-struct Shape<'a> {
-    pass: usize,
-    is_transposed: i64,
-    dtype: i64,
-    is_channels_last: i64,
-    groups: i64,
-    /// Input, weight, stride, padding, dilation.
-    lists: [&'a [i64]; 5],
+/// A convolution as cuDNN is asked for it. A transposed one is the gradient of an input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request<'a> {
+    /// Forward, gradient of the input, gradient of the filter.
+    pub(crate) operation: usize,
+    /// As [`crate::Dtype`] numbers its types.
+    pub(crate) dtype: i64,
+    /// Bytes of an element.
+    pub(crate) element: u64,
+    pub(crate) is_channels_last: bool,
+    pub(crate) input: &'a [i64],
+    pub(crate) filter: &'a [i64],
+    pub(crate) output: &'a [i64],
+    pub(crate) stride: &'a [i64],
+    pub(crate) padding: &'a [i64],
+    pub(crate) dilation: &'a [i64],
 }
 
-impl<'a> Shape<'a> {
-    fn of(numbers: &'a [i64]) -> Option<Self> {
-        let (&[kind, pass, is_transposed, dtype, is_channels_last, groups, separator], rest) =
-            numbers.split_first_chunk()?;
-        if kind != 1 || separator != -1 {
-            return None;
+/// The number at a place counted from the end, as if all had three dimensions in space.
+fn from_end(list: &[i64], place: usize, first: usize, missing: i64) -> i64 {
+    let spatial = list.get(first..).unwrap_or(&[]);
+    spatial.iter().rev().nth(place).copied().unwrap_or(missing)
+}
+
+fn times(factors: &[i64]) -> i64 {
+    factors.iter().fold(1_i64, |product, factor| product.saturating_mul(*factor))
+}
+
+/// How many units cover a number.
+fn up(number: i64, unit: i64) -> i64 {
+    number.saturating_add(unit - 1).div_euclid(unit.max(1))
+}
+
+/// The sizes of a convolution that engines count with.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    batch: i64,
+    channels: i64,
+    filters: i64,
+    groups: i64,
+    /// Channels that a filter reads.
+    depth: i64,
+    /// Places in input, filter and output.
+    places: [i64; 3],
+    element: i64,
+    /// Elements that are read at once: 16 bytes.
+    at_once: i64,
+    is_channels_last: bool,
+}
+
+impl Shape {
+    fn of(request: &Request<'_>) -> Self {
+        let at = |list: &[i64], place: usize| list.get(place).copied().unwrap_or(1).max(1);
+        let places = |list: &[i64]| times(list.get(2..).unwrap_or(&[]));
+        let depth = at(request.filter, 1);
+        let element = i64::try_from(request.element).unwrap_or(4).max(1);
+        Self {
+            batch: at(request.input, 0),
+            channels: at(request.input, 1),
+            filters: at(request.output, 1),
+            groups: at(request.input, 1) / depth,
+            depth,
+            places: [places(request.input), places(request.filter), places(request.output)],
+            element,
+            at_once: (16 / element).max(1),
+            is_channels_last: request.is_channels_last,
         }
-        let mut lists = rest.split(|number| *number == -1);
-        let mut list = || lists.next();
-        let lists = [list()?, list()?, list()?, list()?, list()?];
-        Some(Self {
-            pass: usize::try_from(pass).ok()?,
-            is_transposed,
-            dtype,
-            is_channels_last,
-            groups,
-            lists,
-        })
+    }
+
+    fn rounded(&self, channels: i64) -> i64 {
+        up(channels, self.at_once).saturating_mul(self.at_once)
+    }
+
+    /// Bytes of input, filter and output.
+    fn plain(&self) -> [i64; 3] {
+        let [input, filter, output] = self.places;
+        [
+            times(&[self.batch, input, self.channels, self.element]),
+            times(&[self.filters, self.depth, filter, self.element]),
+            times(&[self.batch, output, self.filters, self.element]),
+        ]
+    }
+
+    /// The same with channels that fill what is read at once.
+    fn padded(&self) -> [i64; 3] {
+        let [input, filter, output] = self.places;
+        [
+            times(&[self.batch, input, self.rounded(self.channels), self.element]),
+            times(&[self.rounded(self.filters), self.rounded(self.depth), filter, self.element]),
+            times(&[self.batch, output, self.rounded(self.filters), self.element]),
+        ]
+    }
+
+    /// Which operands have their channels moved to the end: those where that changes the order.
+    fn moved(&self) -> [bool; 3] {
+        let [input, filter, output] = self.places;
+        [(self.channels, input), (self.depth, filter), (self.filters, output)]
+            .map(|(channels, places)| !self.is_channels_last && channels > 1 && places > 1)
+    }
+
+    fn copies_padded(&self) -> [i64; 3] {
+        let is_ragged = |channels: i64| channels % self.at_once != 0;
+        let ragged = [
+            is_ragged(self.channels),
+            is_ragged(self.depth) || is_ragged(self.filters),
+            is_ragged(self.filters),
+        ];
+        let (moved, sizes) = (self.moved(), self.padded());
+        std::array::from_fn(|operand| if moved[operand] || ragged[operand] { sizes[operand] } else { 0 })
+    }
+
+    fn copies(&self) -> [i64; 3] {
+        let (moved, sizes) = (self.moved(), self.plain());
+        std::array::from_fn(|operand| if moved[operand] { sizes[operand] } else { 0 })
     }
 }
 
-/// What a tree asks about a convolution: its pass, and numbers in an order that `trees.bin` relies on.
-///
-/// `None` for what is no convolution.
-#[must_use]
-pub fn features(numbers: &[i64], operands: &Operands) -> Option<(usize, Vec<i64>)> {
-    let shape = Shape::of(numbers)?;
-    let [input, weight, stride, padding, dilation] = shape.lists;
-    let size = |list: &[i64], index: usize| list.get(index).copied().unwrap_or(1);
-    let product =
-        |list: &[i64]| list.iter().skip(2).fold(1_i64, |product, size| product.saturating_mul(*size));
-    let times = |factors: &[i64]| factors.iter().fold(1_i64, |product, size| product.saturating_mul(*size));
-    let up = |number: i64, unit: i64| number.saturating_add(unit - 1) / unit;
-    let groups = shape.groups.max(1);
-    let (batch, channels) = (size(input, 0), size(input, 1));
-    let filters = if shape.is_transposed == 0 { size(weight, 0) } else { times(&[size(weight, 1), groups]) };
-    let [of_input, of_weight, of_output] =
-        operands.plain.map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    // Bytes of an element: a partial filter has `float32`.
-    let width = operands.plain[1].saturating_mul(4).checked_div(operands.partial).unwrap_or(4);
-    let width = i64::try_from(width).unwrap_or(4).max(1);
-    let places_in = product(input);
-    let places_out = of_output / width / times(&[batch, filters]).max(1);
-    let kernel = product(weight);
-    let rows = times(&[batch, places_out]);
-    let columns = times(&[channels / groups, kernel]);
-    let last = input.len().saturating_sub(1);
-    let all = vec![
-        shape.is_transposed,
-        shape.dtype,
-        shape.is_channels_last,
-        groups,
-        i64::try_from(input.len()).unwrap_or(0),
+/// How an engine's workspace is made up. Its bits in a code: six for this, twelve for a count of partial filters, then what remains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Code(pub(super) u64);
+
+/// Partial filters are added up in tiles of so many filters and numbers of a filter; and whether channels are rounded up in them.
+const TILES: [(i64, i64, bool); 8] = [
+    (256, 128, true),
+    (64, 64, true),
+    (64, 32, true),
+    (32, 128, true),
+    (16, 64, false),
+    (32, 16, false),
+    (64, 16, false),
+    (32, 32, false),
+];
+/// The first formula with partial filters, the one with a filter for each image, and the first with tiles.
+pub(super) const PARTIAL: u64 = 24;
+pub(super) const OF_IMAGES: u64 = 25;
+const TILED: u64 = 26;
+/// One more than the last formula.
+pub(super) const FORMULAS: u64 = TILED + TILES.len() as u64;
+
+impl Code {
+    pub(super) fn formula(self) -> u64 {
+        self.0 & 63
+    }
+
+    pub(super) fn with_count(self, count: u64) -> Self {
+        Self(self.0 | (count & 4095) << 6)
+    }
+
+    fn bytes(self, shape: &Shape) -> i64 {
+        let count = i64::try_from(self.0 >> 6 & 4095).unwrap_or(0);
+        let rest = i64::try_from(self.0 >> 18).unwrap_or(i64::MAX);
+        let sum = |sizes: [i64; 3], chosen: u64| {
+            let sizes = sizes.into_iter().enumerate().filter(|(bit, _)| chosen >> bit & 1 == 1);
+            sizes.fold(0_i64, |sum, (_, size)| sum.saturating_add(size))
+        };
+        let of_float = |bytes: i64| times(&[bytes / shape.element, 4]);
+        let formula = self.formula();
+        let taken = match formula {
+            0..8 => sum(shape.copies_padded(), formula),
+            8..16 => sum(shape.copies(), formula & 7),
+            16..PARTIAL => sum(shape.plain(), formula & 7),
+            PARTIAL => {
+                sum(shape.copies_padded(), 7).saturating_add(times(&[count, of_float(shape.padded()[1])]))
+            }
+            OF_IMAGES => times(&[shape.batch, of_float(shape.plain()[1])]),
+            _ => tiled(shape, formula - TILED, count),
+        };
+        taken.saturating_add(rest)
+    }
+}
+
+/// Copies, partial filters, and a counter for each tile and part.
+fn tiled(shape: &Shape, index: u64, count: i64) -> i64 {
+    let tile = usize::try_from(index).ok().and_then(|index| TILES.get(index));
+    let Some(&(rows, columns, is_padded)) = tile else { return 0 };
+    let (copies, depth, filters) = if is_padded {
+        (shape.copies_padded(), shape.rounded(shape.depth), shape.rounded(shape.filters))
+    } else {
+        (shape.copies(), shape.depth, shape.filters)
+    };
+    let tiles = times(&[up(filters, rows), up(times(&[depth, shape.places[1]]), columns)]);
+    let partial = times(&[count, tiles, rows, columns, 4]);
+    let counters = times(&[4, tiles, count.saturating_add(1)]);
+    let copied = copies.into_iter().fold(0_i64, i64::saturating_add);
+    copied.saturating_add(partial).saturating_add(counters)
+}
+
+/// What the trees ask about a convolution, in an order that `trees.bin` relies on (`features` in `scripts/convolutions.py`).
+fn features(request: &Request<'_>, shape: &Shape) -> Vec<i64> {
+    let in_space = |list: &[i64]| [2, 1, 0].map(|place| from_end(list, place, 2, 1));
+    let setting = |list: &[i64], missing: i64| [1, 0].map(|place| from_end(list, place, 0, missing));
+    let (input, filter, output) =
+        (in_space(request.input), in_space(request.filter), in_space(request.output));
+    let [places_in, places_of_filter, places_out] = shape.places;
+    let Shape { batch, channels, filters, groups, depth, .. } = *shape;
+    let per_group = filters / groups.max(1);
+    let (rows_in, rows_out) = (times(&[batch, places_in]), times(&[batch, places_out]));
+    let numbers_of_filter = times(&[depth, places_of_filter]);
+    // The product of matrices that a convolution is.
+    let (rows, columns, inner) = match request.operation {
+        0 => (rows_out, filters, numbers_of_filter),
+        1 => (rows_in, channels, times(&[filters, places_of_filter])),
+        _ => (filters, numbers_of_filter, rows_out),
+    };
+    let tiles = |height: i64, width: i64| times(&[up(rows, height), up(columns, width)]);
+    let [of_input, of_filter, of_output] = shape.plain();
+    let mut all = vec![
+        request.dtype,
+        i64::from(shape.is_channels_last),
+        i64::try_from(request.input.len()).unwrap_or(0) - 2,
         batch,
         channels,
         filters,
-        size(input, 2),
-        size(input, last),
-        size(weight, 2),
-        size(weight, last),
-        size(stride, 0),
-        size(padding, 0),
-        size(dilation, 0),
-        places_out,
-        of_input,
-        of_weight,
-        of_output,
-        channels % 8,
-        filters % 8,
-        size(weight, 1),
-        channels / groups,
-        filters / groups,
-        rows,
-        columns,
-        times(&[batch, places_in]),
-        places_in,
-        kernel,
-        times(&[rows, filters, columns]),
-        times(&[up(rows, 128), up(filters, 128)]),
-        times(&[up(rows, 64), up(filters, 64)]),
-        times(&[up(columns, 128), up(filters, 128)]),
-        places_out.saturating_sub(places_in).max(0),
-        times(&[channels, filters]),
-        of_output.saturating_sub(of_input).max(0),
+        groups,
     ];
-    Some((shape.pass, all))
+    all.extend(input);
+    all.extend(filter);
+    all.extend(output);
+    all.extend(setting(request.stride, 1));
+    all.extend(setting(request.padding, 0));
+    all.push(from_end(request.dilation, 0, 0, 1));
+    all.extend([depth, per_group, places_in, places_out, places_of_filter, rows_out, rows_in]);
+    all.extend([channels % 8, filters % 8, channels % 4, filters % 4, depth % 8, per_group % 8]);
+    all.extend([of_input, of_filter, of_output, of_input.saturating_add(of_output)]);
+    all.extend([rows, columns, inner, times(&[rows, columns]), times(&[rows, columns, inner])]);
+    all.push(times(&[channels, filters]));
+    all.extend([(places_out - places_in).max(0), (places_in - places_out).max(0)]);
+    all.extend([places_in % 8, places_out % 8, input[2] % 8, output[2] % 8]);
+    let sizes = [(64, 64), (128, 64), (64, 128), (128, 128), (256, 128), (128, 256)];
+    all.extend(sizes.map(|(height, width)| tiles(height, width)));
+    // An H200 runs 132 tiles at once.
+    all.extend([up(tiles(128, 128), 132), up(inner, 64)]);
+    all
 }
 
-/// A node of a tree. The node behind a question is its answer "at most".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Node {
-    Question { feature: usize, most: i64, if_more: usize },
-    Leaf { code: u64 },
-}
-
-/// Bytes that cuDNN probably takes for a convolution; `None` for what is none.
-pub(crate) fn estimate(numbers: &[i64], operands: &Operands) -> Option<u64> {
-    thread_local! {
-        static READ: OnceCell<Vec<Vec<Node>>> = const { OnceCell::new() };
-    }
-    let (pass, features) = features(numbers, operands)?;
-    let code = READ.with(|trees| find(trees.get_or_init(|| read(TREES)).get(pass)?, &features))?;
-    Some(decode(code, operands))
-}
-
-fn find(tree: &[Node], features: &[i64]) -> Option<u64> {
-    let mut at = 0;
-    loop {
-        // Answers lie behind their question, so that this ends.
-        match *tree.get(at)? {
-            Node::Leaf { code } => return Some(code),
-            Node::Question { feature, most, if_more } => {
-                at = if *features.get(feature)? <= most { at + 1 } else { if_more };
-            }
-        }
-    }
-}
-
-/// The codes, each once, and the trees: a question is twice its feature plus one and its threshold, a leaf twice the place of its code.
-fn read(mut bytes: &[u8]) -> Vec<Vec<Node>> {
-    let count = number(&mut bytes).unwrap_or(0);
-    let codes: Vec<u64> = (0..count).map_while(|_| number(&mut bytes)).collect();
-    (0..PASSES).map_while(|_| read_tree(&mut bytes, &codes)).collect()
-}
-
-fn read_tree(bytes: &mut &[u8], codes: &[u64]) -> Option<Vec<Node>> {
-    let mut tree: Vec<Node> = Vec::new();
-    // Questions whose answer "more" has not been read.
-    let mut open = Vec::new();
-    loop {
-        let head = number(bytes)?;
-        if head & 1 == 1 {
-            open.push(tree.len());
-            let most = i64::try_from(number(bytes)?).ok()?;
-            tree.push(Node::Question { feature: usize::try_from(head >> 1).ok()?, most, if_more: 0 });
-            continue;
-        }
-        tree.push(Node::Leaf { code: *codes.get(usize::try_from(head >> 1).ok()?)? });
-        let next = tree.len();
-        let Some(question) = open.pop() else { return Some(tree) };
-        if let Some(Node::Question { if_more, .. }) = tree.get_mut(question) {
-            *if_more = next;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Node, find, read};
-
-    #[test]
-    fn a_tree_is_read_and_asked() {
-        // Codes 8 and 16; feature 1 at most 5: code 8, else feature 0 at most 2: code 16, else code 8. The other trees are leaves.
-        let trees = read(&[2, 8, 16, 3, 5, 0, 1, 2, 2, 0, 0, 2]);
-        assert_eq!(trees.len(), 3);
-        assert_eq!(trees[1], [Node::Leaf { code: 8 }]);
-        let answers = [[9, 5], [2, 6], [3, 6]].map(|features| find(&trees[0], &features));
-        assert_eq!(answers, [Some(8), Some(16), Some(8)]);
-        assert_eq!(find(&trees[0], &[]), None);
-        assert!(read(&[1, 8, 3]).is_empty());
-    }
+/// Bytes that cuDNN probably takes.
+pub(crate) fn estimate(request: &Request<'_>) -> Option<u64> {
+    let shape = Shape::of(request);
+    let features = features(request, &shape);
+    let code = with_trees(|trees: &Trees| trees.find(request.operation, &features))?;
+    u64::try_from(code.bytes(&shape)).ok()
 }
