@@ -1,7 +1,8 @@
 //! When objects die: as in CPython 3.12, where the interpreter's own order is another one.
 //!
 //! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
-//! keeps its locals until it dies itself; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn.
+//! keeps its locals until it dies itself; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn. A Python function's
+//! arguments belong to the function: by keyword or not, the caller keeps none of them.
 //!
 //! Differs: `zip` lets go of a turn's elements after it has all of the next, and in `f().method(g())` the interpreter lets go of
 //! what `g` gave before what `f` gave.
@@ -12,9 +13,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use rustpython_vm::builtins::{PyGenerator, PyList, PySlice, PyTuple, PyType};
+use rustpython_vm::builtins::{PyFunction, PyGenerator, PyList, PySlice, PyTuple, PyType};
 use rustpython_vm::bytecode::{Instruction, find_exception_handler};
-use rustpython_vm::function::PyMethodFlags;
+use rustpython_vm::function::{FuncArgs, PyMethodFlags};
 use rustpython_vm::protocol::{PyIterReturn, PyMapping};
 use rustpython_vm::sliceable::SaturatedSlice;
 use rustpython_vm::{Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
@@ -23,6 +24,7 @@ use rustpython_vm::{Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
 const DEEPEST: u32 = 40;
 
 type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
+type Call = fn(&PyObject, Vec<PyObjectRef>, usize, Option<&[PyObjectRef]>, &VirtualMachine) -> PyResult;
 type Next = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
 
 /// The iterators that keep the tuple of their last turn.
@@ -39,6 +41,8 @@ thread_local! {
     static NEXT: Cell<[Option<Next>; 3]> = const { Cell::new([None; 3]) };
     /// What the interpreter's lists do themselves.
     static LIST_ASSIGN: Cell<Option<Assign>> = const { Cell::new(None) };
+    /// What the interpreter's functions do themselves.
+    static CALL: Cell<Option<Call>> = const { Cell::new(None) };
     /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
     static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
 }
@@ -60,9 +64,34 @@ pub(crate) fn install(vm: &VirtualMachine) {
         LIST_ASSIGN.set(assign.load());
     }
     assign.store(Some(assign_or_delete));
+    let call = &types.function_type.slots.vectorcall;
+    if CALL.get().is_none() {
+        CALL.set(call.load());
+    }
+    call.store(Some(call_function));
     keep_last(types.enumerate_type, Kept::Enumerate, |object, vm| next(object, Kept::Enumerate, vm));
     keep_last(types.zip_type, Kept::Zip, |object, vm| next(object, Kept::Zip, vm));
     keep_last(types.dict_itemiterator_type, Kept::Items, |object, vm| next(object, Kept::Items, vm));
+}
+
+/// Calls a Python function, which takes its arguments over. The interpreter copies those of a call with keywords, and keeps its own
+/// until the function returns.
+fn call_function(
+    function: &PyObject,
+    arguments: Vec<PyObjectRef>,
+    positional: usize,
+    keywords: Option<&[PyObjectRef]>,
+    vm: &VirtualMachine,
+) -> PyResult {
+    if keywords.is_some_and(|keywords| !keywords.is_empty())
+        && let Some(function) = function.downcast_ref::<PyFunction>()
+    {
+        return function.invoke(FuncArgs::from_vectorcall_owned(arguments, positional, keywords), vm);
+    }
+    match CALL.get() {
+        Some(call) => call(function, arguments, positional, keywords, vm),
+        None => function.call_with_args(FuncArgs::from_vectorcall_owned(arguments, positional, keywords), vm),
+    }
 }
 
 /// Lets go of what iterators still keep, before the interpreter ends.

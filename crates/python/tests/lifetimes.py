@@ -122,5 +122,38 @@ case("comprehension"); sq = [x.name for x in many("a", "b")]
 case("nested tuple"); x = (T("a"), (T("b"), T("c"))); x = None
 case("set result"); x = sorted(many("b", "a"), key=lambda t: t.name); del x
 case("map"); x = list(map(lambda t: t.name, many("a", "b")))
+
+
+def rebinds(first, second=None, third=0):
+    first = second = None
+    print("body", end=" ")
+
+
+def deletes(first, *, last=None):
+    del first, last
+    print("body", end=" ")
+
+
+def gathers(first, *others, **names):
+    first = others = names = None
+    print("body", end=" ")
+
+
+class Holder:
+    def method(self, first, third=0):
+        first = None
+        print("body", end=" ")
+
+
+case("positional argument"); rebinds(T("a"))
+case("and a keyword"); rebinds(T("a"), third=1)
+case("two keywords"); rebinds(T("a"), second=T("b"), third=1)
+case("keywords alone"); rebinds(first=T("a"), second=T("b"))
+case("keyword only"); deletes(T("a"), last=T("b"))
+case("gathered"); gathers(T("a"), T("b"), k=T("c"))
+case("method"); Holder().method(T("a"))
+case("method and a keyword"); Holder().method(T("a"), third=2)
+case("unpacked"); rebinds(*[T("a")], **{"second": T("b")})
+case("lambda"); (lambda x, y=0: print("body", end=" "))(T("a"), y=T("b"))
 case("end")
 print()
