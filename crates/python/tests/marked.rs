@@ -8,8 +8,10 @@
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
@@ -33,6 +35,9 @@ const KNOWN: &[(&str, &str, usize)] = &[
     ("a1609", "the result of addcdiv under autocast has 2,048 bytes more; the cause is not known", 4),
     ("n1641", "a peak in backward of a checkpointed encoder layer; the cause is not known", 8),
 ];
+
+/// Random programs of which every line is equal; it may only grow.
+const FEWEST_EQUAL: usize = 234;
 
 /// A printed line, and how often an operator had been marked when the line began.
 struct Line {
@@ -111,15 +116,23 @@ fn differs_now(difference: Option<&[i128]>) -> bool {
     }
 }
 
-/// The lines of a program that differ, each with whether a mark explains it.
-fn differing(program: &Value) -> Vec<(bool, String)> {
+/// A program beside its recording.
+struct Comparison {
+    /// The lines that differ, each with whether a mark explains it.
+    differing: Vec<(bool, String)>,
+    /// Whether every line is equal and none is missing.
+    is_equal: bool,
+}
+
+fn compare(program: &Value) -> Comparison {
     let (lines, finished) = run(program);
     let name = program["name"].as_str().unwrap_or_default();
     let mut found = Vec::new();
     // The difference of the line before, and whether it had a mark.
     let mut before = (Some(Vec::new()), true);
     let mut last_equal = 0;
-    for (recorded, line) in program["stdout"].as_str().unwrap_or_default().lines().zip(&lines) {
+    let recorded_lines = program["stdout"].as_str().unwrap_or_default().lines();
+    for (recorded, line) in recorded_lines.clone().zip(&lines) {
         let difference = differences(recorded, &line.text);
         if recorded == line.text {
             last_equal = line.marked;
@@ -140,27 +153,56 @@ fn differing(program: &Value) -> Vec<(bool, String)> {
     if std::env::var_os("MARKS").is_some() && !found.is_empty() {
         println!("{name}: {:#?}", finished.marks);
     }
-    found
+    Comparison { is_equal: found.is_empty() && recorded_lines.count() == lines.len(), differing: found }
+}
+
+/// Each program beside its recording, in their order, on all processors.
+fn compare_all(programs: &[Value]) -> Vec<Comparison> {
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(program) = programs.get(index) else { break };
+                    let comparison = compare(program);
+                    found.lock().expect("no program failed").insert(index, comparison);
+                }
+            });
+        }
+    });
+    found.into_inner().expect("no program failed").into_values().collect()
 }
 
 #[test]
 fn no_line_that_differs_from_the_recording_lacks_a_mark() {
     let only = std::env::var("COMPARE").ok();
+    let mut all = programs("recorded.jsonl.gz");
+    let first_random = all.len();
+    all.extend(programs("random.jsonl.gz"));
+    if let Some(only) = &only {
+        all.retain(|program| only.split(',').any(|only| program["name"] == only));
+    }
+    let comparisons = compare_all(&all);
+    if only.is_none() {
+        let random = comparisons.iter().skip(first_random);
+        let equal = random.filter(|comparison| comparison.is_equal).count();
+        println!("{equal} of {} random programs are equal in every line", all.len() - first_random);
+        assert!(
+            equal >= FEWEST_EQUAL,
+            "{equal} random programs are equal in every line, {FEWEST_EQUAL} were before"
+        );
+    }
     let mut wrong = Vec::new();
     let (mut count, mut marked) = (0, 0);
-    for program in programs("recorded.jsonl.gz").iter().chain(&programs("random.jsonl.gz")) {
-        let name = program["name"].as_str().unwrap_or_default();
-        if only.as_deref().is_some_and(|only| !only.split(',').any(|only| only == name)) {
-            continue;
-        }
-        for (is_marked, line) in differing(program) {
-            count += 1;
-            if is_marked {
-                marked += 1;
-                println!("marked {line}");
-            } else {
-                wrong.push(line);
-            }
+    for (is_marked, line) in comparisons.into_iter().flat_map(|comparison| comparison.differing) {
+        count += 1;
+        if is_marked {
+            marked += 1;
+            println!("marked {line}");
+        } else {
+            wrong.push(line);
         }
     }
     println!("{count} lines differ, {marked} of them under a mark");

@@ -19,7 +19,7 @@ static RECORDED: &[u8] = include_bytes!("tables.bin");
 pub type Learner = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
 
 thread_local! {
-    static TABLE: OnceCell<FxHashMap<u32, u64>> = const { OnceCell::new() };
+    static TABLE: OnceCell<Vec<(u32, u64)>> = const { OnceCell::new() };
     static LEARNER: RefCell<Option<Learner>> = const { RefCell::new(None) };
 }
 
@@ -72,8 +72,12 @@ pub(crate) fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
 /// Bytes of the workspace of a configuration as the tables have them, whatever a learner says.
 #[must_use]
 pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
-    let code = TABLE.with(|table| table.get_or_init(|| read(RECORDED)).get(&key).copied())?;
-    Some(decode(code, operands))
+    let code = TABLE.with(|table| {
+        let table = table.get_or_init(|| read(RECORDED));
+        let place = table.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        table.get(place).map(|(_, code)| *code)
+    });
+    Some(decode(code?, operands))
 }
 
 fn decode(code: u64, operands: &Operands) -> u64 {
@@ -108,8 +112,11 @@ pub fn recorded() -> std::collections::BTreeMap<u32, u64> {
     read(RECORDED).into_iter().collect()
 }
 
-fn read(bytes: &[u8]) -> FxHashMap<u32, u64> {
-    let mut table = FxHashMap::default();
+/// Keys and codes, by key: the order of the file, in which a program's first layer finds its entry sooner than in a hash table that
+/// would have to be filled first.
+fn read(bytes: &[u8]) -> Vec<(u32, u64)> {
+    // An entry takes about four bytes.
+    let mut table = Vec::with_capacity(bytes.len() / 4);
     let mut rest = bytes;
     let mut common = Vec::new();
     for _ in 0..ESCAPE {
@@ -120,7 +127,7 @@ fn read(bytes: &[u8]) -> FxHashMap<u32, u64> {
         key = key.wrapping_add(step as u32);
         let code = common.get(index as usize).copied().or_else(|| number(&mut rest));
         if let Some(code) = code {
-            table.insert(key, code);
+            table.push((key, code));
         }
     }
     table

@@ -179,9 +179,9 @@ impl ProgramResult {
 /// The bytes of allocated blocks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AliveBytes {
-    /// By line of the program.
+    /// Requested bytes, by line of the program.
     pub(crate) lines: BTreeMap<u32, Bytes>,
-    /// By category, in the order of [`CATEGORIES`].
+    /// Bytes of blocks by category, in the order of [`CATEGORIES`].
     pub(crate) categories: [Bytes; CATEGORIES.len()],
 }
 
@@ -196,7 +196,8 @@ impl AliveBytes {
             };
             // Blocks do not overlap: their sizes add up to less than 2^64.
             let of_line = alive.lines.entry(origin.line).or_default();
-            *of_line = of_line.saturating_add(block.size);
+            // As the columns beside it: what the line asked for, without what the allocator added.
+            *of_line = of_line.saturating_add(block.requested);
             let category = block.allocation.and_then(|allocation| result.category(allocation));
             if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
                 *sum = sum.saturating_add(block.size);

@@ -59,7 +59,10 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     };
     view! {
         <div class="heads" aria-hidden="true" hidden=flag(move || !is_unchanged.get())>
-            <span>"line"</span><span class="sum">"allocated"</span><span>"alive now"</span><span class="peak">"peak"</span>
+            <span>"line"</span>
+            <span class="sum" title="All bytes that the line requested">"allocated"</span>
+            <span title="Requested bytes of the line that are in use at this step">"alive now"</span>
+            <span class="peak" title="The most requested bytes of the line that were in use at once">"peak"</span>
         </div>
         <div
             class="sheet"
