@@ -42,7 +42,7 @@ impl OwnedBlock {
     ///
     /// # Errors
     ///
-    /// [`TorchError::Runtime`] when the device fails.
+    /// [`TorchError::Runtime`](crate::TorchError::Runtime) when the device fails.
     pub fn record_stream(&self, stream: StreamId) -> Result<()> {
         self.device.check_watch(false);
         let allocation = self.allocation.borrow();
