@@ -104,23 +104,14 @@ fn times(factors: &[i64]) -> i64 {
 /// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over whole sequences.
 fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
     let input = args.t(0)?;
-    let states: Vec<Tensor> = match args.value(1)? {
-        Value::List(_) => args.tensors(1)?,
-        _ => vec![args.t(1)?],
-    };
-    let weights = args.tensors(2)?;
-    let (has_biases, layers, dropout, is_training, is_bidirectional, batch_first) =
-        (args.bool(3)?, args.int(4)?, args.float(5)?, args.bool(6)?, args.bool(7)?, args.bool(8)?);
+    let (states, weights) = (states(args, 1)?, args.tensors(2)?);
+    let (layers, dropout, is_training, is_bidirectional, batch_first) =
+        (args.int(4)?, args.float(5)?, args.bool(6)?, args.bool(7)?, args.bool(8)?);
     let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
     if input.dim() != 3 {
         return crate::error::runtime(format!("input must have 3 dimensions, got {}", input.dim()));
     }
-    let lower = Cast::lower(input.device());
-    if lower.is_on() && input.dtype() == Dtype::F32 {
-        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
-    }
     let (batch_dim, time_dim) = if batch_first { (0, 1) } else { (1, 0) };
-    let directions = if is_bidirectional { 2 } else { 1 };
     let layer = Layer {
         mode,
         input: input.size(2),
@@ -128,35 +119,22 @@ fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
         layers,
         batch: input.size(batch_dim),
         time: input.size(time_dim),
-        directions,
+        directions: if is_bidirectional { 2 } else { 1 },
         has_dropout: dropout > 0.0 && layers > 1,
         is_training,
         dtype: input.dtype(),
         packed: None,
     };
-    if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, is_training, input.device()) {
-        session().take_dropout_state(index)?;
-    }
-    let _ = has_biases;
-    let outputs = cudnn(&input, &states, &weights, layer, batch_first)?;
-    Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))
+    run(&input, &states, &weights, layer, batch_first)
 }
 
 /// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over packed sequences: the sizes of the batches lie on the host.
 fn recurrent_packed(args: &Args, mode: Mode) -> Result<Value> {
     let (data, batch_sizes) = (args.t(0)?, args.t(1)?);
-    let states: Vec<Tensor> = match args.value(2)? {
-        Value::List(_) => args.tensors(2)?,
-        _ => vec![args.t(2)?],
-    };
-    let weights = args.tensors(3)?;
+    let (states, weights) = (states(args, 2)?, args.tensors(3)?);
     let (layers, dropout, is_training, is_bidirectional) =
         (args.int(5)?, args.float(6)?, args.bool(7)?, args.bool(8)?);
     let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
-    let lower = Cast::lower(data.device());
-    if lower.is_on() && data.dtype() == Dtype::F32 {
-        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
-    }
     let layer = Layer {
         mode,
         input: data.size(1),
@@ -170,10 +148,31 @@ fn recurrent_packed(args: &Args, mode: Mode) -> Result<Value> {
         dtype: data.dtype(),
         packed: Some(data.size(0)),
     };
-    if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, is_training, data.device()) {
+    run(&data, &states, &weights, layer, false)
+}
+
+/// The first states, of which an LSTM has two.
+fn states(args: &Args, at: usize) -> Result<Vec<Tensor>> {
+    match args.value(at)? {
+        Value::List(_) => args.tensors(at),
+        _ => Ok(vec![args.t(at)?]),
+    }
+}
+
+fn run(
+    input: &Tensor,
+    states: &[Tensor],
+    weights: &[Tensor],
+    layer: Layer,
+    batch_first: bool,
+) -> Result<Value> {
+    if Cast::lower(input.device()).is_on() && input.dtype() == Dtype::F32 {
+        session().mark_estimated("rnn", "recurrent layers under autocast were not recorded");
+    }
+    if let (true, true, crate::Device::Cuda(index)) = (layer.has_dropout, layer.is_training, input.device()) {
         session().take_dropout_state(index)?;
     }
-    let outputs = cudnn(&data, &states, &weights, layer, false)?;
+    let outputs = cudnn(input, states, weights, layer, batch_first)?;
     Ok(Value::List(outputs.into_iter().map(Value::Tensor).collect()))
 }
 

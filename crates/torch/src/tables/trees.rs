@@ -1,8 +1,9 @@
 //! The decision trees of `trees.bin`, written by `scripts/convolutions.py`.
 //!
 //! First the codes, each once. Then a tree for each operation, whose leaves are places of codes; another for each, which is asked where
-//! the first says that the code is a rare one; and one for each formula that counts partial filters, whose leaves are counts. A leaf is twice its number. A question is odd: above that bit six bits
-//! of its feature, above these how many zero bits follow its threshold, which comes next; then its answer "at most".
+//! the first says that the code is a rare one; and one for each formula that counts partial filters, whose leaves are counts. A leaf is
+//! twice its number. A question is odd: above that bit six bits of its feature, above these how many zero bits follow its threshold,
+//! which comes next; then its answer "at most".
 
 use std::cell::OnceCell;
 
