@@ -46,13 +46,16 @@ impl Certificate {
     }
 }
 
-/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::devices`].
+/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`]; those of host memory are not compared.
 ///
 /// # Errors
 ///
 /// [`RunError::Cancelled`] when `on_progress` cancels the work. Everything else that prevents a comparison is a reason in the
 /// certificate.
 pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
+    if file.host_place() == Some(place) {
+        return Ok(without("not replayed: host (pinned) memory has another allocator than a GPU".to_owned()));
+    }
     let run = match file.run(place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
@@ -119,7 +122,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     let has = |action| trace.iter().any(|entry| entry.action == action);
     let segments = file.devices.get(place).map(|device| device.segments.as_slice()).unwrap_or_default();
     note(
-        segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
+        run.trace_pools.is_empty() && segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
         "some memory is in private pools (CUDA graphs, MemPool), and the trace does not say which allocations were meant for them",
     );
     note(
