@@ -7,6 +7,7 @@
 //! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and counted.
 
 pub(super) mod lists;
+mod metadata;
 mod rows;
 
 use blockyard_record::{PoolId, StackId, Stacks, TextId};

@@ -179,3 +179,27 @@ fn what_is_written_has_the_host_and_the_annotations() {
     let name = record(&again, 0).name(blockyard_record::AllocationId::new(2)).map(str::to_owned);
     assert_eq!(name.as_deref(), Some("saved for backward"));
 }
+
+#[test]
+fn metadata_of_any_kind_is_read_as_json() {
+    let mut value = small_host();
+    let nested = serde_json::json!({"phase": "fwd", "layers": [1, 2.5, null, true]});
+    value["host_traces"][0]["user_metadata"] = nested.clone();
+    value["host_traces"][1]["internal_metadata"] = serde_json::json!("graph");
+    for bytes in [value.to_string().into_bytes(), crate::pickles::pickle(&value)] {
+        let file = read(&bytes).unwrap();
+        assert_eq!(file.notes, Vec::<String>::new());
+        let texts = file.stacks.texts();
+        let context = |index: usize| {
+            let entry = host(&file).trace.get(index).unwrap();
+            file.contexts[entry.context as usize]
+        };
+        let text = texts.get(context(0).user_metadata.unwrap());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(text).unwrap(), nested);
+        assert_eq!(context(1).internal_metadata.map(|text| texts.get(text)), Some("graph"));
+    }
+    // A list in itself has no end.
+    let endless = b"\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces]](}(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01\x8c\x0duser_metadata]\x94h\x00aueau.";
+    let notes = read(endless).unwrap().notes;
+    assert_eq!(notes, ["values of kinds that are not known are passed over: user_metadata (1 times)"]);
+}

@@ -89,11 +89,11 @@ impl Heap {
                     self.optional(key, text).filter(|text| *text != key::NOT_AVAILABLE);
             }
             key::USER_METADATA => {
-                let text = self.text_id(value, "");
+                let text = self.metadata(value);
                 context.user_metadata = self.optional(key, text).filter(|text| *text != key::EMPTY);
             }
             key::INTERNAL_METADATA => {
-                let text = self.text_id(value, "");
+                let text = self.metadata(value);
                 context.internal_metadata = self.optional(key, text).filter(|text| *text != key::EMPTY);
             }
             key::POOL_ID | key::SEGMENT_POOL_ID => {
