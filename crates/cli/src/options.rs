@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use blockyard_lab::{Conditions, Run};
+use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
@@ -253,9 +254,9 @@ pub(crate) struct SnapshotOptions {
     /// Snapshots, or folders of them; `-` for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Only this device.
+    /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<u32>,
+    pub(crate) device: Option<MemoryName>,
     /// The moment to look at: after so many events of the trace, at the peak of allocated memory, or at the first request that
     /// ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
@@ -277,9 +278,9 @@ pub(crate) struct ExportOptions {
     pub(crate) file: PathBuf,
     /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
     pub(crate) out: PathBuf,
-    /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
+    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a page of all.
     #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<u32>,
+    pub(crate) device: Option<MemoryName>,
     #[command(flatten)]
     pub(crate) page: PageOptions,
 }

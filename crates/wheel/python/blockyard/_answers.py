@@ -370,10 +370,12 @@ class Holder(Answer):
     bytes: int
     blocks: int
     frames: list[dict[str, Any]]
+    names: list[str]
+    """The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`."""
 
     @classmethod
     def of(cls, raw: Any) -> "Holder":
-        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"])
+        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"], raw["names"])
 
     @property
     def stack(self) -> str:
