@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_record::{Bytes, Event, EventSink, NullSink};
+use blockyard_record::{Bytes, Event, EventSink, NullSink, grouped};
 use blockyard_replay::{AllocatorConfig, OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::bytes;
 use crate::replay::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Replay, Run};
+use crate::{Conditions, LabError, Limit, Replay, Run};
 
 /// What a run comes to under an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,20 @@ pub struct AllocatorRow {
     pub failed_at_high: Option<u64>,
     /// Host time of a request, in nanoseconds, of one run in which nothing else was measured.
     pub nanos_per_request: f64,
+}
+
+impl AllocatorRow {
+    /// Which request went out of memory: `no`, `request 12`, or that this depends on the limit.
+    #[must_use]
+    pub fn out_of_memory(&self, limit: Option<Limit>) -> String {
+        match (self.failed, self.failed_at_high, limit) {
+            (None, None, _) => "no".to_owned(),
+            (low, high, Some(limit)) if low.is_none() != high.is_none() => {
+                format!("depends on the limit: {}", limit.range())
+            }
+            (low, high, _) => format!("request {}", grouped(low.or(high).unwrap_or_default())),
+        }
+    }
 }
 
 /// Makes an allocator over a device of so many bytes.
