@@ -73,6 +73,7 @@ fn from_device(
     let labels = labels.collect();
     run.set_stacks(file.stacks.clone(), stacks, labels);
     if !is_refused_by_device {
+        run.is_capacity_assumed = true;
         run.add_note(format!(
             "a snapshot does not tell how much memory the device has: {} are assumed where nothing limits the run",
             run.capacity
