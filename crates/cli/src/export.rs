@@ -1,7 +1,5 @@
 //! `blockyard export`: runs in other formats.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -40,7 +38,7 @@ pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
     let bar = Bar::new(&name);
     let content = write(&name, output::read(&options.file)?, &export, &bar)?;
     drop(bar);
-    write_whole(&options.out, &content)?;
+    output::write_whole(&options.out, &content)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -89,24 +87,6 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
         }
         "png" => |name, bytes, export, bar| png(&svg(&read(bytes, name, bar)?, export.device, name, bar)?),
         other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, png, csv and html are"),
-    })
-}
-
-/// Writes beside the file and puts it in its place once it is complete.
-fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".unfinished");
-    let unfinished = Path::new(&unfinished);
-    let write = || -> std::io::Result<()> {
-        let mut out = BufWriter::new(File::create(unfinished)?);
-        out.write_all(content)?;
-        out.flush()?;
-        drop(out);
-        std::fs::rename(unfinished, path)
-    };
-    write().with_context(|| path.display().to_string()).inspect_err(|_| {
-        // An incomplete file is of no use to anybody.
-        let _ = std::fs::remove_file(unfinished);
     })
 }
 

@@ -1,5 +1,5 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
-//! (`snapshot`), `export` runs, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
+//! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
 //! run PyTorch programs (`python`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
@@ -25,6 +25,7 @@ mod progress;
 #[cfg(feature = "python")]
 mod python;
 mod questions;
+mod report;
 mod run;
 mod snapshot;
 mod verify;
@@ -61,6 +62,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Play(options) => play::play(options),
         Command::Snapshot(options) => snapshot::snapshot(options),
         Command::Export(options) => export::export(options),
+        Command::Report(options) => report::report(options),
         Command::Open(options) => page::open(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),

@@ -39,6 +39,10 @@ pub(crate) enum Command {
     /// `jsonl` as a recording, `svg` and `png` as a figure of memory over time, `csv` as a table, `html` as one page that opens without a
     /// network.
     Export(ExportOptions),
+    /// Write a report about a run: one HTML page to read, to send and to print, without a script and without a network.
+    ///
+    /// It says what happened, who holds the memory, what other settings do, and how sure that is.
+    Report(ReportOptions),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
     Open(OpenOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
@@ -283,6 +287,29 @@ pub(crate) struct ExportOptions {
     pub(crate) device: Option<MemoryName>,
     #[command(flatten)]
     pub(crate) page: PageOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportOptions {
+    /// A snapshot or a recording, also packed, or a workload's text, or the name of a preset; `-` for standard input.
+    pub(crate) file: PathBuf,
+    /// The page to write; `-` for standard output.
+    #[arg(short, long, value_name = "OUT.html")]
+    pub(crate) out: PathBuf,
+    /// A paragraph of your own for the page; may be given several times.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Vec<String>,
+    /// Leave out stacks, and the names of functions, files and tensors. Sizes stay.
+    #[arg(long)]
+    pub(crate) redact: bool,
+    /// Only this device of a snapshot; without it, all.
+    #[arg(long, value_name = "INDEX")]
+    pub(crate) device: Option<u32>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
 }
 
 /// Where the built page is.

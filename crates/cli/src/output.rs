@@ -1,3 +1,4 @@
+use std::fs::File;
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::path::Path;
 
@@ -43,4 +44,22 @@ pub(crate) fn workload_text(bytes: Vec<u8>) -> anyhow::Result<String> {
         return Ok(blockyard_pytorch::unpack(&bytes)?);
     }
     String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not a text"))
+}
+
+/// Writes beside the file and puts it in its place once it is complete.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> anyhow::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = Path::new(&unfinished);
+    let write = || -> std::io::Result<()> {
+        let mut out = BufWriter::new(File::create(unfinished)?);
+        out.write_all(content)?;
+        out.flush()?;
+        drop(out);
+        std::fs::rename(unfinished, path)
+    };
+    write().with_context(|| path.display().to_string()).inspect_err(|_| {
+        // An incomplete file is of no use to anybody.
+        let _ = std::fs::remove_file(unfinished);
+    })
 }

@@ -10,6 +10,7 @@ use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
 use blockyard_record::{BlockState, StackId, TraceAction};
 use blockyard_replay::{Progress, certify};
+use blockyard_report::ReportSource;
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,6 +18,7 @@ use serde_json::json;
 
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
+use crate::report::AskedReport;
 use crate::run::RunData;
 use crate::signals::Signals;
 
@@ -112,6 +114,11 @@ impl SnapshotData {
         let written = py.detach(|| self.file.write_pickle(&mut content));
         written.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
         Ok(PyBytes::new(py, &content))
+    }
+
+    /// The report about the snapshot, as HTML; `device` is an index, none for all.
+    fn report(&self, py: Python<'_>, name: &str, device: Option<u32>, asked: &AskedReport) -> PyResult<String> {
+        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), device)
     }
 
     /// The requests of each device, in the order of `devices`.

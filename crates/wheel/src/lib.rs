@@ -27,6 +27,7 @@ mod error;
 mod file;
 mod page;
 mod program;
+mod report;
 mod run;
 mod signals;
 
@@ -46,6 +47,8 @@ mod _native {
     use crate::page::{export, frame};
     #[pymodule_export]
     use crate::program::run_program;
+    #[pymodule_export]
+    use crate::report::AskedReport;
     #[pymodule_export]
     use crate::run::{RunData, run_of_recording, run_of_workload};
 }

@@ -1,8 +1,9 @@
 //! The requests of a run, and questions about them.
 
-use blockyard_lab::Run;
+use blockyard_lab::{Run, RunSource};
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
+use blockyard_report::ReportSource;
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::error::BlockyardError;
 use crate::file::text_of;
+use crate::report::AskedReport;
 use crate::signals::Signals;
 
 /// The requests of one run of one device.
@@ -67,6 +69,12 @@ impl RunData {
     /// The file or text that the run was made of; none for a device of a snapshot.
     fn content<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
+    }
+
+    /// The report about the run, as HTML; `name` is what to call it.
+    fn report(&self, py: Python<'_>, name: &str, asked: &AskedReport) -> PyResult<String> {
+        let bytes = self.content.clone().unwrap_or_default();
+        asked.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
     }
 
     /// All bytes of the device.

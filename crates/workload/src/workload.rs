@@ -64,6 +64,20 @@ impl Workload {
         Self { requests, streams, pools, settings, ..Self::default() }
     }
 
+    /// The same requests, lines and settings without names: tensors have none, and streams and memory pools have numbers. Without labels.
+    #[must_use]
+    pub fn without_names(&self) -> Self {
+        let numbered = |noun: &str, count: usize| (1..=count).map(|number| format!("{noun} {number}")).collect();
+        Self {
+            labels: Vec::new(),
+            names: Vec::new(),
+            bases: Vec::new(),
+            streams: numbered("stream", self.streams.len()),
+            pools: numbered("pool", self.pools.len()),
+            ..self.clone()
+        }
+    }
+
     /// The requests, in the order in which they are made.
     #[must_use]
     pub fn requests(&self) -> &[Request] {

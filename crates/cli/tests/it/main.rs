@@ -18,6 +18,7 @@ mod play;
 mod python;
 mod questions;
 mod record_script;
+mod report;
 mod run;
 mod search;
 mod snapshot;

@@ -169,6 +169,11 @@ class Run(Questions, Shown):
         end = ".jsonl" if _native.is_recording_bytes(content) else ".workload"
         return self.name + end, content, None
 
+    def _report(self, asked: _native.AskedReport) -> str:
+        # A run that is a part of a snapshot says so.
+        self._content()
+        return self._data.report(self.name, asked)
+
     def __repr__(self) -> str:
         return f"<blockyard.Run {self.name}: {self.requests} requests under {self.conf or 'default settings'}>"
 
@@ -215,6 +220,9 @@ class Snapshot(Questions, Shown):
 
     def _content(self) -> Content:
         return _pickle_name(self.name), self._data.pickle(), None
+
+    def _report(self, asked: _native.AskedReport) -> str:
+        return self._data.report(self.name, None, asked)
 
     def _one_device(self) -> str | None:
         return self._first()._name()
@@ -280,6 +288,9 @@ class Device(Questions, Shown):
 
     def _content(self) -> Content:
         return _pickle_name(self._snapshot.name), self._data.pickle(), self._name()
+
+    def _report(self, asked: _native.AskedReport) -> str:
+        return self._data.report(self._snapshot.name, self._name(), asked)
 
     def __repr__(self) -> str:
         return f"<blockyard.Device {'host' if self.index is None else f'cuda:{self.index}'}>"

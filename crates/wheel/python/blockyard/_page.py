@@ -5,6 +5,7 @@ import os
 import pathlib
 import tempfile
 import webbrowser
+from collections.abc import Iterable
 
 from blockyard import _native
 
@@ -20,6 +21,16 @@ MOST_CELL_BYTES = 4_000_000
 def folder() -> pathlib.Path | None:
     """The built page that comes with the package; None where it does not, as in a package built by hand."""
     return _FOLDER if (_FOLDER / "boot.js").is_file() else None
+
+
+def _write_whole(path: pathlib.Path, content: bytes) -> None:
+    """Writes beside the file and puts it in its place once it is complete."""
+    unfinished = path.with_name(path.name + ".unfinished")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 class Shown:
@@ -42,13 +53,36 @@ class Shown:
         '20971520'
         """
         path = pathlib.Path(os.fspath(path))
-        content = self._exported(path.suffix.removeprefix("."))
-        unfinished = path.with_name(path.name + ".unfinished")
-        try:
-            unfinished.write_bytes(content)
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        _write_whole(path, self._exported(path.suffix.removeprefix(".")))
+
+    def report(
+        self,
+        path: "str | os.PathLike[str] | None" = None,
+        *,
+        redact: bool = False,
+        notes: "str | Iterable[str] | None" = None,
+        conf: str | None = None,
+        limit: int | None = None,
+        capacity: int | None = None,
+    ) -> str:
+        """One HTML page about the run, to read, to send and to print: the verdict, figures, who holds the memory, what other settings do.
+
+        Returns the page, and writes it to `path` where one is given. The page has no script and needs no network. `redact` leaves out
+        stacks, and the names of functions, files and tensors. `notes` are paragraphs of your own. `conf`, `limit` and `capacity` are what the
+        verdict and the settings are replayed under, as in `autopsy`.
+
+        >>> from blockyard import play
+        >>> "At its peak the run had 3 MiB allocated of 20 MiB reserved" in play("a = alloc 3 MiB").report()
+        True
+        """
+        paragraphs = [] if notes is None else [notes] if isinstance(notes, str) else list(notes)
+        page = self._report(_native.AskedReport(redact, paragraphs, conf, limit, capacity))
+        if path is not None:
+            _write_whole(pathlib.Path(os.fspath(path)), page.encode())
+        return page
+
+    def _report(self, asked: _native.AskedReport) -> str:
+        raise NotImplementedError
 
     def show(self) -> pathlib.Path:
         """Opens the page in the browser, with the run in it, and returns the path of the page's file, which is left for the browser."""

@@ -1,0 +1,53 @@
+//! `blockyard report`: a run as one HTML page to read, to send and to print.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use blockyard_lab::RunSource;
+use blockyard_report::{ReportOptions as Content, report_under};
+use blockyard_workload::Workload;
+use blockyard_workload::presets::presets;
+
+use crate::options::ReportOptions;
+use crate::output;
+use crate::progress::Bar;
+
+pub(crate) fn report(options: &ReportOptions) -> anyhow::Result<ExitCode> {
+    let path = options.file.display().to_string();
+    let content = Content { redact: options.redact, notes: options.note.clone(), device: options.device };
+    let bar = Bar::new(&path);
+    let source = source(&options.file)?;
+    let conditions = |run: &_| options.limits.conditions_with(run, options.conf.as_deref());
+    let html = report_under(source.into(), &content, &conditions, &mut |progress| bar.report(&progress))
+        .with_context(|| path.clone())?;
+    drop(bar);
+    if options.out == Path::new("-") {
+        let mut out = output::stdout();
+        out.write_all(html.as_bytes())?;
+        out.flush()?;
+    } else {
+        output::write_whole(&options.out, html.as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file, under its own name without its folders; or a preset.
+fn source(path: &Path) -> anyhow::Result<RunSource> {
+    let name =
+        path.file_name().map_or_else(|| "standard input".into(), |name| name.to_string_lossy().into_owned());
+    if let Some(preset) = presets().iter().find(|preset| preset.id == name)
+        && !path.exists()
+    {
+        let workload = Workload::parse(preset.text).map_err(|error| anyhow::anyhow!("{error}"))?;
+        return Ok(RunSource::Workload {
+            name: preset.id.to_owned(),
+            workload: Box::new(workload),
+            config: preset.config.to_owned(),
+            capacity: preset.capacity,
+        });
+    }
+    let name = if path == Path::new("-") { "standard input".to_owned() } else { name };
+    Ok(RunSource::File { name, bytes: output::read(path)? })
+}

@@ -1,0 +1,238 @@
+//! The page itself.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::{FONT_FAMILY, Series, theme_css};
+use blockyard_lab::{Conditions, Run};
+use blockyard_record::PoolId;
+use blockyard_replay::OnProgress;
+
+use crate::html::{escaped, sentence};
+use crate::moment::Moment;
+use crate::settings::{self, Settings};
+use crate::source::{Certified, Opened, OpenedDevice};
+use crate::verdict::{Asked, Verdict};
+use crate::{ReportError, ReportOptions, figures, holders};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing is fetched from anywhere, and no script runs, whatever a name contains.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'";
+
+/// What the parts of the page are called for readers of the last part.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A device with everything that was found out about it.
+struct Examined<'a> {
+    device: &'a OpenedDevice,
+    headline: String,
+    body: String,
+}
+
+pub(crate) fn write(
+    opened: &Opened,
+    options: &ReportOptions,
+    conditions_of: &dyn Fn(&Run) -> Conditions,
+    on_progress: OnProgress,
+) -> Result<String, ReportError> {
+    let mut examined = Vec::with_capacity(opened.devices.len());
+    for device in &opened.devices {
+        examined.push(examine(device, options, conditions_of, on_progress)?);
+    }
+    let title = opened.name.as_deref().unwrap_or("A run");
+    let mut out = String::new();
+    head(&mut out, title);
+    let _ = writeln!(
+        out,
+        "<header>\n<p class=\"quiet\">GPU memory report</p>\n<h1>{}</h1>\n</header>",
+        escaped(title)
+    );
+    if examined.len() > 1 {
+        contents(&mut out, &examined);
+    }
+    for (place, part) in examined.iter().enumerate() {
+        let _ = writeln!(out, "<section id=\"part-{place}\">");
+        if let Some(name) = &part.device.name {
+            let _ = writeln!(out, "<p class=\"device\">{}</p>", escaped(&sentence_case(name)));
+        }
+        out.push_str(&part.body);
+        out.push_str("</section>\n");
+    }
+    notes(&mut out, opened, options);
+    provenance(&mut out, opened, options);
+    out.push_str("</main>\n</html>\n");
+    Ok(out)
+}
+
+fn head(out: &mut String, title: &str) {
+    // Paper is white, whatever the screen is.
+    let theme = theme_css()
+        .replace("@media (prefers-color-scheme: dark)", "@media screen and (prefers-color-scheme: dark)");
+    let style = STYLE.replace("FONT_FAMILY", FONT_FAMILY);
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<meta name=\"generator\" \
+         content=\"Blockyard {VERSION}\">\n<title>{} · GPU memory report</title>\n<style>\n{theme}{style}</style>\n<main>\n",
+        escaped(title)
+    );
+}
+
+/// The verdict of each device, with a link to its part.
+fn contents(out: &mut String, examined: &[Examined<'_>]) {
+    out.push_str("<nav aria-label=\"Devices\"><ul>\n");
+    for (place, part) in examined.iter().enumerate() {
+        let name = part.device.name.as_deref().unwrap_or("run");
+        let _ = writeln!(
+            out,
+            "<li><a href=\"#part-{place}\">{}</a>: {}</li>",
+            escaped(&sentence_case(name)),
+            escaped(&part.headline)
+        );
+    }
+    out.push_str("</ul></nav>\n");
+}
+
+fn sentence_case(text: &str) -> String {
+    sentence(text).trim_end_matches('.').to_owned()
+}
+
+fn examine<'a>(
+    device: &'a OpenedDevice,
+    options: &ReportOptions,
+    conditions_of: &dyn Fn(&Run) -> Conditions,
+    on_progress: OnProgress,
+) -> Result<Examined<'a>, ReportError> {
+    let recording = &device.recording;
+    let series = Series::new(recording);
+    let moment = Moment::of(recording, &series)?;
+    let held = holders::held(recording, &moment, on_progress)?;
+    let run = device.run.as_ref();
+    let answers = match run {
+        Ok(run) => {
+            let conditions = conditions_of(run);
+            let asked = Asked::of(run, &conditions, on_progress)?;
+            Some((asked, settings::tried(run, &conditions, on_progress)?))
+        }
+        Err(_) => None,
+    };
+    let verdict = Verdict {
+        recording,
+        series: &series,
+        moment: &moment,
+        held: &held,
+        asked: answers.as_ref().map(|(asked, _)| asked),
+        certificate: &device.certificate,
+    };
+    let headline = verdict.headline();
+    let mut body = format!("<h2>{}</h2>\n", escaped(&headline));
+    verdict.write(&mut body);
+    let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
+    figures::write(&mut body, recording, &series, &moment, &pool_name);
+    holders::write(&mut body, recording, &moment, &held, !options.redact);
+    settings_part(&mut body, run.err().map(String::as_str), answers.as_ref().map(|(_, settings)| settings));
+    certificate(&mut body, &device.certificate);
+    let run_notes = run.map(Run::notes).unwrap_or_default();
+    let of_certificate = &device.certificate.notes;
+    unknown(&mut body, device.notes.iter().chain(run_notes.iter()).chain(of_certificate));
+    Ok(Examined { device, headline, body })
+}
+
+fn settings_part(out: &mut String, why_not: Option<&str>, settings: Option<&Settings>) {
+    match settings {
+        Some(settings) => settings.write(out),
+        None => {
+            let why = why_not.unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "<h3>Settings tried</h3>\n<p>None: the requests cannot be replayed. {}</p>",
+                escaped(&sentence(why))
+            );
+        }
+    }
+}
+
+fn certificate(out: &mut String, found: &Certified) {
+    out.push_str("<h3>Certificate</h3>\n");
+    if found.headline.is_empty() {
+        out.push_str("<p>There is no recorded run to compare with.</p>\n");
+        return;
+    }
+    let class = if found.is_identical { "certificate" } else { "certificate differs" };
+    let _ = writeln!(out, "<p class=\"{class}\"><strong>{}</strong></p>", escaped(&found.headline));
+    out.push_str(
+        "<p>Blockyard's allocator got the same requests and decided each placement again. The counts say how many of its \
+         decisions are those of the file.</p>\n",
+    );
+    if let Some(difference) = &found.first_difference {
+        let _ = writeln!(
+            out,
+            "<p>First difference, {}: PyTorch {}, replay {}.</p>",
+            escaped(&difference.what),
+            escaped(&difference.expected),
+            escaped(&difference.found)
+        );
+    }
+}
+
+/// What is not known, each sentence once.
+fn unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
+    let mut all: Vec<&String> = Vec::new();
+    for text in sentences {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("<h3>What is not known</h3>\n<ul>\n");
+    for text in all {
+        let _ = writeln!(out, "<li>{}</li>", escaped(&sentence(text)));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn notes(out: &mut String, opened: &Opened, options: &ReportOptions) {
+    if !options.notes.is_empty() {
+        out.push_str("<section>\n<h2>Notes</h2>\n");
+        for note in &options.notes {
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(note));
+        }
+        out.push_str("</section>\n");
+    }
+    if !opened.notes.is_empty() {
+        out.push_str("<section>\n<h2>Notes on the file</h2>\n<ul>\n");
+        for note in &opened.notes {
+            let _ = writeln!(out, "<li>{}</li>", escaped(&sentence(note)));
+        }
+        out.push_str("</ul>\n</section>\n");
+    }
+}
+
+fn provenance(out: &mut String, opened: &Opened, options: &ReportOptions) {
+    out.push_str("<section>\n<h2>Where this comes from</h2>\n<dl class=\"facts\">\n");
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(out, "<dt>{}</dt>\n<dd>{}</dd>", escaped(name), escaped(value));
+    };
+    fact("File", opened.name.as_deref().unwrap_or("its name is left out"));
+    for (name, value) in &opened.facts {
+        fact(name, value);
+    }
+    for device in &opened.devices {
+        let name =
+            device.name.as_deref().map_or_else(|| "Steps".to_owned(), |name| format!("Steps of {name}"));
+        let (steps, events) = (device.recording.step_count(), device.recording.event_count());
+        let grouped = |count: usize| blockyard_record::grouped(count as u64);
+        fact(
+            &name,
+            &format!("{}, with {} events, splits and merges included", grouped(steps), grouped(events)),
+        );
+    }
+    fact("Made by", &format!("Blockyard {VERSION}"));
+    if options.redact {
+        fact("Left out", "stacks, and the names of functions, files and tensors; sizes are as they were");
+    }
+    out.push_str("</dl>\n</section>\n");
+}

@@ -1,0 +1,167 @@
+//! Who holds the memory at one moment: the program's own lines first, with the frames of libraries folded.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use blockyard_figure::{Allocations, Collector, Scope, frame_text, rows_in};
+use blockyard_lab::LabError;
+use blockyard_record::{Bytes, FrameId, Recording, StackId, counted};
+use blockyard_replay::{OnProgress, Progress};
+
+use crate::figures::row;
+use crate::html::{escaped, share};
+use crate::moment::Moment;
+use crate::sites::{is_library, own_frame};
+
+/// How many rows there are; one more has the rest.
+const ROWS: usize = 10;
+/// How many frames of a stack are shown.
+const FRAMES: usize = 60;
+/// How many events are read between two reports of progress.
+const BETWEEN_REPORTS: usize = 1 << 16;
+
+/// What a row stands for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A line of the program, or of a library where there is no other.
+    Line(FrameId),
+    /// A tensor of a workload.
+    Name(String),
+    /// Blocks of one size, of which nothing else is known.
+    Size(Bytes),
+}
+
+/// The bytes of one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) place: Place,
+    pub(crate) bytes: Bytes,
+    pub(crate) blocks: usize,
+    /// The stack that holds most of it.
+    stack: StackId,
+}
+
+/// All places that hold bytes, those that hold most first. Their bytes add up to the allocated bytes of the moment.
+pub(crate) fn held(
+    recording: &Arc<Recording>,
+    moment: &Moment,
+    on_progress: OnProgress,
+) -> Result<Vec<Held>, LabError> {
+    let mut collector = Collector::new(recording.clone());
+    while collector.advance(BETWEEN_REPORTS) {
+        let (done, total) = collector.progress();
+        if on_progress(Progress::new("looking for holders", done, total)).is_break() {
+            return Err(LabError::Cancelled);
+        }
+    }
+    let allocations = collector.finish();
+    let rows = rows_in(&allocations, Scope::At(moment.steps));
+    Ok(grouped_rows(recording, &allocations, &rows))
+}
+
+fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
+    let mut of_stacks: BTreeMap<StackId, Option<FrameId>> = BTreeMap::new();
+    // The bytes of each stack of a place.
+    let mut places: BTreeMap<Place, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
+    for row in rows {
+        let Some(allocation) = allocations.get(*row) else { continue };
+        let stack = recording.allocation_stack(allocation.id);
+        let line = *of_stacks.entry(stack).or_insert_with(|| own_frame(recording.stacks(), stack));
+        let place = match (line, recording.name(allocation.id)) {
+            (Some(frame), _) => Place::Line(frame),
+            (None, Some(name)) => Place::Name(name.to_owned()),
+            (None, None) => Place::Size(allocation.size),
+        };
+        let (bytes, blocks) = places.entry(place).or_default().entry(stack).or_default();
+        *bytes = bytes.saturating_add(allocation.size);
+        *blocks += 1;
+    }
+    let mut held: Vec<Held> = places
+        .into_iter()
+        .map(|(place, stacks)| {
+            let largest = stacks.iter().max_by_key(|(_, (bytes, _))| *bytes);
+            Held {
+                place,
+                bytes: stacks.values().map(|(bytes, _)| *bytes).sum(),
+                blocks: stacks.values().map(|(_, blocks)| blocks).sum(),
+                stack: largest.map(|(stack, _)| *stack).unwrap_or_default(),
+            }
+        })
+        .collect();
+    held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.place.cmp(&other.place)));
+    held
+}
+
+impl Held {
+    /// The place in words.
+    pub(crate) fn text(&self, recording: &Recording) -> String {
+        match &self.place {
+            Place::Line(frame) => frame_text(recording.stacks().frame(*frame)).trim_end().to_owned(),
+            Place::Name(name) => format!("tensor {name}"),
+            Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
+        }
+    }
+}
+
+pub(crate) fn write(
+    out: &mut String,
+    recording: &Recording,
+    moment: &Moment,
+    held: &[Held],
+    has_stacks: bool,
+) {
+    let _ = writeln!(out, "<h3>Who holds the memory {}</h3>", moment.when());
+    let allocated = moment.state.breakdown().allocated();
+    if held.is_empty() {
+        out.push_str("<p>Nothing is allocated.</p>\n");
+        return;
+    }
+    out.push_str(
+        "<table class=\"numbers\">\n<thead><tr><th>Bytes</th><th>of allocated</th><th>Where they were allocated</th></tr></thead>\n\
+         <tbody>\n",
+    );
+    for one in held.iter().take(ROWS) {
+        let mut what = format!(
+            "<code>{}</code> <span class=\"quiet\">{}</span>",
+            escaped(&one.text(recording)),
+            counted(one.blocks, "block")
+        );
+        if has_stacks {
+            what.push_str(&folded_stack(recording, one.stack));
+        }
+        row(out, one.bytes, &share(one.bytes, allocated), &what);
+    }
+    let rest = held.get(ROWS..).unwrap_or_default();
+    if !rest.is_empty() {
+        let bytes: Bytes = rest.iter().map(|one| one.bytes).sum();
+        let blocks: usize = rest.iter().map(|one| one.blocks).sum();
+        let what = format!("{}, {}", counted(rest.len(), "more place"), counted(blocks, "block"));
+        row(out, bytes, &share(bytes, allocated), &what);
+    }
+    out.push_str("</tbody>\n</table>\n");
+}
+
+/// The whole stack, closed until a reader opens it; nothing for a stack of one frame.
+fn folded_stack(recording: &Recording, stack: StackId) -> String {
+    let stacks = recording.stacks();
+    let frames: Vec<_> = stacks.frames(stack).map(|frame| stacks.frame(frame)).collect();
+    if frames.len() < 2 {
+        return String::new();
+    }
+    let of_libraries = frames.iter().filter(|frame| is_library(**frame)).count();
+    let mut out = format!(
+        "<details><summary>{}, {} of libraries</summary><ol>",
+        counted(frames.len(), "frame"),
+        of_libraries
+    );
+    for frame in frames.iter().take(FRAMES) {
+        let class = if is_library(*frame) { " class=\"quiet\"" } else { "" };
+        let _ = write!(out, "<li{class}><code>{}</code></li>", escaped(&frame_text(*frame)));
+    }
+    if frames.len() > FRAMES {
+        let _ = write!(out, "<li>{}</li>", counted(frames.len() - FRAMES, "more frame"));
+    }
+    out.push_str("</ol></details>");
+    out
+}

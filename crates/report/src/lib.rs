@@ -1,0 +1,135 @@
+//! A run as one HTML page: to read, to send and to print, without a script and without a network.
+//!
+//! [`report`] takes a file (a snapshot of PyTorch, a recording, the text of a workload) and makes the page: a verdict, the figures, who
+//! holds the memory, what other settings do, the certificate, notes, and where the numbers come from. A snapshot of several devices
+//! has a part for each.
+//!
+//! With [`ReportOptions::redact`] the page has no stacks, and no names of functions, files or tensors. They are taken out of the data
+//! before anything is computed, so that no later sentence can contain one.
+//!
+//! This crate knows no file, no screen and no clock: the same input gives the same page.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_lab::RunSource;
+//! use blockyard_report::{ReportOptions, report};
+//! use std::ops::ControlFlow;
+//!
+//! let bytes = b"a = alloc 3 MiB; b = alloc 30 MiB; free a, b".to_vec();
+//! let source = RunSource::File { name: "example.workload".to_owned(), bytes };
+//! let html = report(source, &ReportOptions::default(), &mut |_| ControlFlow::Continue(()))?;
+//! assert!(html.starts_with("<!doctype html>") && html.contains("example.workload"));
+//! # Ok::<(), blockyard_report::ReportError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::arithmetic_side_effects,
+        reason = "numbers of files are added and subtracted checked or saturating"
+    )
+)]
+
+mod document;
+mod figures;
+mod holders;
+mod html;
+mod moment;
+mod redact;
+mod settings;
+mod sites;
+mod source;
+mod verdict;
+
+use blockyard_lab::{Conditions, LabError, Run, RunSource};
+use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_record::RecordingError;
+use blockyard_replay::OnProgress;
+use serde::{Deserialize, Serialize};
+
+/// What a report contains.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportOptions {
+    /// Whether stacks and names are left out: of functions, files and tensors, and the file's own.
+    pub redact: bool,
+    /// What the reader of the file wants to say, a paragraph each.
+    pub notes: Vec<String>,
+    /// The device of a snapshot, by its index; `None` for all.
+    pub device: Option<u32>,
+}
+
+/// What a report is about.
+#[derive(Clone, Debug)]
+pub enum ReportSource<'a> {
+    /// A file's bytes, or a workload.
+    Asked(RunSource),
+    /// A snapshot that was read, and the name of its file.
+    Snapshot(Box<SnapshotFile>, &'a str),
+}
+
+impl From<RunSource> for ReportSource<'_> {
+    fn from(source: RunSource) -> Self {
+        Self::Asked(source)
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The file cannot be read, or the work was cancelled.
+    #[error(transparent)]
+    Lab(#[from] LabError),
+    /// The recording is damaged.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The file has nothing of the device.
+    #[error("nothing of device {wanted} is in the file; it has {known}")]
+    NoDevice {
+        /// The index that was asked for.
+        wanted: u32,
+        /// The indices that the file has.
+        known: String,
+    },
+    /// The snapshot is empty.
+    #[error(
+        "the snapshot has neither segments nor traces: memory history was not recorded, or on another device"
+    )]
+    Empty,
+}
+
+/// The report about a run, under its own settings and the limit that its file implies.
+///
+/// # Errors
+///
+/// [`ReportError`] says why there is none.
+pub fn report(
+    source: RunSource,
+    options: &ReportOptions,
+    on_progress: OnProgress,
+) -> Result<String, ReportError> {
+    report_under(source.into(), options, &Run::conditions, on_progress)
+}
+
+/// As [`report`], with the conditions that `conditions_of` gives for each run: other settings, a limit, a capacity.
+///
+/// The figures of a snapshot or a recording show what happened; the verdict and the table of settings are replays under these
+/// conditions. The figures of a workload follow its settings and capacity.
+///
+/// # Errors
+///
+/// As [`report`].
+pub fn report_under(
+    source: ReportSource<'_>,
+    options: &ReportOptions,
+    conditions_of: &dyn Fn(&Run) -> Conditions,
+    on_progress: OnProgress,
+) -> Result<String, ReportError> {
+    let opened = match source {
+        ReportSource::Asked(source) => source::open(source, options, conditions_of, on_progress)?,
+        ReportSource::Snapshot(file, name) => source::of_snapshot(name, *file, options, on_progress)?,
+    };
+    document::write(&opened, options, conditions_of, on_progress)
+}

@@ -1,0 +1,252 @@
+//! Files as what a report is made of.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use blockyard_lab::{Conditions, LabError, Run, RunSource};
+use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
+use blockyard_record::{Bytes, Recording};
+use blockyard_replay::{Difference, OnProgress, Progress, RunError, RunSettings, certify, run, verify};
+use blockyard_workload::Workload;
+
+use crate::{ReportError, ReportOptions, redact};
+
+/// The device of a workload that names none.
+const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
+
+/// A file that was read.
+pub(crate) struct Opened {
+    /// The file's name; `None` where it is left out.
+    pub(crate) name: Option<String>,
+    /// Facts about the file, by name: what the last part of a report lists.
+    pub(crate) facts: Vec<(String, String)>,
+    /// What of the file was passed over, in sentences.
+    pub(crate) notes: Vec<String>,
+    pub(crate) devices: Vec<OpenedDevice>,
+}
+
+/// One device of it.
+pub(crate) struct OpenedDevice {
+    /// `device 0` where the file names devices.
+    pub(crate) name: Option<String>,
+    pub(crate) recording: Arc<Recording>,
+    /// The requests, or why there are none.
+    pub(crate) run: Result<Run, String>,
+    pub(crate) certificate: Certified,
+    /// What is not known about the recording, in sentences.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Whether a replay makes the same placements.
+#[derive(Default)]
+pub(crate) struct Certified {
+    /// In one line; empty where there is nothing to compare, as for a workload.
+    pub(crate) headline: String,
+    pub(crate) is_identical: bool,
+    pub(crate) first_difference: Option<Difference>,
+    pub(crate) notes: Vec<String>,
+}
+
+pub(crate) fn open(
+    source: RunSource,
+    options: &ReportOptions,
+    conditions_of: &dyn Fn(&Run) -> Conditions,
+    on_progress: OnProgress,
+) -> Result<Opened, ReportError> {
+    match source {
+        RunSource::Workload { name, workload, config, capacity } => {
+            let workload = Workload::clone(&workload);
+            of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)
+        }
+        RunSource::File { name, bytes } => {
+            let mut opened = match file_kind(&bytes) {
+                FileKind::Snapshot | FileKind::Packed => {
+                    let whole = bytes.len();
+                    let mut tell = |done: u64| {
+                        on_progress(Progress::new("reading", usize::try_from(done).unwrap_or(whole), whole))
+                    };
+                    let file = snapshot::read(&bytes[..], &mut tell).map_err(LabError::from)?;
+                    of_snapshot(&name, file, options, on_progress)?
+                }
+                FileKind::Recording => of_recording(&name, &bytes, options, on_progress)?,
+                FileKind::Other => {
+                    let workload = Workload::parse(&text(&bytes)?).map_err(LabError::from)?;
+                    let config = workload.config().unwrap_or_default().to_owned();
+                    let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY);
+                    of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)?
+                }
+            };
+            let size = crate::html::exact(Bytes::new(bytes.len() as u64));
+            opened.facts.insert(0, ("Size of the file".to_owned(), size));
+            Ok(opened)
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> Result<String, LabError> {
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        return Ok(blockyard_pytorch::unpack(bytes).map_err(RunError::Read)?);
+    }
+    Ok(str::from_utf8(bytes).map_err(|_| LabError::UnknownFile)?.to_owned())
+}
+
+fn fact(name: &str, value: impl Into<String>) -> (String, String) {
+    (name.to_owned(), value.into())
+}
+
+fn settings_fact(config: &str) -> (String, String) {
+    fact("PYTORCH_CUDA_ALLOC_CONF", if config.is_empty() { "default settings" } else { config })
+}
+
+pub(crate) fn of_snapshot(
+    name: &str,
+    mut file: SnapshotFile,
+    options: &ReportOptions,
+    on_progress: OnProgress,
+) -> Result<Opened, ReportError> {
+    if let Some(wanted) = options.device {
+        let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
+        file.devices.retain(|device| device.index == wanted);
+        if file.devices.is_empty() {
+            return Err(ReportError::NoDevice { wanted, known: known.join(", ") });
+        }
+    }
+    if file.devices.is_empty() {
+        return Err(ReportError::Empty);
+    }
+    if options.redact {
+        file = redact::snapshot(file);
+    }
+    let has_several = file.devices.len() > 1;
+    let mut facts = vec![fact("Kind of file", "memory snapshot of PyTorch")];
+    let is_known = !(file.settings.config.is_empty() && file.settings.values.is_empty());
+    facts.push(if is_known {
+        settings_fact(&file.settings.config)
+    } else {
+        fact("PYTORCH_CUDA_ALLOC_CONF", "not in the file; default settings are assumed")
+    });
+    let notes = file.notes.clone();
+    let mut devices = Vec::new();
+    for device in std::mem::take(&mut file.devices) {
+        let one = SnapshotFile { devices: vec![device], notes: Vec::new(), ..file.clone() };
+        devices.push(of_device(&one, has_several, on_progress)?);
+    }
+    Ok(Opened { name: (!options.redact).then(|| name.to_owned()), facts, notes, devices })
+}
+
+/// The only device of a snapshot.
+fn of_device(
+    file: &SnapshotFile,
+    is_named: bool,
+    on_progress: OnProgress,
+) -> Result<OpenedDevice, ReportError> {
+    let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
+    let found = file.record(0, "", &mut tell).map_err(LabError::from)?;
+    let run = match Run::from_snapshot("", file, on_progress) {
+        Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
+        Ok(_) => Err(LabError::NoTrace.to_string()),
+        Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
+        Err(error) => Err(error.to_string()),
+    };
+    let has_trace = file.devices.first().is_some_and(|device: &DeviceSnapshot| !device.trace.is_empty());
+    let certificate = if has_trace {
+        let mut found = certify(file, 0, &mut |progress| -> ControlFlow<()> { on_progress(progress) })
+            .map_err(LabError::from)?;
+        found.reasons.append(&mut found.notes);
+        Certified {
+            headline: found.headline(),
+            is_identical: found.is_complete,
+            first_difference: found.first_difference,
+            notes: found.reasons,
+        }
+    } else {
+        Certified::default()
+    };
+    Ok(OpenedDevice {
+        name: is_named.then(|| format!("device {}", found.device)),
+        recording: Arc::new(found.recording),
+        run,
+        certificate,
+        notes: found.notes,
+    })
+}
+
+fn of_recording(
+    name: &str,
+    bytes: &[u8],
+    options: &ReportOptions,
+    on_progress: OnProgress,
+) -> Result<Opened, ReportError> {
+    let read = RecordedRun::read(bytes).map_err(|error| LabError::from(RunError::Read(error)))?;
+    let recorded = if options.redact { redact::recorded(read) } else { read };
+    let verified = verify(&recorded, on_progress).map_err(LabError::from)?;
+    let run = match Run::from_recorded(&recorded, on_progress) {
+        Ok(run) => Ok(run),
+        Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
+        Err(error) => Err(error.to_string()),
+    };
+    let meta = &recorded.meta;
+    let mut facts =
+        vec![fact("Kind of file", "recording of PyTorch's allocator"), settings_fact(&meta.config)];
+    for (name, value) in [("PyTorch", &meta.torch), ("GPU", &meta.device)] {
+        if !value.is_empty() {
+            facts.push(fact(name, value));
+        }
+    }
+    facts.push(fact("Memory of the GPU", crate::html::exact(meta.total_memory)));
+    let device = OpenedDevice {
+        name: None,
+        recording: Arc::new(verified.recording),
+        run,
+        certificate: Certified {
+            headline: verified.comparison.headline(),
+            is_identical: verified.comparison.is_identical(),
+            first_difference: verified.comparison.first_difference,
+            notes: verified.comparison.notes,
+        },
+        notes: Vec::new(),
+    };
+    Ok(Opened {
+        name: (!options.redact).then(|| name.to_owned()),
+        facts,
+        notes: Vec::new(),
+        devices: vec![device],
+    })
+}
+
+fn of_workload(
+    name: &str,
+    workload: Workload,
+    own: (&str, Bytes),
+    options: &ReportOptions,
+    conditions_of: &dyn Fn(&Run) -> Conditions,
+    on_progress: OnProgress,
+) -> Result<Opened, ReportError> {
+    let workload = if options.redact { redact::workload(&workload) } else { workload };
+    let title = if options.redact { "" } else { name };
+    let requests = Run::from_workload(title, workload.clone(), own.0, own.1);
+    let conditions = conditions_of(&requests);
+    let capacity = conditions.capacity_of(&requests);
+    let config = conditions.conf.parse().map_err(LabError::from)?;
+    let settings = RunSettings { title: title.to_owned(), config, capacity };
+    let recording = run(&workload, &settings, on_progress).map_err(LabError::from)?;
+    let facts = vec![
+        fact("Kind of file", "workload: requests as a text, which Blockyard's allocator serves"),
+        settings_fact(&conditions.conf),
+        fact("Memory of the device", crate::html::exact(capacity)),
+    ];
+    let device = OpenedDevice {
+        name: None,
+        recording: Arc::new(recording),
+        run: Ok(requests),
+        certificate: Certified::default(),
+        notes: Vec::new(),
+    };
+    Ok(Opened {
+        name: (!options.redact).then(|| name.to_owned()),
+        facts,
+        notes: Vec::new(),
+        devices: vec![device],
+    })
+}

@@ -1,0 +1,58 @@
+//! Reports: a run as one HTML page.
+
+use blockyard_lab::{Conditions, Run};
+use blockyard_record::Bytes;
+use blockyard_report::{ReportOptions, ReportSource, report_under};
+use pyo3::prelude::*;
+
+use crate::error::BlockyardError;
+use crate::file::text_of;
+use crate::signals::Signals;
+
+/// What a report contains, and under what its run is replayed.
+#[pyclass(module = "blockyard", frozen)]
+pub(crate) struct AskedReport {
+    redact: bool,
+    notes: Vec<String>,
+    conf: Option<String>,
+    limit: Option<Bytes>,
+    capacity: Option<Bytes>,
+}
+
+#[pymethods]
+impl AskedReport {
+    #[new]
+    #[pyo3(signature = (redact, notes, conf, limit, capacity))]
+    fn new(
+        redact: bool,
+        notes: Vec<String>,
+        conf: Option<String>,
+        limit: Option<u64>,
+        capacity: Option<u64>,
+    ) -> Self {
+        Self { redact, notes, conf, limit: limit.map(Bytes::new), capacity: capacity.map(Bytes::new) }
+    }
+}
+
+impl AskedReport {
+    /// The page; other threads of Python go on meanwhile.
+    pub(crate) fn write(
+        &self,
+        py: Python<'_>,
+        source: ReportSource<'_>,
+        device: Option<u32>,
+    ) -> PyResult<String> {
+        let options = ReportOptions { redact: self.redact, notes: self.notes.clone(), device };
+        let conditions = |run: &Run| {
+            let conf = self.conf.clone().unwrap_or_else(|| run.conditions().conf);
+            Conditions { conf, limit: self.limit, capacity: self.capacity }
+        };
+        let mut signals = Signals::new(py);
+        let found = py.detach(|| {
+            report_under(source, &options, &conditions, &mut |progress| signals.check(&progress))
+                .map_err(|error| text_of(&error))
+        });
+        signals.raised()?;
+        found.map_err(BlockyardError::new_err)
+    }
+}
