@@ -66,6 +66,7 @@ mod term;
 mod text_width;
 mod theme;
 mod timeline;
+pub mod typeface;
 mod words;
 
 pub use allocations::{AllocationLifetime, Allocations, Collector};
@@ -95,7 +96,6 @@ pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
 pub use stage::{Stage, StageView, has_failures, stage_height};
 pub use state_cursor::StateCursor;
-pub use svg::FONT_FAMILY;
 pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};
