@@ -32,9 +32,9 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 pub use axe::Violation;
 pub use console::NetworkRequest;
@@ -47,6 +47,31 @@ const MOST_SECOND_RUNS: u32 = 3;
 
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a file of many megabytes is waited for. Neither limit says how fast anything has to be: they end tests that hang.
+pub const PATIENCE_WITH_LARGE_FILES: Duration = Duration::from_secs(180);
+
+/// Asks until there is an answer, at most for `patience`.
+///
+/// # Errors
+/// What `ask` says, or that no answer came; `what` says in vain for what.
+pub fn wait_for_answer<T>(
+    what: &str,
+    patience: Duration,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
+        }
+        if begun.elapsed() > patience {
+            bail!("waited in vain for {what}");
+        }
+        // Between two questions; the test itself goes on as soon as there is an answer.
+        std::thread::sleep(Duration::from_millis(15));
+    }
+}
 
 /// Opens the page's workbench in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
 ///

@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use blockyard_serve::{Port, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thirtyfour::{By, WebElement};
 
 use crate::driver::{Driver, answer};
-use crate::{PATIENCE, root};
+use crate::{PATIENCE, root, wait_for_answer};
 
 /// The size of the browser's window.
 #[derive(Clone, Copy, Debug)]
@@ -172,18 +171,11 @@ impl Page {
     /// # Errors
     /// Where it does not become true, or throws.
     pub fn wait_until(&self, condition: &str) -> Result<Value> {
-        let begun = Instant::now();
-        loop {
+        wait_for_answer(condition, PATIENCE, || {
             let value = self.execute(&format!("return ({condition})"), &[])?;
-            if !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0) && value != json!("") {
-                return Ok(value);
-            }
-            if begun.elapsed() > PATIENCE {
-                bail!("waited in vain for {condition}");
-            }
-            // Between two questions; the test itself goes on as soon as the answer is yes.
-            std::thread::sleep(Duration::from_millis(15));
-        }
+            let is_true = !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0);
+            Ok((is_true && value != json!("")).then_some(value))
+        })
     }
 
     /// Waits until an element matches `css` and is displayed.
