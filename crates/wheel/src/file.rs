@@ -226,9 +226,7 @@ impl SnapshotData {
 impl SnapshotData {
     /// The device at `place` of `devices`, or host memory at `host`.
     pub(crate) fn device(&self, place: usize) -> PyResult<&DeviceSnapshot> {
-        self.file
-            .memory(place)
-            .map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
+        self.file.memory(place).map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
     }
 
     /// Stacks as texts, a line a frame, innermost first; no text for the stack without frames.
