@@ -1,7 +1,8 @@
 //! Two questions about one run never contradict each other.
 
 use blockyard_lab::{
-    Answer, Autopsy, Change, ChangeKind, Conditions, Question, Row, Run, autopsy, candidates, search, try_change, what_if,
+    Answer, Autopsy, Change, ChangeKind, Conditions, Question, Row, Run, autopsy, candidates, search,
+    try_change, what_if,
 };
 use blockyard_record::Bytes;
 use blockyard_workload::{Request, Workload};
@@ -89,7 +90,10 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
         assert!(found.rows[*place].fits(), "{name}: {:?}", found.rows[*place]);
     }
     if found.best.is_none() && !found.baseline.fits() {
-        assert!(found.rows.iter().all(|row| !row.fits() || row.conditions.conf.starts_with("backend")), "{name}");
+        assert!(
+            found.rows.iter().all(|row| !row.fits() || row.conditions.conf.starts_with("backend")),
+            "{name}"
+        );
         let mut ours = found.rows.iter().filter(|row| !row.conditions.conf.starts_with("backend"));
         let depends = ours.any(Row::depends_on_limit);
         assert_eq!(found.sentence.contains("it depends on the limit"), depends, "{name}: {}", found.sentence);
@@ -128,13 +132,18 @@ fn for_every_snapshot_the_autopsy_and_what_if_agree_under_the_implied_limit_and_
 fn for_every_constructed_case_the_autopsy_and_what_if_agree() {
     let mut changes = 0;
     for case in CASES {
-        let run = Run::from_workload(case.name, Workload::parse(case.text).unwrap(), case.conf, Bytes::gib(4));
+        let run =
+            Run::from_workload(case.name, Workload::parse(case.text).unwrap(), case.conf, Bytes::gib(4));
         let limit = Bytes::mib(case.limit_mib);
         changes += agree(case.name, &run, &run.conditions().and_limit(limit));
         changes += agree(case.name, &run, &Conditions { capacity: Some(limit), ..run.conditions() });
         // The same as a recording, of which only bounds of the limit are known.
         let run = recorded(case.text, case.conf, limit);
-        assert!(run.implied_limit().is_some_and(|bounds| bounds.lowest <= limit && limit <= bounds.highest), "{}", case.name);
+        assert!(
+            run.implied_limit().is_some_and(|bounds| bounds.lowest <= limit && limit <= bounds.highest),
+            "{}",
+            case.name
+        );
         changes += agree(case.name, &run, &run.conditions());
         changes += agree(case.name, &run, &run.conditions().and_conf("expandable_segments:True"));
     }

@@ -129,7 +129,10 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
         // What is known comes first, and nothing speaks for PyTorch with other numbers.
         page.wait_text(&id("failure"), "A process limit near 600 MiB, not the GPU: 2 MiB were asked for")?;
         let failure = page.text(&id("failure"))?;
-        ensure!(!failure.contains("CUDA out of memory") && !failure.contains("Tried to allocate"), "{failure}");
+        ensure!(
+            !failure.contains("CUDA out of memory") && !failure.contains("Tried to allocate"),
+            "{failure}"
+        );
         page.wait_text(&id("cause"), "between 594 MiB and 613.99 MiB")?;
         let limit = "The file shows that the limit is between 594 MiB and 613.99 MiB";
         page.wait_text(&id("lab-implied-limit"), limit)?;
@@ -144,7 +147,10 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
         page.wait_text(&id("lab-implied-limit"), limit)?;
         // Best setting: nothing is recommended that fits at one bound only.
         ask(page, "search")?;
-        page.wait_text(&id("search-sentence"), "no setting is sure to let the run fit: it depends on the limit")?;
+        page.wait_text(
+            &id("search-sentence"),
+            "no setting is sure to let the run fit: it depends on the limit",
+        )?;
         ensure!(page.count(&id("search-line"))? == 0, "a setting is recommended");
         let own = format!("{} tr.is-own td:last-child", id("answer-search"));
         page.wait_text(&own, "request 1,525")?;
