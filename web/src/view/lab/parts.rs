@@ -159,9 +159,12 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
 /// The fields of the device and of the limit.
 pub(super) fn sizes(session: Session) -> AnyView {
     let lab = session.lab;
-    let hint = if untrack(|| session.has_failed()) { "as in the file" } else { "no limit" };
+    let hint = text(move || {
+        let hint = if session.has_failed() { "as in the file" } else { "no limit" };
+        hint.to_owned()
+    });
     view! {
-        {field("lab-capacity", "Device", "its own", lab.capacity)}
+        {field("lab-capacity", "Device", text(|| "its own".to_owned()), lab.capacity)}
         {field("lab-limit", "At most reserved", hint, lab.limit)}
     }
     .into_any()
@@ -195,7 +198,7 @@ fn implied_words(limit: &Limit) -> String {
     )
 }
 
-fn field(id: &'static str, label: &'static str, hint: &'static str, value: RwSignal<String>) -> AnyView {
+fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwSignal<String>) -> AnyView {
     view! {
         <label class="small-field">
             <span>{label}</span>
