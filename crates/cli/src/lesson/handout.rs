@@ -7,17 +7,18 @@ use blockyard_lessons::{Answers, Inline, LessonQuestion, PlayedCard, PlayedLesso
 
 use super::moment;
 use crate::output::escaped;
+use crate::typeface::font_faces;
 
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
 
 const STYLE: &str = "
 @page { size: A4; margin: 18mm 16mm; }
-body { font: 11pt/1.45 \"Helvetica Neue\", Arial, \"Liberation Sans\", sans-serif; color: #1b1f24; background: #fff;
+body { font: 11pt/1.45 \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif; color: #1b1f24; background: #fff;
   max-width: 46em; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 20pt; margin: 0 0 .2em; } h2 { font-size: 13pt; margin: 1.6em 0 .4em; }
 section { break-inside: avoid; } svg { display: block; width: 100%; height: auto; margin: .6em 0; }
-code, pre { font-family: ui-monospace, \"Liberation Mono\", monospace; font-size: .92em; }
+code, pre { font-family: \"Noto Sans Mono\", ui-monospace, monospace; font-size: .92em; }
 pre { border: 1px solid #c8ccd1; padding: .6em .8em; white-space: pre-wrap; }
 .question { border-left: 3px solid #1b1f24; padding: .1em .8em; margin: .6em 0; }
 .answer { border-bottom: 1px solid #1b1f24; height: 1.8em; }
@@ -32,8 +33,9 @@ pub(crate) fn handout(lesson: &PlayedLesson) -> anyhow::Result<String> {
     let _ = write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>\n<h1>{}</h1>\n<p>{}</p>\n",
+         content=\"width=device-width\">\n<title>{}</title>\n<style>{}{STYLE}</style>\n<h1>{}</h1>\n<p>{}</p>\n",
         escaped(&lesson.title),
+        font_faces(),
         escaped(&lesson.title),
         escaped(&lesson.summary)
     );
