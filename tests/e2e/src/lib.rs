@@ -38,7 +38,7 @@ use anyhow::{Context, Result, bail};
 
 pub use axe::Violation;
 pub use console::NetworkRequest;
-pub use page::{ElementRect, GpuChoice, Page, Window, built_page};
+pub use page::{ElementRect, Fonts, GpuChoice, Page, Window, built_page};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// So many tests of one program may fail and run once more; the next failure is final. One or two slow moments of a machine do not
@@ -112,13 +112,28 @@ pub fn drive_at(
     gpu: GpuChoice,
     test: impl Fn(&mut Page) -> Result<()>,
 ) -> Result<()> {
+    drive_with_fonts(path, window, gpu, Fonts::System, test)
+}
+
+/// As [`drive_at`], with other fonts than this machine's.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_with_fonts(
+    path: &str,
+    window: Window,
+    gpu: GpuChoice,
+    fonts: Fonts,
+    test: impl Fn(&mut Page) -> Result<()>,
+) -> Result<()> {
     static SECOND_RUNS: AtomicU32 = AtomicU32::new(0);
-    drive_once(path, window, gpu, &test).or_else(|error| {
+    let once = || drive_once(path, Page::with_fonts(window, gpu, fonts)?, &test);
+    once().or_else(|error| {
         if SECOND_RUNS.fetch_add(1, Ordering::Relaxed) >= MOST_SECOND_RUNS {
             return Err(error);
         }
         note_second_run(&error)?;
-        drive_once(path, window, gpu, &test)
+        once()
     })
 }
 
@@ -134,13 +149,7 @@ fn note_second_run(error: &anyhow::Error) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn drive_once(
-    path: &str,
-    window: Window,
-    gpu: GpuChoice,
-    test: impl Fn(&mut Page) -> Result<()>,
-) -> Result<()> {
-    let mut page = Page::blank(window, gpu)?;
+fn drive_once(path: &str, mut page: Page, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         page.goto(path)?;
         test(&mut page)?;

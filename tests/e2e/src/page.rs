@@ -34,6 +34,16 @@ pub enum GpuChoice {
     SoftwareScreen,
 }
 
+/// The fonts that the browser finds beside those that the page brings along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fonts {
+    /// Those of this machine.
+    #[default]
+    System,
+    /// One, whose letters are far wider than those of any font that a page would ask for: a text that is drawn in it is seen.
+    OneThatNobodyChose,
+}
+
 impl Default for Window {
     fn default() -> Self {
         Self { width: 1280, height: 900 }
@@ -90,14 +100,26 @@ impl Page {
         Self::of(&built_page()?, window, gpu)
     }
 
+    /// As [`Page::blank`], with other fonts than this machine's.
+    ///
+    /// # Errors
+    /// As [`Page::blank`].
+    pub fn with_fonts(window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
+        Self::before(&built()?, window, gpu, fonts)
+    }
+
     /// A browser before the files below another folder, which need not be the page.
     ///
     /// # Errors
     /// Where the folder is missing, or the browser does not start.
     pub fn of(folder: &Path, window: Window, gpu: GpuChoice) -> Result<Self> {
+        Self::before(folder, window, gpu, Fonts::System)
+    }
+
+    fn before(folder: &Path, window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
         let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();
-        let driver = Driver::start(window, gpu)?;
+        let driver = Driver::start(window, gpu, fonts)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })
     }
 

@@ -3,14 +3,15 @@
 use blockyard_lessons::{PlayedLesson, handout};
 
 use crate::output::escaped;
+use crate::typeface::font_faces;
 
 const STYLE: &str = "
 @page { size: A4; margin: 18mm 16mm; }
-body { font: 11pt/1.45 \"Helvetica Neue\", Arial, \"Liberation Sans\", sans-serif; color: #1b1f24; background: #fff;
+body { font: 11pt/1.45 \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif; color: #1b1f24; background: #fff;
   max-width: 46em; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 20pt; margin: 0 0 .2em; } h2, h3 { font-size: 13pt; margin: 1.6em 0 .4em; }
 section { break-inside: avoid; } svg { display: block; width: 100%; height: auto; margin: .6em 0; }
-code, pre { font-family: ui-monospace, \"Liberation Mono\", monospace; font-size: .92em; }
+code, pre { font-family: \"Noto Sans Mono\", ui-monospace, monospace; font-size: .92em; }
 pre { border: 1px solid #c8ccd1; padding: .6em .8em; white-space: pre-wrap; }
 .question { border-left: 3px solid #1b1f24; padding: .1em .8em; margin: .6em 0; }
 .answer { border-bottom: 1px solid #1b1f24; height: 1.8em; }
@@ -22,8 +23,9 @@ ol.choices { list-style: none; padding-left: 0; } ol.choices li::before { conten
 pub(crate) fn document(lesson: &PlayedLesson) -> anyhow::Result<String> {
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width\">\n<title>{}</title>\n<style>{STYLE}</style>\n{}",
+         content=\"width=device-width\">\n<title>{}</title>\n<style>{}{STYLE}</style>\n{}",
         escaped(&lesson.title),
+        font_faces(),
         handout(lesson)?
     ))
 }

@@ -131,7 +131,7 @@ pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let choose = on(move |event: ev::FocusEvent| browser::select_all(&event));
     view! {
         <div class="cluster copy">
-            <input class="field mono wide" data-testid=id aria-label="Line to copy" readonly prop:value=line on:focus=choose />
+            <textarea class="field mono wide" data-testid=id aria-label="Line to copy" rows="1" readonly prop:value=line on:focus=choose></textarea>
             {button("", "copy-line", "Copy", "", click(move || browser::copy(&copied)))}
         </div>
     }
