@@ -1,7 +1,8 @@
 //! Draws a [`Scene`] on a canvas. Knows colors and pixels and nothing about memory.
 
+use blockyard_figure::typeface::FONT_FAMILY;
 use blockyard_figure::{
-    Anchor, Dash, FONT_FAMILY, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px,
+    Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px,
 };
 use wasm_bindgen::prelude::*;
 use web_sys::{CanvasPattern, CanvasRenderingContext2d, HtmlCanvasElement};
@@ -98,6 +99,8 @@ impl Paints {
         }
         let Some(context) = context_of(canvas) else { return };
         context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+        // Else some browsers round the width of each letter to whole pixels. A browser that does not know the property loses nothing.
+        let _ = js_sys::Reflect::set(&context, &"textRendering".into(), &"geometricPrecision".into());
         let mut brush = Brush { paints: self, context: &context, fill: None, font: None };
         for mark in &scene.marks {
             brush.draw(mark);
@@ -272,8 +275,8 @@ impl Brush<'_> {
             Anchor::Middle => "center",
             Anchor::End => "right",
         });
-        // The layout has assumed this width, so the text of a wider font is compressed to it. A baseline on a whole pixel keeps the
-        // text sharp.
+        // The layout has assumed this width. Characters that the typeface lacks come from a font of the system, which may be wider: such
+        // a text is compressed. A baseline on a whole pixel keeps the text sharp.
         let most = self.device(text_width_px(text, font.0, font.1));
         let (x, y) = (self.device(at.x_px), self.device(at.y_px).round());
         let _ = self.context.fill_text_with_max_width(text, x, y, most);

@@ -281,7 +281,10 @@ impl Session {
         let shown = || {
             let run = self.run.get_untracked();
             let file = run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
-            // A device without a trace has no run.
+            // A device without a trace has no run, and host memory has none.
+            if file.shows_host() {
+                return None;
+            }
             let before = file.devices.iter().take(file.shown_device);
             Some(before.filter(|device| device.events > 0).count())
         };

@@ -45,6 +45,14 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     Ok(())
 }
 
+/// Makes the folder `out` hold the page that was built into `page`, and nothing else.
+pub(crate) fn copy_built(page: &Path, out: &Path) -> Result<()> {
+    let mut files = Files::new();
+    add_folder(&mut files, page, Path::new(""))?;
+    ensure_ours(out)?;
+    update(out, &files)
+}
+
 /// The program that takes longest to build by far, and that the page needs last.
 const LATE: &str = "blockyard-interpreter";
 /// While this file is there, the page knows that [`LATE`] is being built.
@@ -330,8 +338,8 @@ fn stamp(wasm: &Path) -> Result<String> {
 }
 
 fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
-    let bytes =
-        fs::read(source).with_context(|| format!("index.html asks for {}, unreadable", source.display()))?;
+    let bytes = fs::read(source)
+        .with_context(|| format!("the page needs {}, which cannot be read", source.display()))?;
     ensure!(!files.contains_key(&target), "two files of the page are called {}", target.display());
     files.insert(target, bytes);
     Ok(())
@@ -339,7 +347,7 @@ fn add_file(files: &mut Files, source: &Path, target: PathBuf) -> Result<()> {
 
 fn add_folder(files: &mut Files, source: &Path, target: &Path) -> Result<()> {
     let names = files_below(source)
-        .with_context(|| format!("index.html asks for {}, unreadable", source.display()))?;
+        .with_context(|| format!("the page needs {}, which cannot be read", source.display()))?;
     for name in names {
         add_file(files, &source.join(&name), target.join(&name))?;
     }

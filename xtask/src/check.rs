@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::stages::{StageOutcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
@@ -15,13 +15,29 @@ use crate::{bundle, deps, fuzz, licenses, model, setup, size, wheel};
 const WASM_PACKAGES: [&str; 4] =
     ["blockyard-web", "blockyard-gpu", "blockyard-interpreter", "blockyard-wasm-tests"];
 
-/// The device over Vulkan and WebGPU: for both targets, and no default member since it takes long to compile.
+/// Packages that the stage of native tests leaves to other stages, because their dependencies have features that no other package
+/// asks for. Cargo compiles a dependency for the features that all packages of one command ask for together: with these among them,
+/// the Python package would compile every dependency a second time.
+const TESTED_APART: [&str; 6] = [
+    "xtask",
+    "blockyard-wasm-runner",
+    "blockyard-e2e",
+    "blockyard-bench",
+    // Messages of the page's workers, without tests.
+    "blockyard-worker",
+    "blockyard-questions",
+];
+
+/// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
 
 /// Runs every test; fails if one does.
+///
+/// The page is built for tests: minutes sooner than the page that visitors load, which `cargo xtask ci` tests.
 pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     let mut stages = Stages::new();
-    test_stages(workspace, &mut stages);
+    let page = TestedPage { folder: workspace.root().join("target/tested-page"), profile: Some("wasm-test") };
+    test_stages(workspace, &mut stages, &page);
     stages.finish()
 }
 
@@ -56,7 +72,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
         }
         Ok(())
     });
-    test_stages(workspace, &mut stages);
+    test_stages(workspace, &mut stages, &TestedPage { folder: workspace.dist(), profile: None });
     stages.run("model of the lock", || model::run(workspace));
     stages.run("size of the page", || size::check(workspace));
     stages.run_or_skip("page in Firefox", || firefox(workspace));
@@ -140,84 +156,80 @@ fn oracle_command(workspace: &Workspace) -> Command {
     workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"])
 }
 
-fn test_stages(workspace: &Workspace, stages: &mut Stages) {
+/// The page that the tests open.
+struct TestedPage {
+    folder: PathBuf,
+    /// A profile of cargo; the page's profiles where none is named.
+    profile: Option<&'static str>,
+}
+
+fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     let mut driver = None;
-    let mut page = false;
+    let mut is_built = false;
     stages.run("set-up", || {
         setup::wasm_target(workspace)?;
+        setup::vulkan(workspace)?;
         driver = Some(setup::browser(workspace)?);
         setup::axe(workspace)
     });
-    stages.run("tests, native", || workspace::run(&mut workspace.cargo(["test", "--no-fail-fast"])));
+    stages.run("tests, native", || {
+        let apart = WASM_PACKAGES.iter().chain(&TESTED_APART).flat_map(|package| ["--exclude", package]);
+        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--workspace"]);
+        if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+            // Mesa complains once for each test where the variable is not set, though nothing is shown on a screen.
+            cargo.env("XDG_RUNTIME_DIR", workspace.tools());
+        }
+        workspace::run(cargo.args(apart))
+    });
     stages.run("tests, tools", || {
-        workspace::run(&mut workspace.cargo([
-            "test",
-            "--package",
-            "xtask",
-            "--package",
-            "blockyard-serve",
-            "--package",
-            "blockyard-oracle",
-            "--package",
-            "blockyard-zoo",
-            "--package",
-            "blockyard-bench",
-        ]))
+        // Two commands: the first compiles nothing that this program was not compiled from.
+        for packages in [&["xtask"][..], &["blockyard-e2e", "blockyard-bench"]] {
+            let named = packages.iter().flat_map(|package| ["--package", package]);
+            workspace::run(workspace.cargo(["test", "--no-fail-fast"]).args(named))?;
+        }
+        Ok(())
     });
     // The parts of the page that need no browser; no other stage tests them without a browser.
     stages.run("tests, page, no browser", || {
         workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
     });
-    stages.run("tests, Python package", || wheel::test(workspace));
-    stages.run("tests, Vulkan", || {
-        setup::vulkan(workspace)?;
-        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", WGPU_PACKAGE]);
-        if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
-            // Mesa complains once for each test where it is not set, though nothing is shown on a screen.
-            cargo.env("XDG_RUNTIME_DIR", workspace.tools());
-        }
-        workspace::run(&mut cargo)
+    stages.run("page", || {
+        bundle::build_to(workspace, &page.folder, page.profile)?;
+        is_built = true;
+        Ok(())
+    });
+    stages.run("tests, Python package", || {
+        // An old page in the folder would pass for the new one.
+        ensure!(is_built, "the page was not built");
+        wheel::test(workspace, &page.folder)
     });
     stages.run("tests, wasm in a browser", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;
-        let mut cargo = workspace.cargo([
-            "test",
-            "--no-fail-fast",
-            "--package",
-            "blockyard-wasm-tests",
-            "--package",
-            WGPU_PACKAGE,
-            "--target",
-            WASM,
-        ]);
-        // A browser that starts beside a compiler needs more than the usual 20 seconds.
+        let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--profile", "wasm-test"]);
+        cargo.args(["--package", "blockyard-wasm-tests", "--package", WGPU_PACKAGE, "--target", WASM]);
         // The test runner would take Firefox where its driver is named too.
         cargo.env("CHROMEDRIVER", driver).env_remove("GECKODRIVER");
+        // A browser that starts beside a compiler needs more than the usual 20 seconds.
         workspace::run(cargo.env("WASM_BINDGEN_TEST_TIMEOUT", "120"))
-    });
-    stages.run("page", || {
-        bundle::build(workspace)?;
-        page = true;
-        Ok(())
     });
     stages.run("tests, end to end", || {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;
-        if !page {
-            // An old page in dist/ would pass for the new one.
-            bail!("the page was not built");
-        }
-        end_to_end(workspace, driver)
+        ensure!(is_built, "the page was not built");
+        end_to_end(workspace, driver, &page.folder)
     });
 }
 
 /// The tests of the page in Chromium; prints which of them passed only when they ran a second time, and why the first run failed.
-fn end_to_end(workspace: &Workspace, driver: &Path) -> Result<()> {
+fn end_to_end(workspace: &Workspace, driver: &Path, page: &Path) -> Result<()> {
     let second_runs = workspace.root().join("target/e2e/second-runs.txt");
     if second_runs.exists() {
         fs::remove_file(&second_runs)?;
     }
-    let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--package", "blockyard-e2e"]);
-    let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver));
+    let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
+    // The packages of the stage of tools, for the same features of their dependencies.
+    cargo.args(["--package", "blockyard-e2e", "--package", "blockyard-bench"]);
+    cargo.args(["--test", "smoke", "--test", "page"]);
+    let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page));
     let lines = if second_runs.exists() { fs::read_to_string(&second_runs)? } else { String::new() };
     println!("    tests that ran a second time, with their first error: {}", lines.lines().count());
     lines.lines().for_each(|line| println!("      {line}"));

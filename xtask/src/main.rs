@@ -183,7 +183,10 @@ fn run(command: &Command) -> Result<()> {
         )?,
         Command::Test => check::test(&workspace)?,
         Command::Ci { may_skip } => check::ci(&workspace, may_skip.clone())?,
-        Command::Wheel { test: true, .. } => wheel::test(&workspace)?,
+        Command::Wheel { test: true, .. } => {
+            bundle::build(&workspace)?;
+            wheel::test(&workspace, &workspace.dist())?;
+        }
         Command::Wheel { wanted, .. } => wheel::build(&workspace, wanted)?,
         Command::Deps => deps::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,

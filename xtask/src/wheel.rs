@@ -34,7 +34,7 @@ pub(crate) struct WheelWanted {
 /// Builds the wheel, and the source package where it is asked for.
 pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
-    add_page(workspace)?;
+    bundle::build_to(workspace, &packed_page(workspace), None)?;
     let out = wanted.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
     let profile = wanted.profile.as_deref().unwrap_or("wheel");
     match &wanted.target {
@@ -58,15 +58,16 @@ pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel without optimization, installs it into a virtual environment of its own and runs its tests there.
-pub(crate) fn test(workspace: &Workspace) -> Result<()> {
+/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a virtual environment of its own and
+/// runs its tests there.
+pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
     let out = workspace.root().join("target/wheel-under-test");
     if out.exists() {
         // A wheel of another version would be found beside the new one.
         fs::remove_dir_all(&out)?;
     }
-    add_page(workspace)?;
+    bundle::copy_built(page, &packed_page(workspace))?;
     run_maturin(workspace, &tools, &["build", "--profile", "dev"], &out)?;
     let environment =
         virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
@@ -85,9 +86,9 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
     workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/wheel/tests"]))
 }
 
-/// Puts the built page into the package: notebooks show it, and `blockyard open` serves it.
-fn add_page(workspace: &Workspace) -> Result<()> {
-    bundle::build_to(workspace, &workspace.root().join("crates/wheel/python/blockyard/page"), None)
+/// Where the page lies in the package: notebooks show it, and `blockyard open` serves it.
+fn packed_page(workspace: &Workspace) -> PathBuf {
+    workspace.root().join("crates/wheel/python/blockyard/page")
 }
 
 /// Makes sure that there is a virtual environment with these packages, and returns its folder.

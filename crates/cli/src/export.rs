@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text};
-use blockyard_pytorch::snapshot::{FileKind, SnapshotFile, file_kind};
+use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
 use blockyard_replay::{AllocatorConfig, OnProgress, Progress, RunSettings, run, verify};
@@ -47,8 +47,8 @@ pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<ExitCode> {
 pub struct Export<'a> {
     /// `pickle`, `jsonl`, `svg`, `png`, `csv` or `html`, as the end of a file's name.
     pub format: &'a str,
-    /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
-    pub device: Option<u32>,
+    /// The device of a snapshot, or host memory; needed where it has several devices, except for a pickle or a page of all.
+    pub device: Option<MemoryName>,
     /// The folder of the built page: see [`crate::BuiltPage::find`].
     pub page: Option<&'a Path>,
 }
@@ -112,16 +112,15 @@ fn read(bytes: Vec<u8>, name: &str, bar: &Bar) -> anyhow::Result<Source> {
 
 impl Source {
     /// The recording of one device: the named one, or the only one.
-    fn recording(&self, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Recording> {
+    fn recording(&self, device: Option<MemoryName>, name: &str, bar: &Bar) -> anyhow::Result<Recording> {
         let file = match self {
             Self::Recording(recording) => return Ok(recording.as_ref().clone()),
             Self::Snapshot(file) => file,
         };
         let place = match device {
-            Some(wanted) => file.devices.iter().position(|device| device.index == wanted),
+            Some(wanted) => file.place_of(wanted),
             None if file.devices.len() > 1 => {
-                let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
-                bail!("the snapshot has the devices {}: name one with --device", known.join(", "));
+                bail!("the snapshot has the devices {}: name one with --device", file.memory_names());
             }
             None => Some(0),
         };
@@ -131,26 +130,35 @@ impl Source {
     }
 }
 
-fn pickle(source: &Source, device: Option<u32>) -> anyhow::Result<Vec<u8>> {
+fn pickle(source: &Source, device: Option<MemoryName>) -> anyhow::Result<Vec<u8>> {
     let mut content = Vec::new();
     match source {
         Source::Snapshot(file) => match device {
             Some(wanted) => {
                 let mut one = file.as_ref().clone();
-                one.devices.retain(|found| found.index == wanted);
+                one.retain(wanted);
                 one.write_pickle(&mut content)?;
             }
             None => file.write_pickle(&mut content)?,
         },
         Source::Recording(recording) => {
-            let index = device.unwrap_or(0);
+            let index = match device {
+                Some(MemoryName::Device(index)) => index,
+                None => 0,
+                Some(MemoryName::Host) => bail!("a recording has no host memory"),
+            };
             SnapshotFile::from_recordings(&[(index, recording)])?.write_pickle(&mut content)?;
         }
     }
     Ok(content)
 }
 
-fn jsonl(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+fn jsonl(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+    if let Source::Snapshot(file) = source
+        && (device == Some(MemoryName::Host) || (file.devices.is_empty() && file.host.is_some()))
+    {
+        bail!("a recording is replayed by the allocator of a GPU, and another one hands out host memory");
+    }
     let recording = source.recording(device, name, bar)?;
     let info = recording.info();
     let meta = Meta {
@@ -164,7 +172,7 @@ fn jsonl(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow:
     Ok((lines.join("\n") + "\n").into_bytes())
 }
 
-fn svg(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<String> {
+fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> anyhow::Result<String> {
     let recording = source.recording(device, name, bar)?;
     let series = Series::new(&recording);
     let scene = timeline(&series, &recording, &TimelineView::fit(recording.step_count()), None, FIGURE);
@@ -198,7 +206,7 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 /// A line a step: how many bytes are in each class after it.
-fn csv(source: &Source, device: Option<u32>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
+fn csv(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> anyhow::Result<Vec<u8>> {
     let recording = source.recording(device, name, bar)?;
     let mut content =
         String::from("step,events,time_us,requested,rounding,pending,cached,allocated,active,reserved\n");

@@ -56,7 +56,11 @@ fn open(name: &str) -> anyhow::Result<PlayedLesson> {
             .map_err(|_| anyhow!("{name}: not a text"))?
     };
     let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
-    lesson.map_err(|error| anyhow!("{name}: {error}"))
+    let lesson = lesson.map_err(|error| anyhow!("{name}: {error}"))?;
+    for note in &lesson.notes {
+        eprintln!("note: {name}: {note}");
+    }
+    Ok(lesson)
 }
 
 fn exercise(lesson: &PlayedLesson) -> anyhow::Result<&Exercise> {

@@ -1,6 +1,6 @@
 //! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
-//! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`), read a `lesson`,
-//! run PyTorch programs (`python`).
+//! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`),
+//! read a `lesson`, run PyTorch programs (`python`, `dry-run`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 //!
@@ -13,6 +13,7 @@
 
 mod bench;
 mod device;
+mod dry_run;
 mod export;
 #[cfg(feature = "python")]
 mod heap;
@@ -75,6 +76,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Lesson(options) => lesson::lesson(options),
         #[cfg(feature = "python")]
         Command::Python(options) => python::python(options),
+        Command::DryRun(options) => dry_run::dry_run(options),
     };
     match result {
         Ok(code) => code,

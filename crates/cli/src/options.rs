@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use blockyard_lab::{Conditions, Run};
+use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
@@ -88,6 +89,12 @@ pub(crate) enum Command {
     /// is said on standard error, with its line. The exit status is the program's.
     #[cfg(feature = "python")]
     Python(PythonOptions),
+    /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
+    ///
+    /// PyTorch's own build for CUDA runs over libraries of ours that stand for CUDA's: kernels are not run, everything else is PyTorch's
+    /// own. What the program prints comes first, then a report on standard error. Values that a kernel would have computed read as 0,
+    /// and the report names each line that reads one. The exit status is the program's.
+    DryRun(DryRunOptions),
 }
 
 /// Which device and which limit a run is replayed with.
@@ -196,6 +203,36 @@ pub(crate) struct PythonOptions {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct DryRunOptions {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The program's own arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
+    #[arg(long, default_value = "h200", value_name = "GPU")]
+    pub(crate) gpu: String,
+    /// How many GPUs there are.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) devices: u8,
+    /// The Python that has PyTorch.
+    #[arg(long, default_value = "python3", value_name = "COMMAND")]
+    pub(crate) python: String,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) total_memory: Option<Bytes>,
+    /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Write the report there, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct RunOptions {
     /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are passed over.
     pub(crate) operations: PathBuf,
@@ -257,9 +294,9 @@ pub(crate) struct SnapshotOptions {
     /// Snapshots, or folders of them; `-` for standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Only this device.
+    /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<u32>,
+    pub(crate) device: Option<MemoryName>,
     /// The moment to look at: after so many events of the trace, at the peak of allocated memory, or at the first request that
     /// ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
@@ -281,9 +318,9 @@ pub(crate) struct ExportOptions {
     pub(crate) file: PathBuf,
     /// What to write: `OUT.pickle`, `OUT.jsonl`, `OUT.svg`, `OUT.png`, `OUT.csv` or `OUT.html`.
     pub(crate) out: PathBuf,
-    /// The device of a snapshot; needed where it has several, except for a pickle or a page of all.
+    /// The device of a snapshot, or `host`; needed where it has several devices, except for a pickle or a page of all.
     #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<u32>,
+    pub(crate) device: Option<MemoryName>,
     #[command(flatten)]
     pub(crate) page: PageOptions,
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blockyard_pytorch::RecordedRun;
-use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
 use blockyard_serve::{Beside, Port, Server};
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
@@ -128,16 +128,16 @@ impl PageFile {
     /// # Errors
     ///
     /// Where the page could not open it, or it is too large to be a part of a page.
-    pub fn new(name: &str, bytes: Vec<u8>, device: Option<u32>) -> anyhow::Result<Self> {
+    pub fn new(name: &str, bytes: Vec<u8>, device: Option<MemoryName>) -> anyhow::Result<Self> {
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
         let kind = file_kind(&bytes);
         let (bytes, is_unpacked_by_script) = match kind {
             FileKind::Snapshot | FileKind::Packed => {
                 let mut file = open_bytes(&bytes).with_context(|| name.clone())?;
                 if let Some(wanted) = device {
-                    file.devices.retain(|device| device.index == wanted);
-                    if file.devices.is_empty() {
-                        bail!("the snapshot has nothing of device {wanted}");
+                    file.retain(wanted);
+                    if file.memories().next().is_none() {
+                        bail!("the snapshot has nothing of {wanted}");
                     }
                     let mut one = Vec::new();
                     file.write_pickle(&mut one)?;

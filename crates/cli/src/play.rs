@@ -84,12 +84,12 @@ fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Res
         bail!("{name}: a snapshot is played as it happened; `what-if` asks about other settings");
     }
     let file = open_bytes(bytes).with_context(|| name.to_owned())?;
-    for place in 0..file.devices.len() {
+    for (place, memory) in file.memories().enumerate() {
         let bar = Bar::new(name);
         let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
         let found = file.record(place, name, on_progress).with_context(|| name.to_owned())?;
         drop(bar);
-        eprintln!("{name}: device {}", found.device);
+        eprintln!("{name}: {}", memory.name());
         for note in &found.notes {
             eprintln!("  note: {note}");
         }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
-use blockyard_lab::Run;
-use blockyard_record::Bytes;
+use blockyard_lab::{Limit, LimitSource, Run};
+use blockyard_record::{Bytes, grouped};
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
@@ -26,7 +26,7 @@ pub(crate) mod search;
 pub(crate) mod what_if;
 
 /// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The device of a workload whose text names none.
 pub(crate) const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
@@ -180,6 +180,31 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     }
     let bytes = output::read(path)?;
     Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)
+}
+
+/// The limit of an answer as JSON; null where nothing but the run's own device limits it.
+pub(crate) fn limit_json(limit: Option<Limit>) -> Value {
+    limit.map_or(Value::Null, |limit| {
+        json!({
+            "low": limit.lowest.get(),
+            "high": limit.highest.get(),
+            "source": if limit.is_inferred() { "inferred" } else { "given" },
+            "by": match limit.source {
+                LimitSource::Given | LimitSource::Fraction => "memory_fraction",
+                LimitSource::Capacity | LimitSource::Device => "device",
+            },
+            "others": limit.others.get(),
+        })
+    })
+}
+
+/// How many requests a run has, and the limit that its file implies, where that counts.
+pub(crate) fn counted(run: &Run, limit: Option<Limit>) -> String {
+    let requests = grouped(run.requests().len() as u64);
+    match limit.filter(Limit::is_inferred) {
+        Some(limit) => format!("{requests} requests, under the limit that the file implies: {}", limit.range()),
+        None => format!("{requests} requests"),
+    }
 }
 
 /// `default settings` for an empty text.

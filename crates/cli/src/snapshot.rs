@@ -75,7 +75,7 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
     Ok(if has_failed { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
-/// One device of a snapshot as JSON: an element of `devices` with `--json`.
+/// One device of a snapshot, or host memory, as JSON: an element of `devices` with `--json`, or `host`.
 ///
 /// `at` is a number of events, `peak` or `oom`; without it, the moment that the command takes. `top` stacks hold most bytes then.
 ///
@@ -127,16 +127,15 @@ fn answer(
     let question =
         ReportOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
     let mut reports = Vec::new();
-    for (place, device) in file.devices.iter().enumerate() {
-        if options.device.is_none_or(|wanted| wanted == device.index) {
+    for place in 0..file.memories().count() {
+        if options.device.is_none_or(|wanted| file.place_of(wanted) == Some(place)) {
             reports.push(DeviceReport::of(&file, place, question, &mut |progress| bar.report(&progress))?);
         }
     }
     if let Some(wanted) = options.device
         && reports.is_empty()
     {
-        let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
-        bail!("nothing of device {wanted} is in the snapshot; it has {}", known.join(", "));
+        bail!("nothing of {wanted} is in the snapshot; it has {}", file.memory_names());
     }
     Ok((reports, FileSummary { file }))
 }
@@ -174,13 +173,15 @@ impl FileSummary {
     fn json(&self, name: &str, reports: &[DeviceReport]) -> serde_json::Value {
         let settings: serde_json::Map<String, serde_json::Value> =
             self.file.settings.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+        let of = |is_host| reports.iter().filter(move |report| report.found.is_host == is_host);
         json!({
             "version": VERSION,
             "file": name,
             "config": self.file.settings.config,
             "settings": settings,
             "annotations": self.file.annotations.len(),
-            "devices": reports.iter().map(|report| report.json(&self.file)).collect::<Vec<_>>(),
+            "devices": of(false).map(|report| report.json(&self.file)).collect::<Vec<_>>(),
+            "host": of(true).map(|report| report.json(&self.file)).next(),
             "notes": self.file.notes,
         })
     }

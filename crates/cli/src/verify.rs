@@ -6,7 +6,7 @@ use anyhow::bail;
 use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_replay::{Comparison, verify as replay, verify_on};
+use blockyard_replay::{Comparison, known_config, left_out_note, verify as replay, verify_on};
 use serde_json::json;
 
 use crate::device::{DeviceName, open_cuda};
@@ -77,14 +77,17 @@ fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Vec<(S
     let bar = Bar::new(name);
     let on_progress = &mut |progress| bar.report(&progress);
     let mut comparisons = Vec::new();
-    for (name, run) in runs(&output::read(path)?, name)? {
-        let verified = match device {
+    for (name, mut run) in runs(&output::read(path)?, name)? {
+        let (config, left_out) = known_config(&run.meta.config);
+        run.meta.config = config;
+        let mut verified = match device {
             DeviceName::Virtual => replay(&run, on_progress)?,
             DeviceName::Cuda(index) => {
                 let device = open_cuda(index)?;
                 verify_on(&run, |shown| MirroredDevice::new(shown, device), on_progress)?
             }
         };
+        verified.comparison.notes.extend(left_out_note(&left_out));
         comparisons.push((name, verified.comparison));
     }
     Ok(comparisons)

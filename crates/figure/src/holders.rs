@@ -10,7 +10,7 @@ pub use self::search::Search;
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId};
+use blockyard_record::{AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId};
 
 use crate::allocations::{Allocations, NEVER};
 use crate::numbers::step_u32;
@@ -103,6 +103,10 @@ pub struct Holder {
     pub count: usize,
     /// The first moment of the oldest of them.
     pub oldest: usize,
+    /// The first of them that the program gave a name.
+    pub named: Option<AllocationId>,
+    /// How many of them have a name.
+    pub named_count: usize,
 }
 
 /// The rows of the allocations that are meant, ascending. The sizes of the rows at a moment add up to the allocated bytes of
@@ -175,11 +179,17 @@ pub fn holders(allocations: &Allocations, recording: &Recording, rows: &[usize],
             requested: Bytes::ZERO,
             count: 0,
             oldest: allocation.start,
+            named: None,
+            named_count: 0,
         });
         group.bytes = group.bytes.saturating_add(allocation.size);
         group.requested = group.requested.saturating_add(allocation.requested);
         group.count += 1;
         group.oldest = group.oldest.min(allocation.start);
+        if recording.name(allocation.id).is_some() {
+            group.named = group.named.or(Some(allocation.id));
+            group.named_count += 1;
+        }
     }
     let mut holders: Vec<Holder> = groups.into_values().collect();
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
@@ -218,6 +228,20 @@ pub fn group_text(recording: &Recording, key: GroupKey) -> String {
         GroupKey::Stream(stream) => recording.stream_name(stream),
         GroupKey::Pool(id, kind) if id == PoolId::DEFAULT => format!("{kind} pool"),
         GroupKey::Pool(id, kind) => format!("private pool {id}, {kind}"),
+    }
+}
+
+/// The group in words, with the name that the program gave to an allocation of a stack.
+#[must_use]
+pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
+    let text = group_text(recording, holder.key);
+    let has_stack = matches!(holder.key, GroupKey::Stack(_) | GroupKey::Line(_));
+    match holder.named.filter(|_| has_stack).and_then(|id| recording.name(id)) {
+        None => text,
+        Some(name) if holder.named_count > 1 => {
+            format!("{text} ({name} and {} more)", holder.named_count - 1)
+        }
+        Some(name) => format!("{text} ({name})"),
     }
 }
 

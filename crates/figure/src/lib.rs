@@ -66,6 +66,7 @@ mod term;
 mod text_width;
 mod theme;
 mod timeline;
+pub mod typeface;
 mod words;
 
 pub use allocations::{AllocationLifetime, Allocations, Collector};
@@ -83,7 +84,7 @@ pub use grid::{
 pub use groups::{ColorBy, Groups, LegendEntry};
 pub use holders::{
     FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, StackCategory, bytes_of, flame_scene,
-    frame_text, group_key, group_text, holders, rows_in, stack_lines,
+    frame_text, group_key, group_text, holder_text, holders, rows_in, stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
@@ -95,7 +96,6 @@ pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
 pub use stage::{Stage, StageView, has_failures, stage_height};
 pub use state_cursor::StateCursor;
-pub use svg::FONT_FAMILY;
 pub use term::Term;
 pub use text_width::text_width_px;
 pub use theme::{Theme, theme_css};

@@ -20,7 +20,8 @@ pub use draw::stage_height;
 
 /// One moment of a run, or a moment between two, as the stage shows it: bytes along one ruler.
 ///
-/// Lengths and places are bytes, as floats, so that a moment between two is a plain interpolation and counts the numbers too.
+/// Lengths and places are bytes, as floats, so that a moment between two is a plain interpolation. Texts have numbers of their own,
+/// those of one moment: a number that no moment has is never shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     capacity: Bytes,
@@ -32,11 +33,23 @@ pub struct Stage {
     classes: [f64; 5],
     max_allocated: f64,
     max_reserved: f64,
+    numbers: Numbers,
     limit: Option<Bytes>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
     failed: Option<FailedRequest>,
     has_failures: bool,
+}
+
+/// What texts say of one moment; never interpolated.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Numbers {
+    /// In [`BreakdownClass::ALL`]'s order.
+    classes: [Bytes; 5],
+    allocated: Bytes,
+    reserved: Bytes,
+    max_allocated: Bytes,
+    max_reserved: Bytes,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +71,8 @@ struct StageBlock {
     segment: SegmentId,
     start: f64,
     size: f64,
+    /// What the text says, while `size` may be on its way there.
+    bytes: Bytes,
     requested: f64,
     state: BlockState,
     /// The state before, while this one takes its place.
@@ -112,16 +127,23 @@ impl Stage {
         pool_name: &dyn Fn(PoolId) -> Option<String>,
     ) -> Self {
         let breakdown = state.breakdown();
-        let peak = |count: i64| bytes_f64(Bytes::new(u64::try_from(count).unwrap_or(0)));
-        let max_reserved = state.stats().reserved_bytes.all.peak;
-        let highest = Bytes::new(u64::try_from(max_reserved).unwrap_or(0)).max(breakdown.reserved());
+        let peak = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+        let numbers = Numbers {
+            classes: BreakdownClass::ALL.map(|class| class.bytes(&breakdown)),
+            allocated: breakdown.allocated(),
+            reserved: breakdown.reserved(),
+            max_allocated: peak(state.stats().allocated_bytes.all.peak),
+            max_reserved: peak(state.stats().reserved_bytes.all.peak),
+        };
+        let highest = numbers.max_reserved.max(breakdown.reserved());
         let mut made = Self {
             capacity: breakdown.capacity(),
             is_capacity_unknown: recording.known_capacity().is_none(),
             shown: shown_bytes(breakdown.capacity(), highest),
-            classes: BreakdownClass::ALL.map(|class| bytes_f64(class.bytes(&breakdown))),
-            max_allocated: peak(state.stats().allocated_bytes.all.peak),
-            max_reserved: peak(max_reserved),
+            classes: numbers.classes.map(bytes_f64),
+            max_allocated: bytes_f64(numbers.max_allocated),
+            max_reserved: bytes_f64(numbers.max_reserved),
+            numbers,
             limit: state.limit(),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -180,6 +202,7 @@ impl Stage {
                 segment: segment.id,
                 start: at,
                 size,
+                bytes: block.size,
                 requested: bytes_f64(block.requested.min(block.size)),
                 state: block.state,
                 before: None,
@@ -192,8 +215,8 @@ impl Stage {
         at
     }
 
-    /// The moment between this one (`progress` 0) and `next` (1): blocks slide apart and together, segments come and go, numbers
-    /// count.
+    /// The moment between this one (`progress` 0) and `next` (1): blocks slide apart and together, segments come and go. Texts
+    /// have the numbers of `next`, and those of this moment where a block or segment goes away.
     #[must_use]
     pub fn between(&self, next: &Self, progress: f32) -> Self {
         let progress = if progress.is_finite() { progress.clamp(0.0, 1.0) } else { 1.0 };

@@ -7,13 +7,15 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Mark, Scene, Weight};
+use crate::text_width::{is_measured, text_width_px};
 use crate::theme::Theme;
-
-/// The fonts that figures are measured for.
-pub const FONT_FAMILY: &str = "\"Helvetica Neue\", Arial, \"Liberation Sans\", Arimo, sans-serif";
+use crate::typeface::FONT_FAMILY;
 
 impl Scene {
     /// The scene as a complete SVG document. Screen readers read `title` and `description`.
+    ///
+    /// The document holds no font. Each text says its width, so that a program without the typeface squeezes or spreads the text of
+    /// another font to that width, and no text lies over another.
     #[must_use]
     pub fn to_svg(&self, theme: Theme, title: &str, description: &str) -> String {
         let (width, height) = (number(self.width_px), number(self.height_px));
@@ -201,10 +203,11 @@ fn write_text(out: &mut String, theme: Theme, mark: &Mark) {
         Anchor::Middle => " text-anchor=\"middle\"",
         Anchor::End => " text-anchor=\"end\"",
     };
+    let length = text_length(text, *size_px, *weight);
     let weight = if *weight == Weight::Bold { " font-weight=\"600\"" } else { "" };
     let _ = write!(
         out,
-        "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{anchor}{weight} fill=\"{}\">{}</text>",
+        "<text x=\"{}\" y=\"{}\" font-size=\"{}\"{anchor}{weight}{length} fill=\"{}\">{}</text>",
         number(at.x_px - origin.x_px),
         number(at.y_px - origin.y_px),
         number(*size_px),
@@ -212,6 +215,16 @@ fn write_text(out: &mut String, theme: Theme, mark: &Mark) {
         escaped(text),
     );
     out.push_str(if clip.is_some() { "</svg>\n" } else { "\n" });
+}
+
+/// The attributes that give the text the width that the layout assumed. None for one character, and where the typeface lacks a
+/// character: the width is an estimate then.
+fn text_length(text: &str, size_px: f32, weight: Weight) -> String {
+    if text.chars().count() < 2 || !is_measured(text) {
+        return String::new();
+    }
+    let width = number(text_width_px(text, size_px, weight));
+    format!(" textLength=\"{width}\" lengthAdjust=\"spacingAndGlyphs\"")
 }
 
 fn path(points: &[Point]) -> String {

@@ -1,41 +1,44 @@
-//! Estimates of the width of texts, without a font.
+//! The width of texts in the typeface of figures ([`crate::typeface`]), without reading the font.
+
+mod advances;
 
 use crate::scene::Weight;
+use advances::{OTHERS, REGULAR, SEMIBOLD};
 
-// Thousandths of the font size for the printable ASCII characters, as in Arial and fonts made to fit it.
-const WIDTHS: [u16; 95] = [
-    278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556,
-    556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667, 611, 778, 722, 278,
-    500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469,
-    556, 333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500,
-    278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
-];
+// Rather too large than too small for a character that the typeface does not have.
+const UNKNOWN: u16 = 1000;
 
-// Other fonts of the stack run up to this much wider, bold ones a little more.
-const SLACK: f32 = 1.05;
-const BOLD: f32 = 1.08;
-
-/// The width in pixels, rather too large than too small; characters beyond ASCII count as one font size.
-///
-/// The layout relies on the width: a renderer with a wider font has to squeeze the text.
+/// The width in pixels: exact for the characters of the typeface, which has no kerning. Any other character counts as one font
+/// size, which is rather too large than too small.
 #[must_use]
 pub fn text_width_px(text: &str, size_px: f32, weight: Weight) -> f32 {
-    let thousandths: u32 = text.chars().map(|character| u32::from(char_width(character))).sum();
-    let wide = if weight == Weight::Bold { BOLD } else { 1.0 };
-    crate::numbers::px(f64::from(thousandths)) / 1000.0 * size_px * SLACK * wide
+    let thousandths: u32 =
+        text.chars().map(|character| u32::from(advance(character, weight).unwrap_or(UNKNOWN))).sum();
+    crate::numbers::px(f64::from(thousandths)) / 1000.0 * size_px
 }
 
-fn char_width(character: char) -> u16 {
-    match character {
-        '…' => 1000,
-        '·' => 333,
-        '×' | '→' | '≥' | '≤' => 600,
-        _ => u32::from(character)
-            .checked_sub(32)
-            .and_then(|index| WIDTHS.get(index as usize))
-            .copied()
-            .unwrap_or(1000),
-    }
+/// Whether the typeface has all characters of the text, so that its width is exact.
+pub(crate) fn is_measured(text: &str) -> bool {
+    text.chars().all(|character| advance(character, Weight::Normal).is_some())
+}
+
+/// Thousandths of the font size; `None` for a character that the typeface does not have.
+fn advance(character: char, weight: Weight) -> Option<u16> {
+    let latin = match weight {
+        Weight::Normal => &REGULAR,
+        Weight::Bold => &SEMIBOLD,
+    };
+    // ASCII from the space to `~`, and Latin-1 behind the control characters.
+    let place = match u32::from(character) {
+        code @ 0x20..=0x7e => code as usize - 0x20,
+        code @ 0xa0..=0xff => code as usize - 0xa0 + 95,
+        _ => {
+            let found = OTHERS.binary_search_by_key(&character, |(other, ..)| *other).ok()?;
+            let (_, regular, semibold) = OTHERS.get(found)?;
+            return Some(if weight == Weight::Normal { *regular } else { *semibold });
+        }
+    };
+    latin.get(place).copied()
 }
 
 /// The text, or its longest beginning that fits with `…` behind it; `None` where not even three characters do.
@@ -68,7 +71,13 @@ pub(crate) fn first_fitting<T: AsRef<str>>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use skrifa::instance::{LocationRef, Size};
+    use skrifa::{FontRef, MetadataProvider as _};
+
     use super::*;
+    use crate::typeface;
 
     #[test]
     fn a_text_is_cut_only_where_it_does_not_fit() {
@@ -84,5 +93,34 @@ mod tests {
         let normal = text_width_px("allocated 512 MiB", 12.0, Weight::Normal);
         assert!(normal > 80.0 && normal < 120.0, "{normal}");
         assert!(text_width_px("allocated 512 MiB", 12.0, Weight::Bold) > normal);
+    }
+
+    #[test]
+    fn the_widths_are_those_of_the_font_files_for_every_character() {
+        let files = [(Weight::Normal, typeface::SANS_REGULAR), (Weight::Bold, typeface::SANS_SEMIBOLD)];
+        for (weight, files) in files {
+            let font = FontRef::new(files.ttf).unwrap();
+            let metrics = font.glyph_metrics(Size::new(1000.0), LocationRef::default());
+            let charmap = font.charmap();
+            for character in '\0'..=char::MAX {
+                let wanted = charmap.map(character).and_then(|glyph| metrics.advance_width(glyph));
+                let ours = advance(character, weight).map(f32::from);
+                assert_eq!(ours, wanted, "{character:?} {weight:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn digits_have_one_width_so_that_numbers_stand_below_each_other() {
+        for weight in [Weight::Normal, Weight::Bold] {
+            let widths: BTreeSet<_> = ('0'..='9').map(|digit| advance(digit, weight)).collect();
+            assert_eq!(widths.len(), 1, "{weight:?}");
+        }
+    }
+
+    #[test]
+    fn a_width_is_exact_only_where_the_typeface_has_every_character() {
+        assert!(is_measured("2 × 20 MiB ≤ 1 GiB … “größer” ✓"));
+        assert!(!is_measured("重み"));
     }
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, LimitSource};
 use crate::outcome::{outcome, outcome_before};
-use crate::{Conditions, LabError, Run};
+use crate::replay::ReplayTerms;
+use crate::{Conditions, LabError, Replay, Run};
 
 mod cause;
 mod changed;
@@ -28,6 +29,8 @@ use failure::Failure;
 pub struct Autopsy {
     /// The request.
     pub request: FailedAllocation,
+    /// Under what the run was replayed: what [`try_change`] wants to say the same.
+    pub conditions: Conditions,
     /// The limit that it met.
     pub limit: Limit,
     /// What the memory was used for at that moment, after everything that could be released was.
@@ -86,7 +89,7 @@ impl FailedAllocation {
 
 /// Says why a run goes out of memory first; `None` where it does not.
 ///
-/// Without a limit in `conditions` that of the recording counts, whose bounds are inferred.
+/// Without a limit in `conditions` the one counts that the run's file implies; a change is proved if it helps at both bounds.
 ///
 /// # Errors
 ///
@@ -98,16 +101,24 @@ pub fn autopsy(
 ) -> Result<Option<Autopsy>, LabError> {
     let mut tell =
         |_: usize| on_progress(Progress { phase: "looking for the cause".to_owned(), done: 0, total: 0 });
-    let run = &*run.under_limit(conditions, &mut tell)?;
-    let Some((limit, request)) = failing_request(run, conditions, &mut tell)? else { return Ok(None) };
-    let limited = conditions.and_limit(limit.highest);
+    let replay = Replay::of(run, conditions, &mut tell)?;
+    let run = replay.run();
+    let Some((met, terms, request)) = first_failure(&replay, conditions, &mut tell)? else { return Ok(None) };
     let config: AllocatorConfig = conditions.conf.parse()?;
-    let failure = Failure::replayed(run, &limited, &config, request, &mut tell)?;
-    let examined = Examined { run, conditions, limit, failure: &failure };
+    let failure = Failure::replayed(run, &terms, &config, request, &mut tell)?;
+    let limit = replay.limit().unwrap_or(met);
+    let examined = Examined { replay: &replay, run, conditions, limit: met, failure: &failure };
     let (cause, others) = cause::cause(&examined, &mut tell)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
     notes.push(limit.sentence());
+    if met.highest < limit.highest {
+        notes.push(format!(
+            "whether the run goes out of memory depends on the limit, which is {}: this is what happens at {}",
+            limit.range(),
+            met.highest
+        ));
+    }
     let mut sentence = cause::sentence(cause, &examined);
     if !others.is_empty() {
         let others: Vec<&str> = others.iter().map(|cause| cause.name()).collect();
@@ -115,6 +126,7 @@ pub fn autopsy(
     }
     Ok(Some(Autopsy {
         request: failure.request.clone(),
+        conditions: conditions.clone(),
         limit,
         memory: failure.memory,
         cause,
@@ -128,30 +140,57 @@ pub fn autopsy(
 
 /// What all parts of an autopsy look at.
 struct Examined<'a> {
+    replay: &'a Replay<'a>,
     run: &'a Run,
     conditions: &'a Conditions,
+    /// The limit that the failure met.
     limit: Limit,
     failure: &'a Failure,
 }
 
+/// Whether a request passes at the lower bound of the limit, and at the upper one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Passes {
+    at_low: bool,
+    at_high: bool,
+}
+
+impl Passes {
+    fn always(self) -> bool {
+        self.at_low && self.at_high
+    }
+
+    fn depends_on_limit(self) -> bool {
+        self.at_low != self.at_high
+    }
+}
+
 impl Examined<'_> {
-    /// Whether the failing request passes in a run under other settings, at either end of what the limit may be.
-    fn passes_under(&self, conf: &str, tell: Tell<'_>) -> Result<bool, LabError> {
-        for limit in self.limit.ends() {
-            let conditions = self.conditions.and_conf(conf).and_limit(limit);
-            if !passes(self.run, &conditions, self.failure.index, tell)? {
-                return Ok(false);
-            }
+    /// Whether the failing request passes in a run under other settings.
+    fn passes_under(&self, conf: &str, tell: Tell<'_>) -> Result<Passes, LabError> {
+        Self::passes_at_ends(self.run, &self.replay.ends(conf), self.failure.index, tell)
+    }
+
+    fn passes_at_ends(
+        run: &Run,
+        ends: &[ReplayTerms],
+        request: usize,
+        tell: Tell<'_>,
+    ) -> Result<Passes, LabError> {
+        let mut all = Vec::with_capacity(2);
+        for terms in ends {
+            all.push(passes(run, terms, request, tell)?);
         }
-        Ok(true)
+        let at_low = all.first().copied().unwrap_or(false);
+        Ok(Passes { at_low, at_high: all.last().copied().unwrap_or(at_low) })
     }
 }
 
 type Tell<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Whether a request of a run passes, and every one before it.
-fn passes(run: &Run, conditions: &Conditions, request: usize, tell: Tell<'_>) -> Result<bool, LabError> {
-    match outcome_before(run, conditions, 0, request.saturating_add(1), tell) {
+fn passes(run: &Run, terms: &ReplayTerms, request: usize, tell: Tell<'_>) -> Result<bool, LabError> {
+    match outcome_before(run, terms, 0, request.saturating_add(1), tell) {
         Ok(outcome) => Ok(outcome.first_oom.is_none()),
         // A setting that cannot be replayed helps nobody.
         Err(LabError::Config(_)) => Ok(false),
@@ -159,30 +198,24 @@ fn passes(run: &Run, conditions: &Conditions, request: usize, tell: Tell<'_>) ->
     }
 }
 
-/// The limit, and the request that fails first under it.
-fn failing_request(
-    run: &Run,
+/// The limit that a request meets first, under what it was replayed, and the request.
+///
+/// At the upper bound of the limit, if a request fails there; else at the lower one.
+fn first_failure(
+    replay: &Replay<'_>,
     conditions: &Conditions,
     tell: Tell<'_>,
-) -> Result<Option<(Limit, usize)>, LabError> {
-    let first = |limit: Bytes, tell: Tell<'_>| -> Result<Option<usize>, LabError> {
-        let found = outcome(run, &conditions.and_limit(limit), 0, tell)?;
-        Ok(found.first_oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()))
-    };
-    let capacity = conditions.capacity_of(run);
-    let recorded =
-        run.recorded_limit().filter(|_| conditions.limit_of(run).is_none() && conditions.capacity.is_none());
-    let Some(mut limit) = recorded else {
-        let source =
-            if conditions.limit_of(run).is_some() { LimitSource::Given } else { LimitSource::Device };
-        let limit = Limit::exactly(conditions.limit_of(run).unwrap_or(capacity).min(capacity), source);
-        return Ok(first(limit.highest, tell)?.map(|request| (limit, request)));
-    };
-    let Some(request) = run.recorded_oom() else { return Ok(None) };
-    // Ties fall differently where addresses do, so that a replay may need a little more than was recorded.
-    match first(limit.lowest, tell)? {
-        Some(found) if found < request => limit.lowest = limit.highest,
-        _ => {}
+) -> Result<Option<(Limit, ReplayTerms, usize)>, LabError> {
+    let run = replay.run();
+    let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);
+    let limit = replay.limit().unwrap_or_else(own);
+    for terms in replay.ends(&conditions.conf).into_iter().rev() {
+        let oom = outcome(run, &terms, 0, tell)?.first_oom;
+        let Some(request) = oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()) else {
+            continue;
+        };
+        let met = if terms.most() < limit.highest { Limit { highest: terms.most(), ..limit } } else { limit };
+        return Ok(Some((met, terms, request)));
     }
-    Ok(first(limit.highest, tell)?.map(|found| (limit, found)))
+    Ok(None)
 }

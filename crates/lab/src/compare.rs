@@ -2,14 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_record::{Bytes, Event, EventSink, NullSink};
+use blockyard_record::{Bytes, Event, EventSink, NullSink, grouped};
 use blockyard_replay::{AllocatorConfig, OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::bytes;
+use crate::replay::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Run};
+use crate::{Conditions, LabError, Limit, Replay, Run};
 
 /// What a run comes to under an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,10 +25,27 @@ pub struct AllocatorRow {
     pub internal_fragmentation: Bytes,
     /// Calls of the device; `None` where the model does not count them.
     pub device_calls: Option<u64>,
-    /// The request that failed, counted from 1; the results are up to there.
+    /// The request that failed, counted from 1; the results are up to there. Where only bounds of the limit are known, these are the
+    /// results at the lower one.
     pub failed: Option<u64>,
+    /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is known exactly.
+    pub failed_at_high: Option<u64>,
     /// Host time of a request, in nanoseconds, of one run in which nothing else was measured.
     pub nanos_per_request: f64,
+}
+
+impl AllocatorRow {
+    /// Which request went out of memory: `no`, `request 12`, or that this depends on the limit.
+    #[must_use]
+    pub fn out_of_memory(&self, limit: Option<Limit>) -> String {
+        match (self.failed, self.failed_at_high, limit) {
+            (None, None, _) => "no".to_owned(),
+            (low, high, Some(limit)) if low.is_none() != high.is_none() => {
+                format!("depends on the limit: {}", limit.range())
+            }
+            (low, high, _) => format!("request {}", grouped(low.or(high).unwrap_or_default())),
+        }
+    }
 }
 
 /// Makes an allocator over a device of so many bytes.
@@ -46,9 +64,10 @@ pub fn compare_allocators(
     now: &mut dyn FnMut() -> u64,
     on_progress: OnProgress,
 ) -> Result<Vec<AllocatorRow>, LabError> {
-    let capacity = conditions
-        .limit_of(run)
-        .map_or(conditions.capacity_of(run), |limit| limit.min(conditions.capacity_of(run)));
+    let replay = Replay::of(run, conditions, &mut |_| {
+        on_progress(Progress { phase: "comparing".to_owned(), done: 0, total: 0 })
+    })?;
+    let run = replay.run();
     let rivals: [(&str, Make); 6] = [
         ("TensorFlow's BFC", |capacity| Box::new(Bfc::new(capacity))),
         ("TLSF", |capacity| Box::new(Tlsf::new(capacity))),
@@ -74,13 +93,30 @@ pub fn compare_allocators(
         |done: usize| on_progress(Progress { phase: "comparing".to_owned(), done: done as u64, total });
     for (name, conf) in settings {
         let done = rows.len();
-        rows.push(pytorch(run, &conditions.and_conf(&conf), &name, now, &mut || tell(done))?);
+        let mut tell = || tell(done);
+        rows.push(at_ends(&replay.ends(&conf), |terms| pytorch(run, terms, &name, now, &mut tell))?);
     }
     for (name, make) in rivals {
         let done = rows.len();
-        rows.push(rival(run, name, || make(capacity), now, &mut || tell(done))?);
+        let mut tell = || tell(done);
+        rows.push(at_ends(&replay.ends(&conditions.conf), |terms| {
+            rival(run, name, || make(terms.most()), now, &mut tell)
+        })?);
     }
     Ok(rows)
+}
+
+/// The row at the lower bound of the limit, with what failed at the upper one.
+fn at_ends(
+    ends: &[ReplayTerms],
+    mut row: impl FnMut(&ReplayTerms) -> Result<AllocatorRow, LabError>,
+) -> Result<AllocatorRow, LabError> {
+    let low = row(ends.first().ok_or(LabError::NoTrace)?)?;
+    let failed_at_high = match ends.get(1) {
+        Some(high) => row(high)?.failed,
+        None => low.failed,
+    };
+    Ok(AllocatorRow { failed_at_high, ..low })
 }
 
 /// What was reserved, allocated and requested at the moment when most was reserved.
@@ -113,6 +149,7 @@ impl Peak {
             internal_fragmentation: self.allocated.saturating_sub(self.requested),
             device_calls: calls,
             failed: failed.map(request_number),
+            failed_at_high: failed.map(request_number),
             nanos_per_request: nanos,
         }
     }
@@ -155,15 +192,15 @@ impl EventSink for Grew {
 
 fn pytorch(
     run: &Run,
-    conditions: &Conditions,
+    terms: &ReplayTerms,
     name: &str,
     now: &mut dyn FnMut() -> u64,
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<AllocatorRow, LabError> {
     const INTERVAL: usize = 8192;
-    let config: AllocatorConfig = conditions.conf.parse()?;
+    let config: AllocatorConfig = terms.conf.parse()?;
     let total = run.requests().len();
-    let mut timed = conditions.replayer(run, &config, NullSink)?;
+    let mut timed = terms.replayer(run, &config, NullSink)?;
     let begin = now();
     let mut failed = None;
     while failed.is_none() {
@@ -181,7 +218,7 @@ fn pytorch(
     let nanos = now().saturating_sub(begin);
     let done = timed.next_request();
     let mut peak = Peak::default();
-    let mut sampled = conditions.replayer(run, &config, Grew::default())?;
+    let mut sampled = terms.replayer(run, &config, Grew::default())?;
     for request in 0..done {
         if request.is_multiple_of(INTERVAL) && tell().is_break() {
             return Err(LabError::Cancelled);
@@ -196,7 +233,7 @@ fn pytorch(
             peak.saw(bytes(stats.reserved_bytes.all.current), allocated, requested);
         }
     }
-    let outcome = crate::outcome::outcome(run, conditions, 0, &mut |_| tell())?;
-    let calls = (!conditions.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
+    let outcome = crate::outcome::outcome(run, terms, 0, &mut |_| tell())?;
+    let calls = (!terms.conf.contains("cudaMallocAsync")).then(|| outcome.device_calls());
     Ok(peak.row(name, outcome.peak_reserved, calls, failed, per_request(nanos, done)))
 }

@@ -9,9 +9,11 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::step_ends;
+use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::sites::Sites;
-use crate::{LabError, Run};
+use crate::outcome::outcome;
+use crate::{LabError, Outcome, Run};
 
 mod align;
 
@@ -58,7 +60,8 @@ pub struct PeakChange {
     pub count_after: u64,
 }
 
-/// Says what changed from one run to another, each under its own settings.
+/// Says what changed from one run to another, each under its own settings and the limit that its file implies: at the lower bound
+/// of the limit, and a note says where the upper one gives other peaks.
 ///
 /// # Errors
 ///
@@ -74,6 +77,9 @@ pub fn diff(before: &Run, after: &Run, on_progress: OnProgress) -> Result<Diff, 
     let second = Peaks::of(&right, &mut |done| tell(before.requests().len() + done))?;
     let mut notes = before.notes().to_vec();
     notes.extend(after.notes().iter().filter(|note| !before.notes().contains(note)).cloned());
+    for run in [before, after] {
+        notes.extend(dependence(run, &mut tell)?);
+    }
     Ok(Diff {
         alignment: align::aligned(&left, &right),
         allocated: first.allocated.change_to(&second.allocated),
@@ -107,8 +113,31 @@ pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgres
         alignment: align::aligned(&left, &right),
         allocated: before.allocated.change_to(&after.allocated),
         reserved: before.reserved.change_to(&after.reserved),
-        notes: run.notes().to_vec(),
+        notes: run.notes().iter().cloned().chain(dependence(run, &mut tell)?).collect(),
     })
+}
+
+/// That the peaks of a run depend on its limit, in a sentence, where they do.
+fn dependence(
+    run: &Run,
+    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<String>, LabError> {
+    let [low, high] = &run.terms(&run.conditions())[..] else { return Ok(None) };
+    let (at_low, at_high) = (outcome(run, low, 0, tell)?, outcome(run, high, 0, tell)?);
+    let peaks = |outcome: &Outcome| (outcome.peak_allocated, outcome.peak_reserved);
+    let is_same = peaks(&at_low) == peaks(&at_high) && at_low.requests == at_high.requests;
+    Ok((!is_same).then(|| {
+        format!(
+            "the peaks of {} depend on the limit: at {} they are {} allocated and {} reserved, as above, and at {} {} and {}",
+            run.name,
+            low.most(),
+            at_low.peak_allocated,
+            at_low.peak_reserved,
+            high.most(),
+            at_high.peak_allocated,
+            at_high.peak_reserved
+        )
+    }))
 }
 
 /// The part of a run that is compared.
@@ -160,9 +189,11 @@ impl EventSink for Served {
 impl Peaks {
     fn of(part: &Part<'_>, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Self, LabError> {
         let (run, sites) = (part.run, part.sites);
-        let (allocated, reserved) = peak_requests(run, &part.requests, tell)?;
-        let config: AllocatorConfig = run.config.parse()?;
-        let mut replayer = run.conditions().replayer(run, &config, Served::default())?;
+        let ends = run.terms(&run.conditions());
+        let terms = ends.first().ok_or(LabError::NoTrace)?;
+        let (allocated, reserved) = peak_requests(run, terms, &part.requests, tell)?;
+        let config: AllocatorConfig = terms.conf.parse()?;
+        let mut replayer = terms.replayer(run, &config, Served::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
             if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
@@ -188,11 +219,12 @@ impl Peaks {
 /// The requests behind which most is allocated, and most reserved.
 fn peak_requests(
     run: &Run,
+    terms: &ReplayTerms,
     part: &Range<usize>,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(usize, usize), LabError> {
-    let config: AllocatorConfig = run.config.parse()?;
-    let mut replayer = run.conditions().replayer(run, &config, blockyard_record::NullSink)?;
+    let config: AllocatorConfig = terms.conf.parse()?;
+    let mut replayer = terms.replayer(run, &config, blockyard_record::NullSink)?;
     let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
     for (request, kind) in run.requests().iter().enumerate().take(part.end) {
         if request.is_multiple_of(INTERVAL) && tell(request).is_break() {

@@ -8,6 +8,7 @@ use blockyard_replay::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::request_number;
+use crate::replay::ReplayTerms;
 use crate::{Conditions, LabError, Run};
 
 const INTERVAL: usize = 8192;
@@ -23,7 +24,8 @@ pub struct FirstDifference {
     pub other: String,
 }
 
-/// Replays the run under both conditions side by side, up to the first request that leads to other events.
+/// Replays the run under both conditions side by side, up to the first request that leads to other events. Where only bounds of a
+/// limit are known, the lower one counts.
 ///
 /// # Errors
 ///
@@ -32,6 +34,19 @@ pub fn first_difference(
     run: &Run,
     baseline: &Conditions,
     other: &Conditions,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<FirstDifference>, LabError> {
+    let (baseline, other) = (run.terms(baseline), run.terms(other));
+    match (baseline.first(), other.first()) {
+        (Some(baseline), Some(other)) => first_difference_at(run, baseline, other, on_progress),
+        _ => Ok(None),
+    }
+}
+
+fn first_difference_at(
+    run: &Run,
+    baseline: &ReplayTerms,
+    other: &ReplayTerms,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<FirstDifference>, LabError> {
     let (config, other_config): (AllocatorConfig, AllocatorConfig) =

@@ -2,7 +2,7 @@
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
-use blockyard_replay::{OnProgress, size};
+use blockyard_replay::{OnProgress, known_config, left_out_note, size};
 use blockyard_workload::Request;
 
 use crate::{LabError, Run};
@@ -38,7 +38,9 @@ fn from_device(
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = file.run(place, &name)?;
-    let full = full_device(device, &file.settings.config)?;
+    let (config, left_out) = known_config(&recorded.meta.config);
+    let full = full_device(device, &config)?;
+    recorded.meta.config = config;
     let needed = recorded.meta.total_memory;
     recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
     let is_refused_by_device = full.is_some();
@@ -71,11 +73,13 @@ fn from_device(
     let labels = labels.collect();
     run.set_stacks(file.stacks.clone(), stacks, labels);
     if !is_refused_by_device {
+        run.is_capacity_assumed = true;
         run.add_note(format!(
             "a snapshot does not tell how much memory the device has: {} are assumed where nothing limits the run",
             run.capacity
         ));
     }
+    left_out_note(&left_out).into_iter().for_each(|note| run.add_note(note));
     run.add_notes(&file.notes);
     Ok(run)
 }

@@ -18,11 +18,13 @@ pub struct Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitSource {
-    /// Whoever asked gave the limit.
+    /// The question gives the limit.
     Given,
+    /// The question, or the run itself, says how much memory the device has.
+    Capacity,
     /// A memory fraction, which a recording does not name: its bounds follow from what was given and what was not.
     Fraction,
-    /// The device had no more.
+    /// The device had no more, as the recording shows.
     Device,
 }
 
@@ -39,6 +41,28 @@ impl Limit {
         if self.lowest == self.highest { vec![self.lowest] } else { vec![self.lowest, self.highest] }
     }
 
+    /// Whether the limit follows from the file, and was not given.
+    #[must_use]
+    pub fn is_inferred(&self) -> bool {
+        matches!(self.source, LimitSource::Fraction | LimitSource::Device)
+    }
+
+    /// Whether a memory fraction is the limit, without which PyTorch collects no garbage.
+    #[must_use]
+    pub fn is_fraction(&self) -> bool {
+        matches!(self.source, LimitSource::Fraction | LimitSource::Given)
+    }
+
+    /// The limit in a few words: `600 MiB`, or `between 594 MiB and 613.99 MiB`.
+    #[must_use]
+    pub fn range(&self) -> String {
+        if self.lowest == self.highest {
+            self.lowest.to_string()
+        } else {
+            format!("between {} and {}", self.lowest, self.highest)
+        }
+    }
+
     /// The limit if it is this one of those that it may be.
     pub(crate) fn at(&self, highest: Bytes) -> OomLimit {
         OomLimit { highest, others: self.others }
@@ -49,13 +73,20 @@ impl Limit {
     pub fn sentence(&self) -> String {
         match self.source {
             LimitSource::Given => format!("at most {} may be reserved, as given", self.highest),
+            LimitSource::Fraction if self.lowest == self.highest => format!(
+                "a memory fraction limits what may be reserved; the recording does not name it, but it is taken to be {}",
+                self.highest
+            ),
             LimitSource::Fraction => format!(
                 "a memory fraction limits what may be reserved; the recording does not name it, but it lies between {} and \
                  {} bytes, since the one was given and the other refused",
                 self.lowest.get(),
                 self.highest.get()
             ),
-            LimitSource::Device if self.others.is_zero() => format!("the device has {}", self.highest),
+            LimitSource::Capacity => format!("the device has {}", self.highest),
+            LimitSource::Device if self.others.is_zero() => {
+                format!("the device had {} for PyTorch", self.highest)
+            }
             LimitSource::Device => format!(
                 "the device had {} for PyTorch, and {} were in use by others",
                 self.highest, self.others

@@ -6,8 +6,9 @@ use blockyard_replay::{AllocatorConfig, Replayer, StepResult};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
+use crate::replay::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Run};
+use crate::{Conditions, LabError, Limit, Replay as RunReplay, Run};
 
 /// How often progress is reported and cancelling is possible: every so many requests.
 const INTERVAL: usize = 8192;
@@ -76,8 +77,12 @@ pub struct Sample {
 pub struct Row {
     /// Under what.
     pub conditions: Conditions,
-    /// What the replay came to, or why there was none.
+    /// The limit that counted, as given or as the file implies; `None` where nothing but the run's own device limits it.
+    pub limit: Option<Limit>,
+    /// What the replay came to at the lower bound of the limit, or why there was none.
     pub outcome: Result<Outcome, RowError>,
+    /// What it came to at the upper bound, where only bounds of the limit are known.
+    pub at_high: Option<Outcome>,
 }
 
 /// Why a row has no outcome; the texts are what the errors say, so that a row can travel.
@@ -93,20 +98,44 @@ pub enum RowError {
 }
 
 impl Row {
-    /// What the replay came to, if there was one.
+    /// What the replay came to at the lower bound of the limit, if there was one.
     #[must_use]
     pub fn answered(&self) -> Option<&Outcome> {
         self.outcome.as_ref().ok()
     }
 
-    /// Whether the whole run fits.
+    /// What it came to at the upper bound of the limit; the same as [`Self::answered`] where the limit is known exactly.
+    #[must_use]
+    pub fn answered_at_high(&self) -> Option<&Outcome> {
+        self.at_high.as_ref().or(self.answered())
+    }
+
+    /// Whether the whole run fits, whatever the limit is.
     #[must_use]
     pub fn fits(&self) -> bool {
-        self.answered().is_some_and(|outcome| outcome.ooms == 0)
+        let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
+        fits(self.answered()) && fits(self.answered_at_high())
+    }
+
+    /// Whether the run goes out of memory at one bound of the limit and not at the other.
+    #[must_use]
+    pub fn depends_on_limit(&self) -> bool {
+        match (self.answered(), &self.at_high) {
+            (Some(low), Some(high)) => (low.ooms == 0) != (high.ooms == 0),
+            _ => false,
+        }
+    }
+
+    /// `depends on the limit: between 594 MiB and 613.99 MiB`, where the bounds of the limit give different answers.
+    #[must_use]
+    pub fn dependence(&self) -> Option<String> {
+        let limit = self.limit.filter(|_| self.depends_on_limit())?;
+        Some(format!("depends on the limit: {}", limit.range()))
     }
 }
 
-/// Replays a run; a wrong setting is a row with its error.
+/// Replays a run under conditions; a wrong setting is a row with its error. To ask for several settings, [`Replay`](RunReplay) is
+/// made once.
 ///
 /// `samples` is about how many parts the timeline has, 0 for none. `on_progress` gets how many requests are done.
 ///
@@ -119,36 +148,30 @@ pub fn replay_under(
     samples: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Row, LabError> {
-    let outcome = match outcome(run, conditions, samples, on_progress) {
-        Ok(outcome) => Ok(outcome),
-        Err(LabError::Cancelled) => return Err(LabError::Cancelled),
-        Err(LabError::Config(error)) => Err(RowError::Config(error.to_string())),
-        Err(error) => Err(RowError::Replay(error.to_string())),
-    };
-    Ok(Row { conditions: conditions.clone(), outcome })
+    RunReplay::of(run, conditions, on_progress)?.row(&conditions.conf, samples, on_progress)
 }
 
 pub(crate) fn outcome(
     run: &Run,
-    conditions: &Conditions,
+    terms: &ReplayTerms,
     samples: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
-    outcome_before(run, conditions, samples, run.requests().len(), on_progress)
+    outcome_before(run, terms, samples, run.requests().len(), on_progress)
 }
 
 /// The same for the requests before one of them alone.
 pub(crate) fn outcome_before(
     run: &Run,
-    conditions: &Conditions,
+    terms: &ReplayTerms,
     samples: usize,
     end: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
-    let config: AllocatorConfig = conditions.conf.parse()?;
+    let config: AllocatorConfig = terms.conf.parse()?;
     let mut replay = Replay {
         run,
-        replayer: conditions.replayer(run, &config, NullSink)?,
+        replayer: terms.replayer(run, &config, NullSink)?,
         outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
         has_ended: false,
     };

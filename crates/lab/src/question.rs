@@ -21,13 +21,8 @@ pub enum Question {
     },
     /// Which settings a search tries: [`candidates`].
     Candidates(Conditions),
-    /// One of the rows of a search: the run under `conditions`, with its requests read as under `base`: [`Run::under_limit`].
-    SearchRow {
-        /// What the search begins with.
-        base: Conditions,
-        /// What is tried.
-        conditions: Conditions,
-    },
+    /// One of the rows of a search: [`replay_under`].
+    SearchRow(Conditions),
     /// Why the run goes out of memory: [`autopsy`].
     Autopsy(Conditions),
     /// What comes of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
@@ -89,11 +84,10 @@ impl Question {
                 Answer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
             }
             Self::Candidates(conditions) => Answer::Candidates(candidates(run, conditions)),
-            Self::SearchRow { base, conditions } => {
+            Self::SearchRow(conditions) => {
                 let total = run.requests().len();
                 let mut tell = |done| on_progress(blockyard_replay::Progress::new("replaying", done, total));
-                let run = run.under_limit(base, &mut tell)?;
-                Answer::SearchRow(replay_under(&run, conditions, 0, &mut tell)?)
+                Answer::SearchRow(replay_under(run, conditions, 0, &mut tell)?)
             }
             Self::Autopsy(conditions) => {
                 Answer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))

@@ -4,18 +4,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
-use blockyard_record::{
-    BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, StackId, Stacks, StreamId, TraceAction,
-};
+use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{AllocatorConfig, OnProgress, PreparedWorkload, RunSettings, open, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::limit::{Limit, LimitSource};
+use crate::implied::{implied_limit, recorded_limit};
+use crate::limit::Limit;
 use crate::outcome::outcome;
-use crate::{Conditions, LabError, Outcome};
-
-/// A stream on which nothing ever runs.
-const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
+use crate::{Conditions, LabError};
 
 /// One run of a program, as its requests: what every question is about.
 #[derive(Clone, Debug)]
@@ -26,8 +22,8 @@ pub struct Run {
     pub config: String,
     /// All bytes of its device.
     pub capacity: Bytes,
-    /// The most that might be reserved, if a memory fraction limited it and is known.
-    pub limit: Option<Bytes>,
+    /// Whether the file does not say how much memory the device has, and nothing in it tells.
+    pub(crate) is_capacity_assumed: bool,
     workload: Workload,
     plan: PreparedWorkload,
     /// How many of the first requests stand for memory from before the recording.
@@ -35,7 +31,8 @@ pub struct Run {
     resets: Vec<usize>,
     goes_on_after_oom: bool,
     recorded_oom: Option<usize>,
-    recorded_limit: Option<Limit>,
+    /// The limit that the file implies, settled by a replay.
+    implied_limit: Option<Limit>,
     notes: Vec<String>,
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
@@ -58,7 +55,7 @@ impl Run {
         let replayable = open(recorded, &settings, on_progress)?;
         let mut inferred = replayable.inferred;
         let recorded_limit = recorded_limit(&replayable.run, &inferred, &settings.config);
-        let limit = without_inferred_fraction(&replayable.run, &mut inferred);
+        let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
         let Inferred { workload, start, notes, .. } = inferred;
@@ -72,18 +69,10 @@ impl Run {
             Self::new(&recorded.meta.name, workload, &recorded.meta.config, recorded.meta.total_memory);
         run.goes_on_after_oom = goes_on;
         run.recorded_oom = failed.first().copied();
-        run.recorded_limit = recorded_limit;
-        run.limit = limit;
+        run.implied_limit = implied_limit(recorded_limit, fraction);
         run.from_before = from_before;
         run.notes = notes;
         run.notes.append(&mut unrounded);
-        if let Some(limit) = recorded_limit.filter(|limit| limit.source == LimitSource::Fraction) {
-            run.notes.push(format!(
-                "the run failed under a memory fraction of which only bounds are known, {} to {}: a replay has it where it is given \
-                 as a limit",
-                limit.lowest, limit.highest
-            ));
-        }
         if from_before > 0 {
             run.notes.push(format!(
                 "the recording begins late: the {} that were live then are requested first, by ascending address; what \
@@ -91,6 +80,7 @@ impl Run {
                 blocks(run.start_allocations())
             ));
         }
+        run.settle(on_progress)?;
         Ok(run)
     }
 
@@ -108,14 +98,14 @@ impl Run {
             name: name.to_owned(),
             config: config.to_owned(),
             capacity,
-            limit: None,
+            is_capacity_assumed: false,
             plan: PreparedWorkload::new(&workload),
             workload,
             from_before: 0,
             resets,
             goes_on_after_oom: false,
             recorded_oom: None,
-            recorded_limit: None,
+            implied_limit: None,
             notes: Vec::new(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
@@ -146,10 +136,17 @@ impl Run {
         self.recorded_oom
     }
 
-    /// The limit that the first request met that failed when the run was recorded.
+    /// The limit that the run's file implies, under which its questions are answered; see [`Run::limit_under`].
+    ///
+    /// A run that went out of memory shows what was given and what was not, and so the bounds of its limit; one whose garbage was
+    /// collected shows a memory fraction.
     #[must_use]
-    pub fn recorded_limit(&self) -> Option<Limit> {
-        self.recorded_limit
+    pub fn implied_limit(&self) -> Option<Limit> {
+        self.implied_limit
+    }
+
+    pub(crate) fn set_implied_limit(&mut self, limit: Limit) {
+        self.implied_limit = Some(limit);
     }
 
     /// The stack of a request, innermost frame first; for a workload the line of its text. Empty where there is none.
@@ -182,6 +179,14 @@ impl Run {
         self.workload.set_labels(all);
     }
 
+    /// Puts other requests, as many, in the place of its own.
+    pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
+        let labels = self.workload.labels().to_vec();
+        self.workload = self.workload.with_requests(requests);
+        self.workload.set_labels(labels);
+        self.plan = PreparedWorkload::new(&self.workload);
+    }
+
     pub(crate) fn add_note(&mut self, note: String) {
         self.notes.push(note);
     }
@@ -200,7 +205,8 @@ impl Run {
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
         let mut run =
             Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
-        run.limit = self.limit;
+        run.is_capacity_assumed = self.is_capacity_assumed;
+        run.implied_limit = self.implied_limit;
         run.goes_on_after_oom = self.goes_on_after_oom;
         run
     }
@@ -217,72 +223,19 @@ impl Run {
         &self.notes
     }
 
-    /// The run with releases of the whole cache read as what a limit forces, where they can be read so.
-    ///
-    /// A trace shows a call of `empty_cache` and an allocation that is refused, releases the cache and tries again as the same
-    /// releases. Under a known limit that forces these releases anyway the calls are left out; they keep their places.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Cancelled`], and [`LabError::Config`] for wrong settings.
-    pub fn under_limit(
-        &self,
-        conditions: &Conditions,
-        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<Cow<'_, Self>, LabError> {
-        let Some(limit) = conditions.limit_of(self).filter(|_| self.recorded_oom.is_some()) else {
-            return Ok(Cow::Borrowed(self));
-        };
-        let is_before_allocation = |index: usize| {
-            matches!(self.requests().get(index), Some(Request::EmptyCache))
-                && matches!(self.requests().get(index + 1), Some(Request::Allocate { .. }))
-        };
-        let places: Vec<usize> =
-            (0..self.requests().len()).filter(|index| is_before_allocation(*index)).collect();
-        if places.is_empty() {
-            return Ok(Cow::Borrowed(self));
-        }
-        let mut requests = self.requests().to_vec();
-        for place in &places {
-            if let Some(request) = requests.get_mut(*place) {
-                *request = Request::Advance { stream: Some(NOBODYS_STREAM) };
-            }
-        }
-        let mut forced = self.clone();
-        forced.workload = self.workload.with_requests(requests);
-        forced.workload.set_labels(self.workload.labels().to_vec());
-        forced.plan = PreparedWorkload::new(&forced.workload);
-        let own = self.conditions().and_limit(limit);
-        let (called, refused) =
-            (outcome(self, &own, 0, on_progress)?, outcome(&forced, &own, 0, on_progress)?);
-        let calls = |outcome: &Outcome| {
-            (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
-        };
-        let is_forced = calls(&called) == calls(&refused)
-            && refused.alloc_retries == called.alloc_retries.saturating_add(places.len() as u64);
-        if !is_forced {
-            return Ok(Cow::Borrowed(self));
-        }
-        let count = places.len();
-        forced.notes.push(format!(
-            "under the limit of {limit} {count} {} of the cache {} forced by it, and not taken for a call of empty_cache",
-            if count == 1 { "release" } else { "releases" },
-            if count == 1 { "is" } else { "are" },
-        ));
-        Ok(Cow::Owned(forced))
-    }
-
     /// The same requests as a run whose own settings, device and limit are these.
     #[must_use]
     pub fn under(&self, conditions: &Conditions) -> Self {
         let mut run = self.clone();
         run.config.clone_from(&conditions.conf);
         run.capacity = conditions.capacity_of(self);
-        run.limit = conditions.limit_of(self);
+        run.is_capacity_assumed &= conditions.capacity.is_none();
+        run.implied_limit = self.limit_under(conditions);
         run
     }
 
-    /// The run up to the request at which it ends with out of memory under its own settings; all of it where it does not.
+    /// The run up to the request at which it ends with out of memory under its own settings; all of it where it does not. Where only
+    /// bounds of its limit are known, it ends where it ends at the one that lets it get further.
     ///
     /// # Errors
     ///
@@ -294,7 +247,10 @@ impl Run {
         if self.goes_on_after_oom {
             return Ok(Cow::Borrowed(self));
         }
-        let done = outcome(self, &self.conditions(), 0, on_progress)?.requests;
+        let mut done = 0;
+        for terms in self.terms(&self.conditions()) {
+            done = outcome(self, &terms, 0, on_progress)?.requests.max(done);
+        }
         // On 32 bits, a count for the progress alone.
         let done = usize::try_from(done).unwrap_or(usize::MAX);
         if done >= self.requests().len() {
@@ -307,7 +263,7 @@ impl Run {
         run.plan = PreparedWorkload::new(&run.workload);
         run.resets.retain(|reset| *reset < done);
         run.stack_of.truncate(done);
-        run.notes.push(format!("the run ends with out of memory behind request {done}"));
+        run.notes.push(format!("the run ends with out of memory after request {done}"));
         Ok(Cow::Owned(run))
     }
 
@@ -383,38 +339,6 @@ fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &Alloc
     inferred.workload = Workload::from_requests(requests);
     inferred.workload.set_labels(labels);
     notes
-}
-
-/// What kept the first failed request of a recording from new memory, as its trace tells.
-fn recorded_limit(run: &RecordedRun, inferred: &Inferred, config: &AllocatorConfig) -> Option<Limit> {
-    let trace = run.trace.as_deref().filter(|_| run.operations.is_empty())?;
-    let mut held: Bytes = inferred.start.segments.iter().map(SegmentSnapshot::mapped).sum();
-    let mut most = held;
-    for entry in trace {
-        match entry.action {
-            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_add(entry.size),
-            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_sub(entry.size),
-            TraceAction::OutOfMemory => {
-                let wanted = size::segment_size(entry.size, config);
-                let device_free = Bytes::new(entry.addr);
-                if device_free < wanted {
-                    let highest = held.saturating_add(device_free);
-                    let others = run.meta.total_memory.saturating_sub(highest);
-                    return Some(Limit { lowest: highest, highest, source: LimitSource::Device, others });
-                }
-                let highest = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
-                return Some(Limit {
-                    lowest: most,
-                    highest,
-                    source: LimitSource::Fraction,
-                    others: Bytes::ZERO,
-                });
-            }
-            _ => {}
-        }
-        most = most.max(held);
-    }
-    None
 }
 
 fn blocks(count: usize) -> String {

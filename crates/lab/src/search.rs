@@ -7,8 +7,7 @@ use blockyard_replay::{AllocatorConfig, setting_values};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Outcome, Row, Run};
+use crate::{Conditions, LabError, Outcome, Replay, Row, Run};
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +49,7 @@ const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
 
 /// All sensible settings for a run, and the pairs of them; the default settings come first.
 ///
-/// A limit on splitting above the largest request changes nothing, and garbage collection needs a limit on reserved bytes:
+/// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory fraction:
 /// such settings are left out.
 #[must_use]
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
@@ -61,7 +60,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let largest = largest.max().unwrap_or_default();
     let splits = SPLITS_MIB.iter().filter(|limit| Bytes::mib(**limit) <= largest);
     let splits: Vec<String> = splits.map(|limit| format!("max_split_size_mb:{limit}")).collect();
-    let has_limit = conditions.limit_of(run).is_some();
+    let has_limit = run.limit_under(conditions).is_some_and(|limit| limit.is_fraction());
     let thresholds = THRESHOLDS.iter().filter(|_| has_limit);
     let mut families = vec![
         vec!["expandable_segments:True".to_owned()],
@@ -101,12 +100,14 @@ pub fn search(
     settings: &[String],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Found, LabError> {
-    let conditions: Vec<Conditions> = std::iter::once(conditions.clone())
-        .chain(settings.iter().map(|conf| conditions.and_conf(conf)))
-        .collect();
-    let mut rows = replay_all(run, &conditions, on_step)?.into_iter();
+    let total = settings.len() + 1;
+    let mut alive = |_: usize| on_step(SearchStep { row: None, done: 0, total });
+    let replay = Replay::of(run, conditions, &mut alive)?;
+    let settings: Vec<&str> =
+        std::iter::once(conditions.conf.as_str()).chain(settings.iter().map(String::as_str)).collect();
+    let mut rows = replay_all(&replay, &settings, on_step)?.into_iter();
     let Some(baseline) = rows.next() else { return Err(LabError::Cancelled) };
-    Ok(judge(run, baseline, rows.collect()))
+    Ok(judge(replay.run(), baseline, rows.collect()))
 }
 
 /// Says which of the rows is best.
@@ -130,15 +131,31 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
     let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
     let sentence = match chosen {
         Some(row) => gain(row, &baseline),
-        None if front.is_empty() => {
-            "no setting lets the run fit: it needs more memory, or fewer live bytes".to_owned()
-        }
+        None if front.is_empty() => nothing_fits(&baseline, &rows),
         None => "no setting that was tried reserves less than the run's own".to_owned(),
     };
     Found { baseline, rows, front, best, line, sentence, notes }
 }
 
-/// The rows that fit and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.
+/// No setting fits at both bounds of the limit; some may at one of them.
+fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
+    let depends = rows.iter().filter(|row| row.depends_on_limit()).min_by_key(|row| row.conditions.conf.len());
+    match (depends, baseline.limit) {
+        (Some(row), Some(limit)) => format!(
+            "no setting is sure to let the run fit: it depends on the limit, which is {}, and {} fits at one of the two bounds only",
+            limit.range(),
+            name(row)
+        ),
+        _ => "no setting lets the run fit: it needs more memory, or fewer live bytes".to_owned(),
+    }
+}
+
+/// The setting of a row.
+fn name(row: &Row) -> &str {
+    if row.conditions.conf.is_empty() { "the default setting" } else { &row.conditions.conf }
+}
+
+/// The rows that fit, whatever the limit is, and that no other beats in both, by ascending peak reserved; of equal ones the shortest setting.
 fn front(rows: &[Row]) -> Vec<usize> {
     let measured = |(index, row): (usize, &Row)| {
         let outcome = row.answered().filter(|_| row.fits() && !is_drivers_pool(&row.conditions.conf))?;
@@ -163,19 +180,18 @@ pub(crate) fn is_drivers_pool(conf: &str) -> bool {
 fn is_better(row: Option<&Row>, baseline: &Row) -> bool {
     let Some(outcome) = row.and_then(Row::answered) else { return false };
     match baseline.answered() {
-        Some(own) if own.ooms == 0 => outcome.peak_reserved < own.peak_reserved,
+        Some(own) if baseline.fits() => outcome.peak_reserved < own.peak_reserved,
         _ => true,
     }
 }
 
 fn gain(row: &Row, baseline: &Row) -> String {
-    let name = &row.conditions.conf;
-    let name = if name.is_empty() { "the default setting" } else { name };
+    let name = name(row);
     let Some(outcome) = row.answered() else { return String::new() };
     let when = "this holds for these requests in this order, and another batch size, other shapes or another release of \
                 PyTorch may change it";
     match baseline.answered() {
-        Some(own) if own.ooms == 0 => {
+        Some(own) if baseline.fits() => {
             let saved = own.peak_reserved.saturating_sub(outcome.peak_reserved);
             format!(
                 "{name} reserves {saved} less at its peak ({} instead of {}) and {}; {when}",
@@ -185,7 +201,8 @@ fn gain(row: &Row, baseline: &Row) -> String {
             )
         }
         _ => format!(
-            "under {name} the run fits, with {} reserved at its peak and {} device calls; {when}",
+            "under {name} the run fits{}, with {} reserved at its peak and {} device calls; {when}",
+            if row.at_high.is_some() { " at both bounds of its limit" } else { "" },
             outcome.peak_reserved,
             grouped(outcome.device_calls()),
         ),
@@ -217,14 +234,14 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
 
 #[cfg(target_family = "wasm")]
 fn replay_all(
-    run: &Run,
-    conditions: &[Conditions],
+    replay: &Replay<'_>,
+    settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {
-    let total = conditions.len();
+    let total = settings.len();
     let mut rows = Vec::with_capacity(total);
-    for (done, conditions) in conditions.iter().enumerate() {
-        let row = replay_under(run, conditions, 0, &mut |_| on_step(SearchStep { row: None, done, total }))?;
+    for (done, conf) in settings.iter().enumerate() {
+        let row = replay.row(conf, 0, &mut |_| on_step(SearchStep { row: None, done, total }))?;
         if on_step(SearchStep { row: Some(&row), done: done + 1, total }).is_break() {
             return Err(LabError::Cancelled);
         }
@@ -235,8 +252,8 @@ fn replay_all(
 
 #[cfg(not(target_family = "wasm"))]
 fn replay_all(
-    run: &Run,
-    conditions: &[Conditions],
+    replay: &Replay<'_>,
+    settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Row>, LabError> {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -244,7 +261,7 @@ fn replay_all(
     use std::time::Duration;
 
     const SIGN_OF_LIFE: Duration = Duration::from_millis(50);
-    let total = conditions.len();
+    let total = settings.len();
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(total);
     let (next, is_cancelled) = (&AtomicUsize::new(0), &AtomicBool::new(false));
     let keep_on = || {
@@ -255,11 +272,11 @@ fn replay_all(
         for _ in 0..threads {
             let sender = sender.clone();
             scope.spawn(move || {
-                while let Some((index, conditions)) = {
+                while let Some((index, conf)) = {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    conditions.get(index).map(|conditions| (index, conditions))
+                    settings.get(index).map(|conf| (index, conf))
                 } {
-                    let row = replay_under(run, conditions, 0, &mut |_| keep_on());
+                    let row = replay.row(conf, 0, &mut |_| keep_on());
                     // Nobody listens any more: cancelled.
                     if sender.send((index, row)).is_err() {
                         break;

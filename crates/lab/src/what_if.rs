@@ -1,17 +1,16 @@
-use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use blockyard_replay::{OnProgress, Progress};
 use serde::{Deserialize, Serialize};
 
 use crate::difference::{FirstDifference, first_difference};
-use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Row, Run};
+use crate::{Conditions, LabError, Replay, Row, Run};
 
 /// A run under other conditions, beside the run under its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WhatIf {
-    /// The run under the settings that it was recorded with, replayed by the same rule of addresses.
+    /// The run under the settings that it was recorded with and the limit that its file implies, replayed by the same rule of
+    /// addresses.
     pub baseline: Row,
     /// The run under each of the other conditions, in the order in which they were asked for.
     pub rows: Vec<Row>,
@@ -24,7 +23,8 @@ pub struct WhatIf {
 /// Replays a run under its own conditions and under each of the others.
 ///
 /// `samples` is about how many parts each timeline has, 0 for none. The limit and the capacity of the baseline are the run's
-/// own.
+/// own: a run that went out of memory is replayed under the limit that its file implies, in the baseline and in every row that is
+/// given no other.
 ///
 /// # Errors
 ///
@@ -38,20 +38,16 @@ pub fn what_if(
     let requests = run.requests().len();
     let mut tell = Tell { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
     let own = run.conditions();
-    let baseline = replay_under(run, &own, samples, &mut |done| tell.at(done))?;
+    let baseline = Replay::of(run, &own, &mut |done| tell.at(done))?.row(&own.conf, samples, &mut |done| tell.at(done))?;
     let mut rows = Vec::with_capacity(conditions.len());
     let mut differences = Vec::with_capacity(conditions.len());
     for other in conditions {
         tell.next();
-        let run = run.under_limit(other, &mut |done| tell.at(done)).or_else(|error| match error {
-            LabError::Cancelled => Err(error),
-            // Said for the row.
-            _ => Ok(Cow::Borrowed(run)),
-        })?;
-        let row = replay_under(&run, other, samples, &mut |done| tell.at(done))?;
+        let replay = Replay::of(run, other, &mut |done| tell.at(done))?;
+        let row = replay.row(&other.conf, samples, &mut |done| tell.at(done))?;
         tell.next();
         differences.push(match &row.outcome {
-            Ok(_) => match first_difference(&run, &own, other, &mut |done| tell.at(done)) {
+            Ok(_) => match first_difference(replay.run(), &own, other, &mut |done| tell.at(done)) {
                 Err(LabError::Cancelled) => return Err(LabError::Cancelled),
                 found => found.unwrap_or_default(),
             },

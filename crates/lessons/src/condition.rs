@@ -7,15 +7,17 @@ use crate::error::MeasureError;
 use crate::measure::{Answer, Measure, Stretch, last_request};
 use crate::quantity::QuantityKind;
 
-/// A condition: the right choice of a question, the goal of an exercise.
+/// A condition: the right choice of a question, the goal of an exercise, what a sentence says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// A quantity against a number.
-    Compare { measure: Measure, comparison: Comparison, number: u64 },
+    /// Two sums, such as a quantity and a number.
+    Compare { left: Sum, comparison: Comparison, right: Sum },
     /// A quantity against itself at the beginning.
     Course { measure: Measure, course: Course },
     /// The last request for a tensor is served, or is not.
     Passes { name: String, passes: bool },
+    /// Every one of these holds.
+    All(Vec<Self>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +47,73 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 const COURSES: [(&str, Course); 3] =
     [("rises", Course::Rises), ("falls", Course::Falls), ("stays", Course::Stays)];
 
+/// What a condition says of a moment, to be compared with words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    relations: Vec<Relation>,
+    /// All numbers of both sides, bytes as such.
+    pub(crate) numbers: Vec<String>,
+}
+
+/// How the sides of a condition stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// Neither is above the other one in the wrong direction: at least, at most, exactly.
+    NotBelow,
+    /// One is above the other: more than, less than.
+    Above,
+    Equal,
+    /// A quantity is the largest of several.
+    Extreme,
+    /// A side is a multiple.
+    Multiple,
+    Rises,
+    Falls,
+    Stays,
+    Passes,
+    Fails,
+}
+
+impl Facts {
+    pub(crate) fn has(&self, relation: Relation) -> bool {
+        self.relations.contains(&relation)
+    }
+
+    pub(crate) fn has_any(&self, relations: &[Relation]) -> bool {
+        relations.iter().any(|relation| self.has(*relation))
+    }
+
+    fn add_side(&mut self, side: &Sum, stretch: &Stretch<'_>) -> Result<(), MeasureError> {
+        self.numbers.push(side.value(stretch)?.to_string());
+        for part in &side.parts {
+            self.numbers.extend([part.once(stretch)?.to_string(), part.times.to_string()]);
+            if part.times > 1 {
+                self.relations.push(Relation::Multiple);
+            }
+            self.add_quantity(part.measure());
+        }
+        Ok(())
+    }
+
+    fn add_quantity(&mut self, measure: Option<&Measure>) {
+        if measure.is_some_and(|measure| measure.quantity.is_extreme()) {
+            self.relations.push(Relation::Extreme);
+        }
+    }
+}
+
 impl Condition {
     pub(crate) fn parse(text: &str) -> Result<Self, MeasureError> {
         let text = text.trim();
+        let parts = split_unquoted(text, " and ");
+        if parts.len() > 1 {
+            return Ok(Self::All(parts.into_iter().map(Self::parse).collect::<Result<_, _>>()?));
+        }
         for (word, comparison) in COMPARISONS {
-            if let Some((measure, number)) = text.split_once(&format!(" {word} ")) {
-                let measure = Measure::parse(measure)?;
-                let number = parse_number(measure.quantity.kind(), number)?;
-                return Ok(Self::Compare { measure, comparison, number });
+            if let [left, right] = split_unquoted(text, &format!(" {word} ")).as_slice() {
+                let kind = Sum::kind_in(left).or_else(|| Sum::kind_in(right)).unwrap_or(QuantityKind::Bytes);
+                let (left, right) = (Sum::parse(left, kind)?, Sum::parse(right, kind)?);
+                return Ok(Self::Compare { left, comparison, right });
             }
         }
         let not_a_condition = || MeasureError::NotACondition { found: text.to_owned() };
@@ -68,18 +129,69 @@ impl Condition {
         }
     }
 
+    /// What it says at this moment.
+    pub(crate) fn facts(&self, stretch: &Stretch<'_>) -> Result<Facts, MeasureError> {
+        let mut facts = Facts::default();
+        self.add_facts(stretch, &mut facts)?;
+        Ok(facts)
+    }
+
+    fn add_facts(&self, stretch: &Stretch<'_>, facts: &mut Facts) -> Result<(), MeasureError> {
+        match self {
+            Self::All(conditions) => {
+                for condition in conditions {
+                    condition.add_facts(stretch, facts)?;
+                }
+            }
+            Self::Compare { left, comparison, right } => {
+                match comparison {
+                    Comparison::AtMost | Comparison::AtLeast => facts.relations.push(Relation::NotBelow),
+                    Comparison::Exactly => facts.relations.extend([Relation::NotBelow, Relation::Equal]),
+                    Comparison::LessThan | Comparison::MoreThan => facts.relations.push(Relation::Above),
+                }
+                facts.add_side(left, stretch)?;
+                facts.add_side(right, stretch)?;
+            }
+            Self::Course { measure, course } => {
+                facts.relations.push(match course {
+                    Course::Rises => Relation::Rises,
+                    Course::Falls => Relation::Falls,
+                    Course::Stays => Relation::Stays,
+                });
+                facts.add_quantity(Some(measure));
+                for answer in [measure.answer(stretch)?, measure.answer_before(stretch)?] {
+                    facts.numbers.extend(answer.number().map(|number| number.to_string()));
+                }
+            }
+            Self::Passes { passes: true, .. } => facts.relations.push(Relation::Passes),
+            Self::Passes { passes: false, .. } => facts.relations.push(Relation::Fails),
+        }
+        Ok(())
+    }
+
     /// Whether the condition holds, and the values as a clause such as `peak reserved is 60 MiB`.
     pub(crate) fn holds(&self, stretch: &Stretch<'_>) -> Result<(bool, String), MeasureError> {
         match self {
-            Self::Compare { measure, comparison, number } => {
-                let answer = measure.answer(stretch)?;
-                let found = answer.number().ok_or_else(|| not_comparable(measure))?;
-                let holds = comparison.holds(found, *number);
-                let mut clause = format!("{measure} is {answer}");
-                if !holds && found != *number {
-                    let difference = Answer::of(measure.quantity.kind(), found.abs_diff(*number));
-                    let limit = Answer::of(measure.quantity.kind(), *number);
-                    let word = if found > *number { "more" } else { "less" };
+            Self::All(conditions) => {
+                let mut clauses = Vec::new();
+                let mut all = true;
+                for condition in conditions {
+                    let (holds, clause) = condition.holds(stretch)?;
+                    all &= holds;
+                    clauses.push(clause);
+                }
+                Ok((all, clauses.join("; ")))
+            }
+            Self::Compare { left, comparison, right } => {
+                let (found, number) = (left.value(stretch)?, right.value(stretch)?);
+                let holds = comparison.holds(found, number);
+                let mut clause = format!("{left} is {}", Answer::of(left.kind, found));
+                if right.is_quantity() {
+                    clause = format!("{clause}, {right} is {}", Answer::of(right.kind, number));
+                } else if !holds && found != number {
+                    let difference = Answer::of(left.kind, found.abs_diff(number));
+                    let limit = Answer::of(left.kind, number);
+                    let word = if found > number { "more" } else { "less" };
                     clause = format!("{clause}, {difference} {word} than {limit}");
                 }
                 Ok((holds, clause))
@@ -124,6 +236,123 @@ fn not_comparable(measure: &Measure) -> MeasureError {
     MeasureError::NotComparable { quantity: measure.quantity.to_string() }
 }
 
+/// One side of a comparison: quantities and numbers, added up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sum {
+    kind: QuantityKind,
+    parts: Vec<SumPart>,
+}
+
+/// A part of a sum: `2 times size y`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SumPart {
+    times: u64,
+    what: What,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Measure(Measure),
+    Number(u64),
+}
+
+impl Sum {
+    /// The kind of the first quantity in the text.
+    fn kind_in(text: &str) -> Option<QuantityKind> {
+        let parts = split_unquoted(text, " + ");
+        parts
+            .iter()
+            .find_map(|part| Measure::parse(times(part).1).ok().map(|measure| measure.quantity.kind()))
+    }
+
+    fn parse(text: &str, kind: QuantityKind) -> Result<Self, MeasureError> {
+        let part = |text: &str| {
+            let (times, text) = times(text);
+            let what = if text.starts_with(|first: char| first.is_ascii_digit()) {
+                What::Number(parse_number(kind, text)?)
+            } else {
+                match Measure::parse(text) {
+                    Ok(measure) => What::Measure(measure),
+                    // A word in the place of a number is more likely a wrong number.
+                    Err(error) => parse_number(kind, text).map(What::Number).map_err(|_| error)?,
+                }
+            };
+            Ok(SumPart { times, what })
+        };
+        let parts = split_unquoted(text, " + ").into_iter().map(part).collect::<Result<_, _>>()?;
+        Ok(Self { kind, parts })
+    }
+
+    /// Bytes, or a count.
+    fn value(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
+        self.parts.iter().try_fold(0_u64, |sum, part| {
+            Ok(sum.saturating_add(part.once(stretch)?.saturating_mul(part.times)))
+        })
+    }
+
+    fn is_quantity(&self) -> bool {
+        self.parts.iter().any(|part| part.measure().is_some())
+    }
+}
+
+impl SumPart {
+    fn measure(&self) -> Option<&Measure> {
+        match &self.what {
+            What::Measure(measure) => Some(measure),
+            What::Number(_) => None,
+        }
+    }
+
+    fn once(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
+        match &self.what {
+            What::Measure(measure) => {
+                measure.answer(stretch)?.number().ok_or_else(|| not_comparable(measure))
+            }
+            What::Number(number) => Ok(*number),
+        }
+    }
+}
+
+/// `reserved + free`, `2 times 3 MiB`.
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" + ")?;
+            }
+            if part.times != 1 {
+                write!(f, "{} times ", part.times)?;
+            }
+            match &part.what {
+                What::Measure(measure) => write!(f, "{measure}")?,
+                What::Number(number) => write!(f, "{}", Answer::of(self.kind, *number))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts `2 times ` off.
+fn times(text: &str) -> (u64, &str) {
+    let text = text.trim();
+    let cut = text.split_once(" times ").and_then(|(number, rest)| Some((number.parse().ok()?, rest.trim())));
+    cut.unwrap_or((1, text))
+}
+
+/// The parts of a text between separators; titles in quotes stay whole.
+fn split_unquoted<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for (at, _) in text.match_indices(separator) {
+        let is_quoted = text.get(..at).is_some_and(|before| before.matches('"').count() % 2 == 1);
+        if at >= start && !is_quoted {
+            parts.push(text.get(start..at).unwrap_or_default());
+            start = at.saturating_add(separator.len());
+        }
+    }
+    parts.push(text.get(start..).unwrap_or_default());
+    parts
+}
+
 /// A size for bytes, a plain number for counts.
 fn parse_number(kind: QuantityKind, text: &str) -> Result<u64, MeasureError> {
     let text = text.trim();
@@ -153,9 +382,15 @@ impl Comparison {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Compare { measure, comparison, number } => {
+            Self::All(conditions) => {
+                for (index, condition) in conditions.iter().enumerate() {
+                    write!(f, "{}{condition}", if index > 0 { ", and " } else { "" })?;
+                }
+                Ok(())
+            }
+            Self::Compare { left, comparison, right } => {
                 let word = COMPARISONS.iter().find(|row| row.1 == *comparison).map_or("", |row| row.0);
-                write!(f, "{measure} is {word} {}", Answer::of(measure.quantity.kind(), *number))
+                write!(f, "{left} is {word} {right}")
             }
             Self::Course { measure, course } => {
                 let word = COURSES.iter().find(|row| row.1 == *course).map_or("", |row| row.0);

@@ -153,6 +153,14 @@ pub enum LessonErrorKind {
         /// The value from the allocator.
         answer: String,
     },
+    /// The words of a claim are not so.
+    #[error("the text says \"{claim}\", and that is not so: {found}")]
+    Claim {
+        /// The condition.
+        claim: String,
+        /// The values from the allocator.
+        found: String,
+    },
     /// A question has no answer, or several.
     #[error("a question has \"measure\", perhaps with \"choices\", or else two or more \"choice\"")]
     Question,

@@ -10,8 +10,9 @@ use crate::condition::{Condition, missing_request};
 use crate::document::{Fence, Field};
 use crate::error::{LessonError, LessonErrorKind, MeasureError, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
-use crate::markdown::without_values;
+use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
+use crate::proof::{LessonNote, unproved};
 use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
@@ -31,6 +32,7 @@ pub struct Exercise {
     /// All bytes of the device.
     pub capacity: Bytes,
     config: AllocatorConfig,
+    hint_pieces: Vec<Vec<Piece>>,
     start: String,
     workload: Workload,
     region: Range<usize>,
@@ -207,10 +209,8 @@ impl Exercise {
         })?;
         Ok(Self {
             goals: fields.all("goal").map(Goal::parse).collect::<Result<_, _>>()?,
-            hints: fields
-                .all("hint")
-                .map(|field| without_values(&field.prose.parse()?))
-                .collect::<Result<_, _>>()?,
+            hints: Vec::new(),
+            hint_pieces: fields.all("hint").map(|field| field.prose.parse()).collect::<Result<_, _>>()?,
             settings: settings.map(|field| field.value.clone()).unwrap_or_default(),
             capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(capacity),
             config: match settings {
@@ -227,6 +227,31 @@ impl Exercise {
     #[must_use]
     pub fn start(&self) -> &str {
         &self.start
+    }
+
+    pub(crate) fn start_workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// The run of what the reader begins with.
+    pub(crate) fn play_start(&self) -> Result<Recording, RunError> {
+        self.run(&self.workload)
+    }
+
+    fn run(&self, workload: &Workload) -> Result<Recording, RunError> {
+        let settings =
+            RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
+        run(workload, &settings, &mut |_| ControlFlow::Continue(()))
+    }
+
+    /// The hints with their values, and what in them is not proved.
+    pub(crate) fn ask_hints(
+        &self,
+        stretch: &Stretch<'_>,
+        notes: &mut Vec<LessonNote>,
+    ) -> Result<Vec<Vec<Inline>>, LessonError> {
+        self.hint_pieces.iter().for_each(|hint| unproved(hint, stretch, notes));
+        self.hint_pieces.iter().map(|hint| fill(hint, stretch)).collect()
     }
 
     /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the task.
@@ -262,9 +287,7 @@ impl Exercise {
             return Err(GradeError::TooLong { most: MOST_REQUESTS });
         }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
-        let settings =
-            RunSettings { title: String::new(), config: self.config.clone(), capacity: self.capacity };
-        let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(()))?;
+        let recording = self.run(&workload)?;
         let to = recording.step_count();
         let stretch = Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[] };
         let goals: Vec<_> = self.goals.iter().map(|goal| goal.grade(&self.workload, &stretch)).collect();

@@ -5,7 +5,8 @@ use blockyard_workload::{Workload, parse_size};
 use crate::document::{Document, Fence, Field, Fields, Item, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
-use crate::markdown::{Part, without_values};
+use crate::markdown::{Part, Piece, without_values};
+use crate::proof::{LessonNote, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
 
@@ -15,6 +16,8 @@ pub struct Lesson {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) summary: String,
+    /// What stands in the title and the summary without a condition: they are shown without a run.
+    pub(crate) front_notes: Vec<LessonNote>,
     minutes: Option<u32>,
     profile: Option<String>,
     pub(crate) runs: Vec<Script>,
@@ -38,6 +41,7 @@ pub(crate) struct Script {
 #[derive(Clone, Debug)]
 pub(crate) struct CardText {
     pub(crate) title: Vec<Inline>,
+    pub(crate) title_pieces: Vec<Piece>,
     pub(crate) body: Vec<Part>,
     pub(crate) run: usize,
     /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
@@ -68,7 +72,7 @@ impl Lesson {
         let document = Document::parse(text)?;
         let front = &document.front;
         front.check(FRONT_KEYS, &[])?;
-        let required = |key| front.require("the front matter", key).map(|field| field.value.clone());
+        let required = |key| front.require("the front matter", key);
         let mut reader = Reader {
             settings: front.get("settings").cloned(),
             capacity: size(front.require("the front matter", "capacity")?)?,
@@ -90,10 +94,12 @@ impl Lesson {
         if reader.cards.is_empty() {
             return Err(front.at.at(LessonErrorKind::BeforeFirstCard));
         }
+        let (title, summary) = (required("title")?, required("summary")?);
         let mut lesson = Self {
             id: id_field.value.clone(),
-            title: required("title")?,
-            summary: required("summary")?,
+            title: title.value.clone(),
+            summary: summary.value.clone(),
+            front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
             minutes: minutes.transpose()?,
             profile: front.get("profile").map(|field| field.value.clone()),
             runs: reader.runs,
@@ -271,6 +277,7 @@ impl Reader {
         };
         self.cards.push(CardText {
             title,
+            title_pieces: section.title.clone(),
             body,
             run: self.runs.len() - 1,
             lines,

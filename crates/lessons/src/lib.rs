@@ -58,10 +58,16 @@
 //! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
 //! `most_reserved` (which nothing resets), `largest_cached`, `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`,
 //! `device_calls`, `retries`, `oom`, `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and
-//! `message 2` (its second sentence).
+//! `message 2` (its second sentence); `allocations`, the number of all in the run; and PyTorch's constants `smallest_block`, `small_limit`,
+//! `small_segment`, `large_segment`, `own_segment` (the smallest request with a segment of its own size) and `segment_step`.
 //!
-//! *Conditions*, in goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
-//! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`). Goals may also be `same requests` (every tensor
+//! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if it does not, the lesson
+//! is refused with its numbers. [`PlayedLesson::notes`] has every number and comparing word that is in no value and no claim, or
+//! that says something other than its condition. The text and the hints of an exercise are about the run of its `start`.
+//!
+//! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
+//! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`), several with ` and ` between them. Both sides of a
+//! comparison may be sums: `free + cached at least 2 times size c`. Goals may also be `same requests` (every tensor
 //! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`).
 //!
 //! This crate must not know a screen, a file system or a clock.
@@ -78,6 +84,7 @@ mod lesson;
 mod markdown;
 mod measure;
 mod played;
+mod proof;
 mod quantity;
 mod question;
 mod text;
@@ -88,6 +95,7 @@ pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
 pub use lesson::Lesson;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};
+pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Answers, Choice, LessonQuestion};
 pub use text::{Inline, TextBlock, plain};

@@ -2,8 +2,10 @@
 
 use blockyard_record::index_u32;
 
+use crate::condition::Condition;
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::measure::{Measure, Stretch};
+use crate::proof::stated;
 use crate::text::{Inline, TextBlock};
 
 /// A piece of a sentence whose values are not known yet.
@@ -13,8 +15,25 @@ pub(crate) enum Piece {
     Strong(Vec<Piece>),
     Emphasis(Vec<Piece>),
     Code(String),
-    Link { text: Vec<Piece>, target: String },
-    Value { measure: Measure, at: Position },
+    Link {
+        text: Vec<Piece>,
+        target: String,
+    },
+    Value {
+        measure: Measure,
+        at: Position,
+    },
+    /// Words that are shown because the condition holds.
+    Claim {
+        condition: Condition,
+        words: Vec<Piece>,
+        at: Position,
+    },
+    /// A number or a comparing word of the text before this, which no condition stands for.
+    Unbound {
+        word: String,
+        at: Position,
+    },
 }
 
 /// A block whose values are not known yet.
@@ -64,7 +83,7 @@ impl Prose {
     }
 
     pub(crate) fn parse(&self) -> Result<Vec<Piece>, LessonError> {
-        let mut parser = Parser { prose: self, at: 0 };
+        let mut parser = Parser { prose: self, at: 0, is_claim: false };
         parser.until("", 0)
     }
 }
@@ -75,6 +94,8 @@ const DEEPEST: usize = 8;
 struct Parser<'t> {
     prose: &'t Prose,
     at: usize,
+    /// Whether the words have a condition.
+    is_claim: bool,
 }
 
 impl<'t> Parser<'t> {
@@ -87,11 +108,12 @@ impl<'t> Parser<'t> {
         let opened = self.prose.position(self.at.saturating_sub(mark.len().max(1)));
         let mut pieces = Vec::new();
         let mut text = String::new();
+        let mut start = self.at;
         while let Some(character) = self.rest().chars().next() {
             let rest = self.rest();
             if !mark.is_empty() && rest.starts_with(mark) {
+                self.flush(&mut pieces, &mut text, start);
                 self.at += mark.len();
-                flush(&mut pieces, &mut text);
                 return Ok(pieces);
             }
             if let Some(literal) = literal(rest) {
@@ -100,14 +122,15 @@ impl<'t> Parser<'t> {
                 continue;
             }
             if depth < DEEPEST && matches!(character, '*' | '`' | '[' | '{') {
-                flush(&mut pieces, &mut text);
+                self.flush(&mut pieces, &mut text, start);
                 pieces.push(self.marked(character, depth)?);
+                start = self.at;
                 continue;
             }
             text.push(character);
             self.at += character.len_utf8();
         }
-        flush(&mut pieces, &mut text);
+        self.flush(&mut pieces, &mut text, start);
         if mark.is_empty() { Ok(pieces) } else { Err(opened.at(LessonErrorKind::Unclosed { mark })) }
     }
 
@@ -129,6 +152,7 @@ impl<'t> Parser<'t> {
                 self.at += 1;
                 Ok(Piece::Link { text, target: self.raw(")")?.to_owned() })
             }
+            _ if self.is_before_claim() => self.claim(depth),
             _ => {
                 let at = self.prose.position(self.at);
                 let measure = Measure::parse(self.raw("}")?);
@@ -136,6 +160,38 @@ impl<'t> Parser<'t> {
                 Ok(Piece::Value { measure, at })
             }
         }
+    }
+
+    /// Ends a text that began at `start`.
+    fn flush(&self, pieces: &mut Vec<Piece>, text: &mut String, start: usize) {
+        if text.is_empty() {
+            return;
+        }
+        let found = if self.is_claim { Vec::new() } else { stated(text) };
+        pieces.push(Piece::Text(std::mem::take(text)));
+        pieces.extend(found.into_iter().map(|stated| {
+            let at = self.prose.position(start.saturating_add(stated.offset));
+            Piece::Unbound { word: stated.word, at }
+        }));
+    }
+
+    /// Whether a brace is open whose condition and arrow come before any other brace.
+    fn is_before_claim(&self) -> bool {
+        let rest = self.rest();
+        let arrow = rest.find("=>");
+        arrow.is_some_and(|arrow| rest.find(['{', '}']).is_none_or(|brace| arrow < brace))
+    }
+
+    /// Reads `condition => words}`.
+    fn claim(&mut self, depth: usize) -> Result<Piece, LessonError> {
+        let at = self.prose.position(self.at);
+        let condition = Condition::parse(self.raw("=>")?);
+        let condition = condition.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+        self.at += self.rest().len() - self.rest().trim_start().len();
+        let outer = std::mem::replace(&mut self.is_claim, true);
+        let words = self.until("}", depth + 1);
+        self.is_claim = outer;
+        Ok(Piece::Claim { condition, words: words?, at })
     }
 
     /// The characters up to the closing mark, which is used up.
@@ -168,33 +224,37 @@ fn literal(rest: &str) -> Option<(char, usize)> {
     escaped.is_ascii_punctuation().then_some((escaped, 2))
 }
 
-fn flush(pieces: &mut Vec<Piece>, text: &mut String) {
-    if !text.is_empty() {
-        pieces.push(Piece::Text(std::mem::take(text)));
-    }
-}
-
-/// Asks the run for the values.
+/// Asks the run for the values, and whether it is as the words say.
 pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>) -> Result<Vec<Inline>, LessonError> {
-    pieces
-        .iter()
-        .map(|piece| {
-            Ok(match piece {
-                Piece::Text(text) => Inline::Text(text.clone()),
-                Piece::Code(text) => Inline::Code(text.clone()),
-                Piece::Strong(pieces) => Inline::Strong(fill(pieces, stretch)?),
-                Piece::Emphasis(pieces) => Inline::Emphasis(fill(pieces, stretch)?),
-                Piece::Link { text, target } => {
-                    Inline::Link { text: fill(text, stretch)?, target: target.clone() }
+    let mut filled = Vec::new();
+    for piece in pieces {
+        filled.push(match piece {
+            Piece::Text(text) => Inline::Text(text.clone()),
+            Piece::Code(text) => Inline::Code(text.clone()),
+            Piece::Strong(pieces) => Inline::Strong(fill(pieces, stretch)?),
+            Piece::Emphasis(pieces) => Inline::Emphasis(fill(pieces, stretch)?),
+            Piece::Link { text, target } => {
+                Inline::Link { text: fill(text, stretch)?, target: target.clone() }
+            }
+            Piece::Value { measure, at } => {
+                let answer = measure.answer(stretch);
+                let answer = answer.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                Inline::Value { text: answer.to_string(), quantity: measure.quantity }
+            }
+            Piece::Claim { condition, words, at } => {
+                let holds = condition.holds(stretch);
+                let (holds, found) = holds.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                if !holds {
+                    let claim = condition.to_string();
+                    return Err(at.at(LessonErrorKind::Claim { claim, found }));
                 }
-                Piece::Value { measure, at } => {
-                    let answer = measure.answer(stretch);
-                    let answer = answer.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
-                    Inline::Value { text: answer.to_string(), quantity: measure.quantity }
-                }
-            })
-        })
-        .collect()
+                filled.extend(fill(words, stretch)?);
+                continue;
+            }
+            Piece::Unbound { .. } => continue,
+        });
+    }
+    Ok(filled)
 }
 
 pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<TextBlock, LessonError> {
@@ -207,23 +267,31 @@ pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<TextBlock,
     })
 }
 
-/// The pieces of a text that may have no values, such as a title.
+/// The pieces of a text that may have no values, such as a title. The words of claims are taken without asking; constants of the
+/// allocator need no run.
 pub(crate) fn without_values(pieces: &[Piece]) -> Result<Vec<Inline>, LessonError> {
-    pieces
-        .iter()
-        .map(|piece| {
-            Ok(match piece {
-                Piece::Text(text) => Inline::Text(text.clone()),
-                Piece::Code(text) => Inline::Code(text.clone()),
-                Piece::Strong(pieces) => Inline::Strong(without_values(pieces)?),
-                Piece::Emphasis(pieces) => Inline::Emphasis(without_values(pieces)?),
-                Piece::Link { text, target } => {
-                    Inline::Link { text: without_values(text)?, target: target.clone() }
-                }
-                Piece::Value { at, .. } => return Err(at.at(LessonErrorKind::ValueInTitle)),
-            })
-        })
-        .collect()
+    let mut words = Vec::new();
+    for piece in pieces {
+        words.push(match piece {
+            Piece::Text(text) => Inline::Text(text.clone()),
+            Piece::Code(text) => Inline::Code(text.clone()),
+            Piece::Strong(pieces) => Inline::Strong(without_values(pieces)?),
+            Piece::Emphasis(pieces) => Inline::Emphasis(without_values(pieces)?),
+            Piece::Link { text, target } => {
+                Inline::Link { text: without_values(text)?, target: target.clone() }
+            }
+            Piece::Value { measure, at } => match measure.constant() {
+                Some(answer) => Inline::Value { text: answer.to_string(), quantity: measure.quantity },
+                None => return Err(at.at(LessonErrorKind::ValueInTitle)),
+            },
+            Piece::Claim { words: claimed, .. } => {
+                words.extend(without_values(claimed)?);
+                continue;
+            }
+            Piece::Unbound { .. } => continue,
+        });
+    }
+    Ok(words)
 }
 
 /// A form of Markdown that a line of text would begin and that lessons do not have.

@@ -152,6 +152,11 @@ impl Measure {
         }
     }
 
+    /// The value of a constant, which needs no run.
+    pub(crate) fn constant(&self) -> Option<Answer> {
+        self.quantity.constant().map(Answer::Bytes)
+    }
+
     /// The value at the beginning of the range of steps.
     pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
         self.at(stretch, stretch.from)
@@ -224,11 +229,19 @@ fn split_moment(text: &str) -> Result<(&str, Moment), MeasureError> {
 
 /// The last request before `end` that allocates a tensor of this name.
 pub(crate) fn last_request(workload: &Workload, name: &str, end: usize) -> Option<usize> {
-    let requests = workload.requests();
-    (0..end.min(requests.len())).rev().find(|index| match requests.get(*index) {
+    (0..end.min(workload.requests().len())).rev().find(|index| allocates(workload, *index, name))
+}
+
+/// The first request from `start` on that allocates a tensor of this name.
+fn first_request(workload: &Workload, name: &str, start: usize) -> Option<usize> {
+    (start..workload.requests().len()).find(|index| allocates(workload, *index, name))
+}
+
+fn allocates(workload: &Workload, request: usize, name: &str) -> bool {
+    match workload.requests().get(request) {
         Some(Request::Allocate { tensor, .. }) => workload.tensor_name(*tensor).as_deref() == Some(name),
         _ => false,
-    })
+    }
 }
 
 fn of_tensor(
@@ -237,7 +250,13 @@ fn of_tensor(
     stretch: &Stretch<'_>,
     step: usize,
 ) -> Result<Answer, MeasureError> {
+    // A request has its size before it is made, so a question can name it.
+    let later = || {
+        let is_size = quantity == Quantity::RequestedSize;
+        first_request(stretch.workload, name, step).filter(|_| is_size)
+    };
     let request = last_request(stretch.workload, name, step)
+        .or_else(later)
         .ok_or_else(|| MeasureError::NoTensor { name: name.to_owned() })?;
     if let (Quantity::RequestedSize, Some(Request::Allocate { size, .. })) =
         (quantity, stretch.workload.requests().get(request))
@@ -289,6 +308,7 @@ fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<An
             .max()
             .unwrap_or_default(),
         Quantity::LargestCached => cached_blocks(&state).max().unwrap_or_default(),
+        _ if quantity.constant().is_some() => quantity.constant().unwrap_or_default(),
         _ => return Ok(Answer::Count(count(quantity, &state, recording, step, events))),
     };
     Ok(Answer::Bytes(bytes))
@@ -314,6 +334,7 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
         Quantity::Segments => state.segments().count(),
         Quantity::CachedBlocks => cached_blocks(state).count(),
         Quantity::Tensors => usize::try_from(state.stats().allocation.all.current).unwrap_or(0),
+        Quantity::Allocations => events().filter(|event| matches!(event, Event::Allocated { .. })).count(),
         Quantity::DeviceAllocs => taken().count(),
         Quantity::DeviceFrees => given().count(),
         Quantity::DeviceCalls => taken().count() + given().count(),

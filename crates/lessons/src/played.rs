@@ -7,8 +7,9 @@ use blockyard_workload::Workload;
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
-use crate::markdown::fill_part;
+use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, Stretch};
+use crate::proof::{LessonNote, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::text::{Inline, TextBlock, plain};
 
@@ -25,6 +26,8 @@ pub struct PlayedLesson {
     pub runs: Vec<PlayedRun>,
     /// The cards, in order; at least one.
     pub cards: Vec<PlayedCard>,
+    /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a sound lesson.
+    pub notes: Vec<LessonNote>,
 }
 
 /// One run of a lesson.
@@ -68,32 +71,60 @@ impl Lesson {
         let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>()?;
         let ends: Vec<CardEnd<'_>> = self.cards.iter().filter_map(|card| card_end(card, &runs)).collect();
         let mut cards = Vec::new();
+        let mut notes = self.front_notes.clone();
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
-            let stretch = Stretch {
-                workload: &run.workload,
-                recording: &run.recording,
-                from: card.steps.start,
-                to: card.steps.end,
-                cards: &ends,
-            };
-            cards.push(PlayedCard {
-                title: card.title.clone(),
-                body: card.body.iter().map(|part| fill_part(part, &stretch)).collect::<Result<_, _>>()?,
-                run: card.run,
-                steps: card.steps.clone(),
-                question: card.question.as_ref().map(|question| question.ask(&stretch)).transpose()?,
-                exercise: card.exercise.clone(),
-            });
+            let (from, to) = (card.steps.start, card.steps.end);
+            let (workload, recording) = (&run.workload, &run.recording);
+            let stretch = Stretch { workload, recording, from, to, cards: &ends };
+            cards.push(play_card(card, &stretch, &mut notes)?);
         }
+        notes.sort_by_key(|note| (note.line, note.column));
         Ok(PlayedLesson {
             id: self.id.clone(),
             title: self.title.clone(),
             summary: self.summary.clone(),
             runs,
             cards,
+            notes,
         })
     }
+}
+
+/// Asks a card's stretch what the card's texts need. The texts of an exercise are about what the reader begins with.
+fn play_card(
+    card: &CardText,
+    stretch: &Stretch<'_>,
+    notes: &mut Vec<LessonNote>,
+) -> Result<PlayedCard, LessonError> {
+    let question = card.question.as_ref().map(|question| question.ask(stretch)).transpose()?;
+    if let Some(question) = &card.question {
+        question.unproved(stretch, notes);
+    }
+    let mut exercise = card.exercise.clone();
+    let start = exercise.as_ref().map(Exercise::play_start).transpose();
+    let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
+    let in_exercise = match (&exercise, &start) {
+        (Some(exercise), Some(recording)) => Some(Stretch {
+            workload: exercise.start_workload(),
+            recording,
+            from: 0,
+            to: recording.step_count(),
+            cards: stretch.cards,
+        }),
+        _ => None,
+    };
+    let of_text = in_exercise.as_ref().unwrap_or(stretch);
+    fill(&card.title_pieces, of_text)?;
+    unproved(&card.title_pieces, of_text, notes);
+    let body = card.body.iter().map(|part| fill_part(part, of_text)).collect::<Result<_, _>>()?;
+    card.body.iter().for_each(|part| unproved_part(part, of_text, notes));
+    let hints = exercise.as_ref().map(|exercise| exercise.ask_hints(of_text, notes)).transpose()?;
+    if let (Some(exercise), Some(hints)) = (&mut exercise, hints) {
+        exercise.hints = hints;
+    }
+    let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
+    Ok(PlayedCard { title, body, run, steps, question, exercise })
 }
 
 fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {

@@ -1,6 +1,8 @@
 use std::fmt;
 
 use blockyard_figure::Term;
+use blockyard_record::Bytes;
+use blockyard_replay::{AllocatorConfig, size};
 
 /// A quantity that a lesson asks the allocator for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +42,8 @@ pub enum Quantity {
     CachedBlocks,
     /// How many tensors have a block.
     Tensors,
+    /// How many tensors have been given a block, in the whole run.
+    Allocations,
     /// How often a segment (or memory for one) was taken from the device, in the whole run.
     DeviceAllocs,
     /// How often a segment (or memory of one) was given back to the device, in the whole run.
@@ -54,6 +58,18 @@ pub enum Quantity {
     BlockSize,
     /// The bytes that a tensor asked for.
     RequestedSize,
+    /// The smallest block, of which every block is a multiple: a constant of PyTorch, as are the following.
+    SmallestBlock,
+    /// The largest request of the small pool, which is also the largest remainder that the large pool does not cut off.
+    SmallLimit,
+    /// The size of segments of the small pool.
+    SmallSegment,
+    /// The size of segments that requests of the large pool share.
+    LargeSegment,
+    /// The smallest request that gets a segment of its own size.
+    OwnSegment,
+    /// The number of which segments of a request's own size are multiples.
+    SegmentStep,
     /// PyTorch's text of the last out-of-memory error, or a sentence of it.
     Message,
 }
@@ -70,7 +86,7 @@ pub enum QuantityKind {
 }
 
 /// Quantity, its name in lesson files, its name in sentences, and the PyTorch function that returns it.
-const TABLE: [(Quantity, &str, &str, &str); 25] = [
+const TABLE: [(Quantity, &str, &str, &str); 32] = [
     (
         Quantity::Requested,
         "requested",
@@ -104,6 +120,12 @@ const TABLE: [(Quantity, &str, &str, &str); 25] = [
         "torch.cuda.memory_stats()[\"allocation.all.current\"]",
     ),
     (
+        Quantity::Allocations,
+        "allocations",
+        "the number of allocations",
+        "torch.cuda.memory_stats()[\"allocation.all.allocated\"]",
+    ),
+    (
         Quantity::DeviceAllocs,
         "device_allocs",
         "the number of cudaMalloc calls",
@@ -130,6 +152,12 @@ const TABLE: [(Quantity, &str, &str, &str); 25] = [
     ),
     (Quantity::BlockSize, "block", "the size of the block", ""),
     (Quantity::RequestedSize, "size", "the size of the request", ""),
+    (Quantity::SmallestBlock, "smallest_block", "the smallest block", ""),
+    (Quantity::SmallLimit, "small_limit", "the largest request of the small pool", ""),
+    (Quantity::SmallSegment, "small_segment", "the size of a segment of the small pool", ""),
+    (Quantity::LargeSegment, "large_segment", "the size of a segment that large requests share", ""),
+    (Quantity::OwnSegment, "own_segment", "the smallest request with a segment of its own", ""),
+    (Quantity::SegmentStep, "segment_step", "the step of the sizes of such segments", ""),
     (Quantity::Message, "message", "the message", "torch.OutOfMemoryError"),
 ];
 
@@ -153,6 +181,7 @@ impl Quantity {
             Self::Segments
             | Self::CachedBlocks
             | Self::Tensors
+            | Self::Allocations
             | Self::DeviceAllocs
             | Self::DeviceFrees
             | Self::DeviceCalls
@@ -184,6 +213,31 @@ impl Quantity {
             Self::PeakReserved | Self::MostReserved => Term::MaxReserved,
             _ => return None,
         })
+    }
+
+    /// The value of a constant of PyTorch.
+    pub(crate) fn constant(self) -> Option<Bytes> {
+        Some(match self {
+            Self::SmallestBlock => size::MIN_BLOCK_SIZE,
+            Self::SmallLimit => size::SMALL_SIZE,
+            Self::SmallSegment => size::SMALL_SEGMENT_SIZE,
+            Self::LargeSegment => AllocatorConfig::default().large_segment_size(),
+            Self::OwnSegment => size::MIN_LARGE_ALLOCATION,
+            Self::SegmentStep => size::LARGE_SEGMENT_ROUNDING,
+            _ => return None,
+        })
+    }
+
+    /// Whether it compares several: the most of a time, the largest of the blocks.
+    pub(crate) fn is_extreme(self) -> bool {
+        matches!(
+            self,
+            Self::PeakAllocated
+                | Self::PeakReserved
+                | Self::MostAllocated
+                | Self::MostReserved
+                | Self::LargestCached
+        )
     }
 
     /// Whether it is about one tensor, which its name must be followed by.

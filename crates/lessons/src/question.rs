@@ -7,6 +7,7 @@ use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
 use crate::measure::{Answer, Measure, Stretch};
+use crate::proof::{LessonNote, disagreeing, unproved};
 use crate::quantity::QuantityKind;
 use crate::text::Inline;
 
@@ -200,6 +201,19 @@ impl QuestionText {
             right,
             because: fill(&self.because, stretch)?,
         })
+    }
+}
+
+impl QuestionText {
+    /// Adds what is not proved in its texts.
+    pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<LessonNote>) {
+        unproved(&self.text, &Stretch { to: stretch.from, ..*stretch }, notes);
+        unproved(&self.because, stretch, notes);
+        if let Asked::Conditions(conditions) = &self.asked {
+            for (condition, words, at) in conditions {
+                disagreeing(words, condition, *at, stretch, notes);
+            }
+        }
     }
 }
 

@@ -78,7 +78,7 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<Inferred, Re
     let mut inferred = if run.operations.is_empty() {
         let pools = private_segments(run, trace);
         let reclaims = find_reclaims(run, trace, &start, &pools);
-        let mut inferred = FromTrace::new(trace, pools, start, &reclaims).run()?;
+        let mut inferred = FromTrace::new(trace, &run.trace_pools, pools, start, &reclaims).run()?;
         inferred.workload.set_labels(labels(run, trace, &inferred));
         inferred.device_failures = reclaims.device_failures;
         inferred.notes.extend(reclaims.notes);
@@ -181,8 +181,16 @@ fn stream_handle(
     handle.copied().ok_or(ReadError::Line { line: operation.line, error: LineError::UnknownStream(index) })
 }
 
-/// The entries that made segments of private pools: those that nothing released before the end.
+/// The entries that made segments of private pools: as the trace names them, or else those that nothing released before the end.
 fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, PoolId> {
+    if !run.trace_pools.is_empty() {
+        let entries = trace.iter().zip(&run.trace_pools).enumerate();
+        let private = entries.filter(|(_, (entry, pool))| {
+            matches!(entry.action, TraceAction::SegmentAlloc | TraceAction::SegmentMap)
+                && **pool != PoolId::DEFAULT
+        });
+        return private.map(|(index, (_, pool))| (index, *pool)).collect();
+    }
     let mut last: HashMap<u64, usize> = HashMap::new();
     for (index, entry) in trace.iter().enumerate() {
         if entry.action == TraceAction::SegmentAlloc {

@@ -10,6 +10,8 @@ pub struct RecordedRun {
     pub operations: Vec<RecordedOperation>,
     /// PyTorch's trace in order; `None` if it was not recorded.
     pub trace: Option<Vec<TraceEntry>>,
+    /// The memory pool of each entry of the trace; empty where the trace does not name pools, as before PyTorch 2.12.
+    pub trace_pools: Vec<PoolId>,
     /// The final segments by ascending address; `None` if they were not recorded.
     pub segments: Option<Vec<RecordedSegment>>,
     /// `memory_summary()` at the end.

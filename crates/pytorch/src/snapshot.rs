@@ -15,6 +15,8 @@ mod html;
 mod json;
 mod keys;
 mod layout;
+mod memories;
+mod names;
 mod record;
 mod run;
 mod sizes;
@@ -39,10 +41,11 @@ use crate::pickle::{Input, Machine};
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
 pub use self::layout::Misfits;
+pub use self::memories::{MemoryName, MemoryNameError, memory_name};
 pub use self::record::DeviceRecording;
 pub use self::run::SnapshotRequests;
 pub use self::so_far::TraceSoFar;
-pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry};
+pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};
 pub use self::unplaced::{UnplacedStack, UnplacedTrace};
 pub use self::write::Entries;
 
@@ -51,6 +54,10 @@ pub use self::write::Entries;
 pub struct SnapshotFile {
     /// The devices that have segments or a trace, by ascending index.
     pub devices: Vec<DeviceSnapshot>,
+    /// Host (pinned) memory, which PyTorch writes since 2.14; `None` where the file has nothing of it.
+    ///
+    /// Its place among memories, after all devices, is [`SnapshotFile::host_place`].
+    pub host: Option<DeviceSnapshot>,
     /// The settings of the allocator, as far as they are known.
     pub settings: SnapshotSettings,
     /// Where named stretches of the program begin and end, in the order of the file.
@@ -63,11 +70,13 @@ pub struct SnapshotFile {
     pub notes: Vec<String>,
 }
 
-/// The snapshot of one device.
+/// The snapshot of one device, or of host memory.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceSnapshot {
-    /// The device's index.
+    /// The device's index; 0 for host memory.
     pub index: u32,
+    /// Whether this is host (pinned) memory, which another allocator than that of a GPU hands out.
+    pub is_host: bool,
     /// The trace, in order.
     pub trace: DeviceTrace,
     /// The segments when the snapshot was taken, by ascending address.

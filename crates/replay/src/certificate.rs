@@ -5,6 +5,7 @@ use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 
 use crate::verify::verify;
+use crate::config::{known_config, left_out_note};
 use crate::{Difference, OnProgress, RunError};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
@@ -46,14 +47,17 @@ impl Certificate {
     }
 }
 
-/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::devices`].
+/// Lets our allocator decide each placement of the device at `place` of [`SnapshotFile::memories`]; those of host memory are not compared.
 ///
 /// # Errors
 ///
 /// [`RunError::Cancelled`] when `on_progress` cancels the work. Everything else that prevents a comparison is a reason in the
 /// certificate.
 pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Result<Certificate, RunError> {
-    let run = match file.run(place, "") {
+    if file.host_place() == Some(place) {
+        return Ok(without("not replayed: host (pinned) memory has another allocator than a GPU".to_owned()));
+    }
+    let mut run = match file.run(place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
         Err(error) => return Ok(without(error.to_string())),
@@ -61,6 +65,8 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
         return Ok(without("the snapshot has no trace, so there is nothing to decide again".to_owned()));
     }
+    let (config, left_out) = known_config(&run.meta.config);
+    run.meta.config = config;
     let verified = match verify(&run, on_progress) {
         Ok(verified) => verified,
         Err(RunError::Cancelled) => return Err(RunError::Cancelled),
@@ -74,13 +80,15 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     let comparison = verified.comparison;
     let is_complete = comparison.is_identical();
     let reasons = if is_complete { Vec::new() } else { reasons(file, place, &run) };
+    let mut notes = comparison.notes;
+    notes.extend(left_out_note(&left_out));
     Ok(Certificate {
         placements,
         identical,
         is_complete,
         first_difference: comparison.first_difference,
         reasons,
-        notes: comparison.notes,
+        notes,
         recording: Some(verified.recording),
     })
 }
@@ -119,7 +127,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     let has = |action| trace.iter().any(|entry| entry.action == action);
     let segments = file.devices.get(place).map(|device| device.segments.as_slice()).unwrap_or_default();
     note(
-        segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
+        run.trace_pools.is_empty() && segments.iter().any(|segment| segment.pool_id != PoolId::DEFAULT),
         "some memory is in private pools (CUDA graphs, MemPool), and the trace does not say which allocations were meant for them",
     );
     note(

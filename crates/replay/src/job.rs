@@ -69,7 +69,7 @@ pub struct OpenedRecording {
     pub device: String,
     /// The comparison with the replay; `None` until it is made. The figures do not wait for it.
     pub comparison: Option<Comparison>,
-    /// The devices of a snapshot, in the order of the file; empty for a recording of one device.
+    /// The devices of a snapshot, in the order of the file, then host memory; empty for a recording of one device.
     pub devices: Vec<OpenedDevice>,
     /// The index of the opened device in `devices`.
     pub shown_device: usize,
@@ -77,15 +77,33 @@ pub struct OpenedRecording {
     pub unplaced: Option<UnplacedTrace>,
 }
 
-/// A device of a snapshot.
+/// A device of a snapshot, or host memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedDevice {
-    /// PyTorch's number of the device.
+    /// PyTorch's number of the device; 0 for host memory.
     pub index: u32,
+    /// Whether this is host (pinned) memory, which is drawn and not replayed.
+    pub is_host: bool,
     /// How many entries the trace of the device has.
     pub events: usize,
     /// Whether a request ran out of memory in this trace.
     pub has_oom: bool,
+}
+
+impl OpenedDevice {
+    /// `device 0`, or `host (pinned memory)`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        snapshot::memory_name(self.index, self.is_host)
+    }
+}
+
+impl OpenedRecording {
+    /// Whether the opened recording is that of host memory.
+    #[must_use]
+    pub fn shows_host(&self) -> bool {
+        self.devices.get(self.shown_device).is_some_and(|device| device.is_host)
+    }
 }
 
 /// Runs the job, and calls `on_progress` every few thousand requests.
@@ -261,7 +279,7 @@ fn open_snapshot(
         config: file.settings.config.clone(),
         device: String::new(),
         comparison: None,
-        devices: file.devices.iter().map(opened_device).collect(),
+        devices: file.memories().map(opened_device).collect(),
         shown_device: place,
         unplaced,
     };
@@ -298,7 +316,8 @@ fn compare_snapshot(
     })
 }
 
-/// The index of the device that the caller asked for, or else of the one with the longest trace.
+/// The place of the device that the caller asked for, or else of the one with the longest trace. Host memory is shown where a file has
+/// nothing else.
 fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
     let longest = || {
         (0..file.devices.len()).max_by_key(|place| {
@@ -306,12 +325,13 @@ fn shown_device(file: &SnapshotFile, asked: Option<usize>) -> usize {
             device.map_or((0, 0), |device| (device.trace.len(), device.segments.len()))
         })
     };
-    asked.filter(|place| *place < file.devices.len()).or_else(longest).unwrap_or(0)
+    asked.filter(|place| *place < file.memories().count()).or_else(longest).unwrap_or(0)
 }
 
 fn opened_device(device: &DeviceSnapshot) -> OpenedDevice {
     OpenedDevice {
         index: device.index,
+        is_host: device.is_host,
         events: device.trace.len(),
         has_oom: device.trace.iter().any(|entry| entry.entry.action == TraceAction::OutOfMemory),
     }

@@ -37,6 +37,7 @@
 mod baseline;
 mod certificate;
 mod compare;
+mod config;
 mod data_check;
 mod dispatch;
 mod error;
@@ -59,6 +60,7 @@ pub use blockyard_allocator::{
 pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, Difference};
+pub use config::{known_config, left_out_note};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};

@@ -108,6 +108,7 @@ fn rewind_whole_requests<'a>(
     }
     let mut whole = run.clone();
     whole.trace = Some(trace[cut..].to_vec());
+    whole.trace_pools.drain(..cut.min(whole.trace_pools.len()));
     whole.checkpoints.retain(|(_, at, _)| *at >= cut);
     for (_, at, _) in &mut whole.checkpoints {
         *at -= cut;

@@ -25,7 +25,7 @@
 //!
 //! # Reading order
 //!
-//! `dtype`, `value` and `profile` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema` and `registry`
+//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema` and `registry`
 //! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
 
 #![forbid(unsafe_code)]
@@ -58,7 +58,7 @@ mod iterator;
 mod limits;
 pub mod memory;
 mod ops;
-mod profile;
+
 mod registry;
 mod schema;
 pub mod session;
@@ -70,7 +70,7 @@ mod value;
 pub use dtype::{Dtype, promote};
 pub use error::{Foreign, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};
-pub use profile::GpuProfile;
+pub use blockyard_gpus::GpuProfile;
 pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};
 pub use storage::{Device, Storage};

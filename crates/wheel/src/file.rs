@@ -90,6 +90,12 @@ impl SnapshotData {
         self.file.devices.iter().map(|device| device.index).collect()
     }
 
+    /// The place of host (pinned) memory after `devices`; none where the file has nothing of it.
+    #[getter]
+    fn host(&self) -> Option<usize> {
+        self.file.host_place()
+    }
+
     /// What of the file was passed over, in sentences.
     #[getter]
     fn notes(&self) -> Vec<String> {
@@ -224,11 +230,11 @@ impl SnapshotData {
 }
 
 impl SnapshotData {
+    /// The device at `place` of `devices`, or host memory at `host`.
     pub(crate) fn device(&self, place: usize) -> PyResult<&DeviceSnapshot> {
         self.file
-            .devices
-            .get(place)
-            .ok_or_else(|| PyIndexError::new_err("there is no such device in the snapshot"))
+            .memory(place)
+            .map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
     }
 
     /// Stacks as texts, a line a frame, innermost first; no text for the stack without frames.

@@ -3,11 +3,18 @@
 use std::path::PathBuf;
 
 use blockyard_cli::{BuiltPage, Export, PageFile, export_bytes};
+use blockyard_pytorch::snapshot::{MemoryName, MemoryNameError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::error::BlockyardError;
 use crate::signals::Signals;
+
+/// The memory of a snapshot that is meant: the number of a device as a text, or `host`.
+fn memory(name: Option<&str>) -> PyResult<Option<MemoryName>> {
+    let name = name.map(str::parse).transpose();
+    name.map_err(|error: MemoryNameError| BlockyardError::new_err(error.to_string()))
+}
 
 /// The content of a file in another format: what `blockyard export` writes.
 #[pyfunction]
@@ -17,9 +24,10 @@ pub(crate) fn export<'py>(
     content: &[u8],
     name: &str,
     format: &str,
-    device: Option<u32>,
+    device: Option<&str>,
     page: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyBytes>> {
+    let device = memory(device)?;
     let mut signals = Signals::new(py);
     let watched = &mut signals;
     let found = py.detach(move || {
@@ -38,10 +46,11 @@ pub(crate) fn frame(
     py: Python<'_>,
     content: &[u8],
     name: &str,
-    device: Option<u32>,
+    device: Option<&str>,
     page: Option<PathBuf>,
     most_bytes: usize,
 ) -> PyResult<Option<String>> {
+    let device = memory(device)?;
     let found = py.detach(move || {
         let page = BuiltPage::find(page.as_deref())?;
         let file = PageFile::new(name, content.to_vec(), device)?;

@@ -71,6 +71,31 @@ def test_a_dictionary_and_its_file_are_the_same(tmp_path):
         assert len(opened.events) == 6 and len(opened.allocations) == 3
 
 
+def test_host_memory_stands_beside_the_devices():
+    opened = blockyard.open(FIXTURES / "snapshots" / "small_2.15.pickle")
+    assert [device.index for device in opened.devices] == [0]
+    host = opened.host
+    assert repr(host) == "<blockyard.Device host>" and host.index is None
+    assert host.summary.peak_allocated == (16 + 512) * 1024
+    assert [holder.bytes for holder in host.top()] == [(16 + 512) * 1024]
+    assert len(host.events) == 6 and len(host.allocations) == 2
+    assert "not replayed" in " ".join(host.verify().reasons) and not host.verify()
+    with pytest.raises(blockyard.BlockyardError, match="not replayed"):
+        host.what_if("expandable_segments:True")
+    assert opened.verify() and len(opened.events) == 12
+    assert ["saved for backward"] in [holder.names for holder in opened.top()]
+    again = blockyard.open(opened._data.pickle())
+    assert again.host.summary.peak_allocated == host.summary.peak_allocated
+    assert blockyard.open(FIXTURES / "snapshots" / "small_2.11.pickle").host is None
+
+
+def test_host_memory_is_exported_alone(tmp_path):
+    host = blockyard.open(FIXTURES / "snapshots" / "small_2.15.pickle").host
+    host.export(tmp_path / "host.pickle")
+    alone = blockyard.open(tmp_path / "host.pickle")
+    assert alone.devices == [] and len(alone.host.events) == 6
+
+
 def test_events_are_an_arrow_table():
     table = polars.DataFrame(blockyard.open(snapshot()).events)
     assert table.columns == ["action", "address", "size", "stream", "time_us", "stack"]

@@ -14,7 +14,8 @@
 //! # .unwrap();
 //! ```
 //!
-//! The page is what `cargo xtask build` left in `dist/`; `cargo xtask test` builds it first. Chromium is driven
+//! The page is what `cargo xtask build` left in `dist/`, or the folder that `BLOCKYARD_TESTED_PAGE` names. `cargo xtask test` builds the page
+//! first and names its folder. Without it: `cargo xtask build`, then `cargo test -p blockyard-e2e --test page`. Chromium is driven
 //! through its WebDriver (`chromedriver` from the path, or `CHROMEDRIVER`; `CHROME` names another browser). Every test
 //! has a server, a browser and a profile of its own, so tests know nothing of each other and run in any order; at most
 //! two browsers run at a time.
@@ -37,7 +38,7 @@ use anyhow::{Context, Result};
 
 pub use axe::Violation;
 pub use console::NetworkRequest;
-pub use page::{ElementRect, GpuChoice, Page, Window};
+pub use page::{ElementRect, GpuChoice, Page, Window, built_page};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// So many tests of one program may fail and run once more; the next failure is final. One or two slow moments of a machine do not

@@ -71,11 +71,15 @@ impl std::fmt::Debug for Page {
     }
 }
 
-/// The folder of the built page.
-fn built() -> Result<PathBuf> {
-    let dist = root().join("dist");
-    ensure!(dist.join("index.html").is_file(), "there is no page: run `cargo xtask build`");
-    Ok(dist)
+/// The folder of the built page: `dist/`, or the folder that the variable `BLOCKYARD_TESTED_PAGE` names.
+///
+/// # Errors
+/// Where no page was built there.
+pub fn built_page() -> Result<PathBuf> {
+    let folder = std::env::var_os("BLOCKYARD_TESTED_PAGE").map_or_else(|| root().join("dist"), PathBuf::from);
+    let is_built = folder.join("index.html").is_file();
+    ensure!(is_built, "there is no page in {}: run `cargo xtask build`", folder.display());
+    Ok(folder)
 }
 
 impl Page {
@@ -84,7 +88,7 @@ impl Page {
     /// # Errors
     /// Where the page was not built, or the browser does not start.
     pub fn blank(window: Window, gpu: GpuChoice) -> Result<Self> {
-        Self::of(&built()?, window, gpu)
+        Self::of(&built_page()?, window, gpu)
     }
 
     /// A browser before the files below another folder, which need not be the page.
@@ -104,7 +108,7 @@ impl Page {
     /// # Errors
     /// Where the page was not built, or the browser does not start.
     pub fn firefox(window: Window) -> Result<Self> {
-        let server = Server::start(&built()?, Port::take(0)?)?;
+        let server = Server::start(&built_page()?, Port::take(0)?)?;
         let url = server.url();
         let driver = Driver::start_firefox(window)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })

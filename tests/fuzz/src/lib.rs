@@ -16,6 +16,7 @@ mod failing;
 mod follower;
 mod host;
 mod input;
+mod later_release;
 mod lesson;
 mod malloc_async;
 mod operations;
@@ -25,6 +26,7 @@ mod snapshot;
 mod workload;
 
 pub use host::host;
+pub use later_release::later_release;
 pub use lesson::lesson;
 pub use malloc_async::malloc_async;
 pub use operations::operations;
@@ -37,7 +39,7 @@ pub use workload::workload;
 pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by their names.
-pub const TARGETS: [(&str, FuzzTarget); 8] = [
+pub const TARGETS: [(&str, FuzzTarget); 9] = [
     ("operations", operations),
     ("malloc_async", malloc_async),
     ("host", host),
@@ -45,6 +47,7 @@ pub const TARGETS: [(&str, FuzzTarget); 8] = [
     ("workload", workload),
     ("recording", recording),
     ("snapshot", snapshot),
+    ("later_release", later_release),
     ("lesson", lesson),
 ];
 

@@ -43,3 +43,18 @@ fn the_seeds_stay_small() {
     let sizes = seeds.map(|file| fs::metadata(file).expect("it is there").len());
     assert!(sizes.sum::<u64>() < 50_000);
 }
+
+/// Changes that libFuzzer would need long to find: bytes that look random and are the same each time.
+#[test]
+fn snapshots_of_later_releases_open_whatever_they_add() {
+    let mut state = 1_u64;
+    for _ in 0..2000 {
+        let mut bytes = [0; 120];
+        for byte in &mut bytes {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = state.to_be_bytes()[0];
+        }
+        let length = usize::from(bytes[0]) % bytes.len();
+        blockyard_fuzz::later_release(&bytes[..length]);
+    }
+}

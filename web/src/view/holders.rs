@@ -2,7 +2,7 @@
 //! allocations.
 
 use blockyard_figure::{
-    GroupBy, Holder, Scope, Search, bytes_of, group_key, group_text, holders as find_holders, rows_in,
+    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_text, holders as find_holders, rows_in,
     stack_lines,
 };
 use blockyard_record::Bytes;
@@ -196,7 +196,7 @@ fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> An
         let answer = whole.clone();
         let recording = &answer.columns.recording;
         let mut holders: Vec<(String, Holder)> =
-            answer.holders.iter().map(|holder| (group_text(recording, holder.key), *holder)).collect();
+            answer.holders.iter().map(|holder| (holder_text(recording, holder), *holder)).collect();
         match order.get() {
             Order::Bytes => {}
             Order::Count => holders.sort_by_key(|(_, holder)| std::cmp::Reverse(holder.count)),

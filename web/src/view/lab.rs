@@ -68,6 +68,7 @@ pub(crate) fn lab(session: Session) -> AnyView {
         <div class="lab pad" data-testid="lab">
             <div class="cluster kinds" role="group" aria-label="Questions">{kinds}</div>
             {device(session)}
+            {about_host(session)}
             {body}
         </div>
     }
@@ -116,6 +117,20 @@ fn answers_of_kind(answers: Answers, kind: QuestionKind) -> Answers {
         QuestionKind::Diff => kept.diff = answers.diff,
     }
     kept
+}
+
+/// Says that answers are about a GPU, while the figures show host memory.
+fn about_host(session: Session) -> AnyView {
+    let shows_host = move || {
+        let opened = session.shown_recording();
+        opened.is_some_and(|opened| opened.run.opened.as_ref().is_some_and(|file| file.shows_host()))
+    };
+    view! {
+        <p class="quiet" data-testid="lab-host" hidden=flag(move || !shows_host())>
+            "The figures show host (pinned) memory, which another allocator than that of a GPU hands out. Questions are answered for the GPU."
+        </p>
+    }
+    .into_any()
 }
 
 /// The choice of a device, for files with several devices.

@@ -68,7 +68,7 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let file = opened.run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
     let options = file.devices.iter().enumerate().map(|(place, device)| {
         let oom = if device.has_oom { ", out of memory" } else { "" };
-        (place.to_string(), format!("device {}: {} events{oom}", device.index, grouped_count(device.events)))
+        (place.to_string(), format!("{}: {} events{oom}", device.name(), grouped_count(device.events)))
     });
     let options = Signal::stored(options.collect::<Vec<_>>());
     let shown = file.shown_device;

@@ -59,7 +59,7 @@ fn other_devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let others =
         devices.iter().enumerate().filter(|(place, device)| place != shown_device && device.events > 0);
     let buttons = others.map(|(place, device)| {
-        let label = format!("Show device {} ({} events)", device.index, grouped_count(device.events));
+        let label = format!("Show {} ({} events)", device.name(), grouped_count(device.events));
         let show = click(move || reopen(session, place));
         view! { <button type="button" on:click=show>{label}</button> }.into_any()
     });

@@ -5,7 +5,7 @@ use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as 
 use blockyard_record::{PoolId, StreamId, grouped};
 use serde_json::{Value, json};
 
-use super::{Answer, Status, each};
+use super::{Answer, Status, each, limit_json};
 use crate::options::AutopsyOptions;
 use crate::progress::Bar;
 
@@ -20,8 +20,10 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyOptions) -> anyhow::
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
-        let json =
-            json!({"question": "autopsy", "conf": conditions.conf, "cause": null, "notes": run.notes()});
+        let limit = limit_json(run.limit_under(&conditions));
+        let json = json!({
+            "question": "autopsy", "conf": conditions.conf, "cause": null, "limit": limit, "notes": run.notes(),
+        });
         return Ok(Answer { json, text: "does not go out of memory\n".to_owned(), status: Status::Fine });
     };
     Ok(Answer { json: to_json(&found, &conditions.conf), text: text(&found), status: Status::Found })
@@ -47,12 +49,7 @@ fn to_json(found: &Autopsy, conf: &str) -> Value {
             "name": request.name,
             "stack": request.stack,
         },
-        "limit": {
-            "lowest": found.limit.lowest.get(),
-            "highest": found.limit.highest.get(),
-            "source": found.limit.source,
-            "others": found.limit.others.get(),
-        },
+        "limit": limit_json(Some(found.limit)),
         "memory": {
             "reserved": memory.reserved.get(),
             "allocated": memory.allocated.get(),
@@ -108,7 +105,13 @@ fn change_json(change: &Change) -> Value {
         ChangeKind::OneStream => ("one_stream", Value::Null),
         ChangeKind::Limit(limit) => ("limit", json!(limit.get())),
     };
-    json!({"kind": kind, "value": value, "proved": change.proved, "sentence": change.sentence})
+    json!({
+        "kind": kind,
+        "value": value,
+        "proved": change.proved,
+        "depends_on_limit": change.depends_on_limit,
+        "sentence": change.sentence,
+    })
 }
 
 fn text(found: &Autopsy) -> String {
@@ -147,7 +150,8 @@ fn text(found: &Autopsy) -> String {
         let _ = writeln!(text, "  helps, proved by a replay: {}", change.sentence);
     }
     for change in &found.in_vain {
-        let _ = writeln!(text, "  tried in vain: {}", change.sentence);
+        let tried = if change.depends_on_limit { "not sure" } else { "tried in vain" };
+        let _ = writeln!(text, "  {tried}: {}", change.sentence);
     }
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");

@@ -1,11 +1,11 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use blockyard_lab::{Bound, Run, bound as ask, replay_under};
-use blockyard_record::{Bytes, grouped};
+use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
+use blockyard_record::grouped;
 use serde_json::json;
 
-use super::{Answer, Status, each};
+use super::{Answer, Status, counted, each, limit_json};
 use crate::options::BoundOptions;
 use crate::progress::Bar;
 
@@ -19,14 +19,17 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Re
         anyhow::bail!("the planned layout overlaps: please report this");
     }
     let baseline = replay_under(run, &run.conditions(), 0, &mut |_| std::ops::ControlFlow::Continue(()))?;
-    let own = baseline.answered().map(|outcome| outcome.peak_reserved);
+    let own = baseline.answered();
     let mut json = json!({
         "question": "bound",
         "requests": run.requests().len(),
+        "limit": limit_json(baseline.limit),
         "lower_bound": found.lower_bound.get(),
         "request": found.request,
         "layout_peak": found.layout_peak.get(),
-        "peak_reserved": own.map(Bytes::get),
+        "peak_reserved": own.map(|outcome| outcome.peak_reserved.get()),
+        "ooms": own.map(|outcome| outcome.ooms),
+        "ooms_at_high": baseline.answered_at_high().map(|outcome| outcome.ooms),
         "notes": found.notes,
     });
     if let (true, Some(fields)) = (options.layout, json.as_object_mut()) {
@@ -34,11 +37,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Re
             found.layout.iter().map(|at| json!([at.request, at.until, at.offset.get(), at.size.get()]));
         fields.insert("layout".to_owned(), layout.collect());
     }
-    Ok(Answer { json, text: text(run, &found, own), status: Status::Fine })
+    Ok(Answer { json, text: text(run, &found, &baseline), status: Status::Fine })
 }
 
-fn text(run: &Run, found: &Bound, own: Option<Bytes>) -> String {
-    let mut text = format!("{} requests\n", grouped(run.requests().len() as u64));
+fn text(run: &Run, found: &Bound, baseline: &Row) -> String {
+    let mut text = format!("{}\n", counted(run, baseline.limit));
     let least = grouped(found.lower_bound.get());
     let _ = writeln!(
         text,
@@ -46,8 +49,9 @@ fn text(run: &Run, found: &Bound, own: Option<Bytes>) -> String {
         grouped(found.request)
     );
     let _ = writeln!(text, "  a planned layout needs       {} bytes", grouped(found.layout_peak.get()));
-    if let Some(own) = own {
-        let _ = writeln!(text, "  the run's own settings take  {} bytes", grouped(own.get()));
+    if let Some(own) = baseline.answered() {
+        let end = if baseline.fits() { "" } else { ", and go out of memory" };
+        let _ = writeln!(text, "  the run's own settings take  {} bytes{end}", grouped(own.peak_reserved.get()));
     }
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");

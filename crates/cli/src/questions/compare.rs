@@ -2,11 +2,11 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use blockyard_lab::{AllocatorRow, Run, compare_allocators};
+use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
 use serde_json::json;
 
-use super::{Answer, Status, each, table};
+use super::{Answer, Status, counted, each, limit_json, table};
 use crate::options::CompareOptions;
 use crate::progress::Bar;
 
@@ -20,9 +20,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.limits.conditions(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
+    let limit = run.limit_under(&conditions);
     let json = json!({
         "question": "compare-allocators",
         "requests": run.requests().len(),
+        "limit": limit_json(limit),
         "allocators": rows.iter().map(|row| json!({
             "name": row.name,
             "peak_reserved": row.peak_reserved.get(),
@@ -30,6 +32,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
             "internal_fragmentation": row.internal_fragmentation.get(),
             "device_calls": row.device_calls,
             "failed": row.failed,
+            "failed_at_high": row.failed_at_high,
             "nanos_per_request": (!options.no_times).then_some(row.nanos_per_request),
         })).collect::<Vec<_>>(),
         "notes": run.notes(),
@@ -47,13 +50,13 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
         .map(str::to_owned)
         .to_vec(),
     ];
-    lines.extend(rows.iter().map(cells));
+    lines.extend(rows.iter().map(|row| cells(row, limit)));
     if options.no_times {
         for line in &mut lines {
             line.remove(TIMES);
         }
     }
-    let mut text = format!("{} requests\n{}", grouped(run.requests().len() as u64), table(&lines));
+    let mut text = format!("{}\n{}", counted(run, limit), table(&lines));
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
@@ -63,7 +66,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
 /// The column of host times.
 const TIMES: usize = 5;
 
-fn cells(row: &AllocatorRow) -> Vec<String> {
+fn cells(row: &AllocatorRow, limit: Option<Limit>) -> Vec<String> {
     vec![
         row.name.clone(),
         grouped(row.peak_reserved.get()),
@@ -71,6 +74,6 @@ fn cells(row: &AllocatorRow) -> Vec<String> {
         grouped(row.internal_fragmentation.get()),
         row.device_calls.map_or_else(|| "-".to_owned(), grouped),
         format!("{:.0}", row.nanos_per_request),
-        row.failed.map_or_else(|| "no".to_owned(), |request| format!("request {}", grouped(request))),
+        row.out_of_memory(limit),
     ]
 }

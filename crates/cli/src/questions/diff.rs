@@ -6,7 +6,7 @@ use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
 use blockyard_record::{Bytes, grouped};
 use serde_json::{Value, json};
 
-use super::{Answer, Status, each, read};
+use super::{Answer, Status, each, limit_json, read};
 use crate::options::DiffOptions;
 use crate::progress::Bar;
 
@@ -37,18 +37,18 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
 
 pub(super) fn answer_steps(run: &Run, first: usize, second: usize, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask_steps(run, first, second, &mut |progress| bar.report(&progress))?;
-    let mut answer = written(&format!("step {second} compared with step {first}"), run, &found);
+    let mut answer = written(&format!("step {second} compared with step {first}"), run, run, &found);
     answer.json["steps"] = json!([first, second]);
     Ok(answer)
 }
 
 pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask(before, after, &mut |progress| bar.report(&progress))?;
-    Ok(written(&format!("compared with {}", before.name), before, &found))
+    Ok(written(&format!("compared with {}", before.name), before, after, &found))
 }
 
 /// What was found, for people and as JSON.
-fn written(compared: &str, before: &Run, found: &Diff) -> Answer {
+fn written(compared: &str, before: &Run, after: &Run, found: &Diff) -> Answer {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
         && found.allocated.terms.is_empty()
@@ -56,6 +56,8 @@ fn written(compared: &str, before: &Run, found: &Diff) -> Answer {
     let json = json!({
         "question": "diff",
         "before": before.name,
+        "limit": limit_json(after.implied_limit()),
+        "limit_before": limit_json(before.implied_limit()),
         "alignment": {
             "same": alignment.same,
             "only_before": alignment.only_before,

@@ -7,7 +7,7 @@ use blockyard_replay::Progress;
 use serde_json::json;
 
 use super::what_if::{cells, heading, row_json};
-use super::{Answer, Status, each, setting, table};
+use super::{Answer, Status, counted, each, limit_json, setting, table};
 use crate::options::SearchOptions;
 use crate::progress::Bar;
 
@@ -34,6 +34,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::R
     let json = json!({
         "question": "search",
         "requests": run.requests().len(),
+        "limit": limit_json(found.baseline.limit),
         "baseline": row_json(&found.baseline, run),
         "settings": found.rows.iter().map(|row| row_json(row, run)).collect::<Vec<_>>(),
         "front": found.front,
@@ -47,9 +48,9 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::R
 
 fn text(run: &Run, found: &Found, all: bool) -> String {
     let mut text = format!(
-        "{} settings on {} requests\n",
+        "{} settings on {}\n",
         grouped(found.rows.len() as u64),
-        grouped(run.requests().len() as u64)
+        counted(run, found.baseline.limit)
     );
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     let front = found.front.iter().filter_map(|index| found.rows.get(*index));

@@ -1,11 +1,11 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use blockyard_lab::{Conditions, FirstDifference, Row, Run, what_if as ask};
-use blockyard_record::{Bytes, grouped};
+use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
+use blockyard_record::grouped;
 use serde_json::{Value, json};
 
-use super::{Answer, Status, each, setting, table};
+use super::{Answer, Status, counted, each, limit_json, setting, table};
 use crate::options::WhatIfOptions;
 use crate::progress::Bar;
 
@@ -19,7 +19,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
     let limits = &options.limits;
     let own = limits.conditions(run);
     let conditions: Vec<Conditions> = if options.conf.is_empty() {
-        vec![own]
+        vec![own.clone()]
     } else {
         options.conf.iter().map(|conf| own.and_conf(conf)).collect()
     };
@@ -27,9 +27,11 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
     let found = ask(run, &conditions, samples, &mut |progress| bar.report(&progress))?;
     let status = found.rows.iter().map(status).max().unwrap_or(Status::Fine);
     let rows = found.rows.iter().zip(&found.differences);
+    let limit = run.limit_under(&own);
     let json = json!({
         "question": "what-if",
         "requests": run.requests().len(),
+        "limit": limit_json(limit),
         "baseline": row_json(&found.baseline, run),
         "settings": rows.clone().map(|(row, difference)| {
             let mut value = row_json(row, run);
@@ -40,7 +42,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
         }).collect::<Vec<_>>(),
         "notes": found.notes,
     });
-    let mut text = format!("{} requests\n", grouped(run.requests().len() as u64));
+    let mut text = format!("{}\n", counted(run, limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     lines.extend(found.rows.iter().map(|row| cells(setting(&row.conditions.conf), row)));
     text.push_str(&table(&lines));
@@ -56,14 +58,17 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
 fn status(row: &Row) -> Status {
     match &row.outcome {
         Err(_) => Status::Failed,
-        Ok(outcome) if outcome.ooms > 0 => Status::Found,
+        Ok(_) if !row.fits() => Status::Found,
         Ok(_) => Status::Fine,
     }
 }
 
-/// A row as JSON.
+/// A row as JSON: the numbers are those at the lower bound of the limit.
 pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
-    let (conf, limit) = (&row.conditions.conf, row.conditions.limit_of(run).map(Bytes::get));
+    let conf = &row.conditions.conf;
+    // A capacity stands beside it.
+    let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
+    let limit = limit.map(|limit| limit.lowest.get());
     let capacity = row.conditions.capacity_of(run).get();
     match &row.outcome {
         Err(error) => json!({"conf": conf, "capacity": capacity, "limit": limit, "error": error.to_string()}),
@@ -78,6 +83,8 @@ pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
                 "device_frees": outcome.device_frees,
                 "alloc_retries": outcome.alloc_retries,
                 "ooms": outcome.ooms,
+                "ooms_at_high": row.answered_at_high().map(|at_high| at_high.ooms),
+                "peak_reserved_at_high": row.answered_at_high().map(|at_high| at_high.peak_reserved.get()),
                 "first_oom": outcome.first_oom.as_ref().map(|oom| json!({
                     "request": oom.request,
                     "allocations_before": oom.allocations_before,
@@ -120,12 +127,16 @@ pub(crate) fn cells(name: &str, row: &Row) -> Vec<String> {
             grouped(outcome.device_allocs),
             grouped(outcome.device_frees),
             grouped(outcome.alloc_retries),
-            outcome.first_oom.as_ref().map_or_else(
-                || "no".to_owned(),
-                |oom| format!("request {} ({})", grouped(oom.request), oom.size),
-            ),
+            row.dependence().unwrap_or_else(|| first_oom(outcome)),
         ],
     }
+}
+
+fn first_oom(outcome: &Outcome) -> String {
+    outcome.first_oom.as_ref().map_or_else(
+        || "no".to_owned(),
+        |oom| format!("request {} ({})", grouped(oom.request), oom.size),
+    )
 }
 
 fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {

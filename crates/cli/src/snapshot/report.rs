@@ -83,7 +83,7 @@ impl DeviceReport {
 
     pub(crate) fn json(&self, file: &SnapshotFile) -> Value {
         let Self { counts, peaks, moment, .. } = self;
-        let ooms = file.devices.get(self.place).map(|device| {
+        let ooms = file.memory(self.place).ok().map(|device| {
             let entries = device.trace.iter().enumerate();
             let ooms = entries.filter(|(_, entry)| entry.entry.action == TraceAction::OutOfMemory);
             ooms.map(|(event, entry)| {
@@ -153,7 +153,7 @@ fn certificate_json(certificate: &Certificate) -> Value {
 }
 
 fn counts(file: &SnapshotFile, place: usize, recording: &Recording) -> anyhow::Result<Counts> {
-    let Some(device) = file.devices.get(place) else { bail!("no such device") };
+    let device = file.memory(place)?;
     let count = |action| device.trace.iter().filter(|entry| entry.entry.action == action).count();
     let end = recording.state_at(recording.event_count())?.breakdown();
     let times = || device.trace.iter().map(|entry| entry.time_us).filter(|time| *time > 0);

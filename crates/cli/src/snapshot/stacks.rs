@@ -10,21 +10,32 @@ pub(crate) struct Holder {
     pub(crate) stack: StackId,
     pub(crate) bytes: u64,
     pub(crate) blocks: usize,
+    /// The names that the program gave to its blocks, the first few.
+    pub(crate) names: Vec<String>,
 }
+
+/// The names of one holder that are listed.
+const MOST_NAMES: usize = 5;
 
 /// The stacks that hold most, those that hold equally much in the order of their numbers.
 pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) -> Vec<Holder> {
-    let mut held: HashMap<StackId, (u64, usize)> = HashMap::new();
+    let mut held: HashMap<StackId, Holder> = HashMap::new();
     for segment in state.snapshot().segments {
         for block in segment.blocks.iter().filter(|block| block.state.is_active()) {
             let stack = block.allocation.map(|id| recording.allocation_stack(id)).unwrap_or_default();
-            let (bytes, blocks) = held.entry(stack).or_default();
-            *bytes = bytes.saturating_add(block.size.get());
-            *blocks += 1;
+            let new = || Holder { stack, bytes: 0, blocks: 0, names: Vec::new() };
+            let holder = held.entry(stack).or_insert_with(new);
+            holder.bytes = holder.bytes.saturating_add(block.size.get());
+            holder.blocks += 1;
+            if let Some(name) = block.allocation.and_then(|id| recording.name(id))
+                && holder.names.len() < MOST_NAMES
+                && holder.names.iter().all(|known| known != name)
+            {
+                holder.names.push(name.to_owned());
+            }
         }
     }
-    let mut holders: Vec<Holder> =
-        held.into_iter().map(|(stack, (bytes, blocks))| Holder { stack, bytes, blocks }).collect();
+    let mut holders: Vec<Holder> = held.into_values().collect();
     holders.sort_by_key(|holder| (std::cmp::Reverse(holder.bytes), holder.stack));
     holders.truncate(top);
     holders
@@ -32,7 +43,12 @@ pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) ->
 
 impl Holder {
     pub(crate) fn json(&self, stacks: &Stacks) -> Value {
-        json!({"bytes": self.bytes, "blocks": self.blocks, "frames": frames_json(stacks, self.stack)})
+        json!({
+            "bytes": self.bytes,
+            "blocks": self.blocks,
+            "names": self.names,
+            "frames": frames_json(stacks, self.stack),
+        })
     }
 }
 

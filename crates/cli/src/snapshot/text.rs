@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_pytorch::snapshot::{SnapshotFile, memory_name};
 use blockyard_record::{Breakdown, Bytes, grouped};
 
 use super::FileSummary;
@@ -45,8 +45,8 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
     line(
         out,
         &format!(
-            "  device {}: {} events in {}.{:03} s, {} allocations, {} out of memory, {} streams",
-            report.found.device,
+            "  {}: {} events in {}.{:03} s, {} allocations, {} out of memory, {} streams",
+            memory_name(report.found.device, report.found.is_host),
             count(counts.events),
             seconds / 1000,
             seconds % 1000,
@@ -114,7 +114,11 @@ fn write_moment(out: &mut impl Write, file: &SnapshotFile, moment: &Moment) -> a
         let blocks = grouped(holder.blocks as u64);
         let noun = if holder.blocks == 1 { "block" } else { "blocks" };
         let stack = stack_line(&file.stacks, holder.stack);
-        line(out, &format!("        {} in {blocks} {noun}: {stack}", size(holder.bytes)))?;
+        let names = match holder.names.as_slice() {
+            [] => String::new(),
+            names => format!(" ({})", names.join(", ")),
+        };
+        line(out, &format!("        {} in {blocks} {noun}{names}: {stack}", size(holder.bytes)))?;
     }
     Ok(())
 }

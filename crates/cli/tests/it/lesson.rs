@@ -75,6 +75,25 @@ fn a_file_of_ones_own_is_a_lesson_and_its_errors_have_a_place() {
     let called = blockyard(["lesson", &own]);
     assert_eq!(called.status, 0, "{}", called.err);
     assert!(called.out.contains("Reserved: 20 MiB.\n"), "{}", called.out);
+    let typed = file("typed.md", text.replace("{reserved}", "20 MiB, which is enough"));
+    let called = blockyard(["lesson", &typed]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    assert_eq!(called.err.matches("note: ").count(), 2, "{}", called.err);
+    assert!(
+        called.err.contains("typed.md: line 8, column 11: nothing proves \"20\": write"),
+        "{}",
+        called.err
+    );
+    let claim = file("claim.md", text.replace("{reserved}", "{reserved more than 20 MiB => too large}"));
+    let called = blockyard(["lesson", &claim]);
+    assert_eq!(called.status, 2);
+    assert!(
+        called.err.contains(
+            "claim.md: line 8, column 12: the text says \"reserved is more than 20 MiB\", and that is not so: reserved is 20 MiB"
+        ),
+        "{}",
+        called.err
+    );
     let wrong = file("wrong.md", text.replace("{reserved}", "{lost}"));
     let called = blockyard(["lesson", &wrong]);
     assert_eq!(called.status, 2);

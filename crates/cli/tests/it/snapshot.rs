@@ -22,6 +22,38 @@ fn a_snapshot_is_told_in_lines() {
 }
 
 #[test]
+fn host_memory_and_texts_of_tensors_are_in_the_lines() {
+    let path = snapshot("small_2.15.pickle");
+    let called = blockyard(["snapshot", "--top", "5", &path]);
+    assert_eq!((called.status, called.err.as_str()), (0, ""));
+    let named = "20 MiB (20,971,520 bytes) in 1 block (saved for backward): <module> snap.py:7";
+    assert!(called.out.contains(named), "{}", called.out);
+    let (device, host) = called.out.split_once("  host (pinned memory): ").expect("the host has its lines");
+    assert!(device.contains("certificate     4 of 4 placements identical"), "{device}");
+    assert!(host.starts_with("6 events in 0.000 s, 2 allocations, 0 out of memory, 1 streams"), "{host}");
+    assert!(host.contains("not replayed: host (pinned) memory has another allocator than a GPU"), "{host}");
+    let alone = blockyard(["snapshot", "--device", "host", &path]);
+    assert!(!alone.out.contains("device 0") && alone.out.contains("host (pinned memory)"), "{}", alone.out);
+    let value = json(blockyard(["snapshot", "--json", &path]).out.trim_end());
+    assert_eq!((value["devices"].as_array().unwrap().len(), &value["host"]["peak_allocated"]), (1, &540_672.into()));
+    let missing = blockyard(["snapshot", "--device", "host", &snapshot("small_2.11.pickle")]);
+    assert_eq!(missing.status, 2);
+    assert!(missing.out.contains("nothing of host (pinned memory) is in the snapshot; it has 0"), "{}", missing.out);
+}
+
+#[test]
+fn host_memory_is_exported_as_a_figure_and_not_as_a_run_of_a_gpu() {
+    let path = snapshot("small_2.15.pickle");
+    let out = file("host.svg", "");
+    let called = blockyard(["export", "--device", "host", &path, &out]);
+    assert_eq!((called.status, called.err.as_str()), (0, ""));
+    assert!(std::fs::read_to_string(&out).unwrap().contains("528 KiB"));
+    let run = blockyard(["export", "--device", "host", &path, &file("host.jsonl", "")]);
+    assert_ne!(run.status, 0);
+    assert!(run.err.contains("another one hands out host memory"), "{}", run.err);
+}
+
+#[test]
 fn the_json_has_what_is_documented() {
     let called =
         blockyard(["snapshot", "--json", "--at", "oom", &snapshot("checkerboard_default_100.pickle.gz")]);

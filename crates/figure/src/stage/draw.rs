@@ -9,7 +9,7 @@ use super::{Stage, StageView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, count_px, round_bytes};
+use crate::numbers::{bytes_f64, count_px};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
@@ -131,17 +131,25 @@ impl Painter<'_> {
         let stage = self.stage;
         let device_end = bytes_f64(stage.capacity);
         let brackets = [
-            ("device", device_end, Role::TextMuted, None),
-            ("reserved", stage.reserved(), Role::PeakReserved, Some(Term::Reserved)),
-            ("allocated", stage.allocated(), Role::PeakAllocated, Some(Term::Allocated)),
+            ("device", device_end, stage.capacity, Role::TextMuted, None),
+            ("reserved", stage.reserved(), stage.numbers.reserved, Role::PeakReserved, Some(Term::Reserved)),
+            (
+                "allocated",
+                stage.allocated(),
+                stage.numbers.allocated,
+                Role::PeakAllocated,
+                Some(Term::Allocated),
+            ),
         ];
-        for (tier, (name, bytes, role, term)) in brackets.into_iter().enumerate() {
+        for (tier, (name, bytes, number, role, term)) in brackets.into_iter().enumerate() {
             let top = count_px(tier) * self.metrics.tier_px;
-            self.draw_bracket(top, name, bytes, role, term);
+            self.draw_bracket(top, (name, number), bytes, role, term);
         }
     }
 
-    fn draw_bracket(&mut self, top: f32, name: &str, bytes: f64, role: Role, term: Option<Term>) {
+    /// A bracket over the first `bytes` of the ruler; its text is a name and a number.
+    fn draw_bracket(&mut self, top: f32, text: (&str, Bytes), bytes: f64, role: Role, term: Option<Term>) {
+        let (name, number) = text;
         let Metrics { text_px, tier_px, width_px, .. } = self.metrics;
         let end = self.ruler.x_px(bytes);
         let name_width = text_width_px(name, text_px, Weight::Bold) + text_px * 0.4;
@@ -163,7 +171,7 @@ impl Painter<'_> {
                 self.scene.line(foot.0, foot.1, role, Dash::Solid, 2.0);
             }
         }
-        let mut value = round_bytes(bytes).to_string();
+        let mut value = number.to_string();
         if term.is_none() {
             let mut longer = value.clone();
             if self.stage.is_capacity_unknown {
@@ -192,7 +200,8 @@ impl Painter<'_> {
         let Metrics { bar_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
         let mut at = 0.0;
-        for (class, bytes) in BreakdownClass::ALL.into_iter().zip(self.stage.classes) {
+        let Stage { classes, numbers, .. } = self.stage;
+        for ((class, bytes), number) in BreakdownClass::ALL.into_iter().zip(*classes).zip(numbers.classes) {
             let (left, right) = (self.ruler.x_px(at).round(), self.ruler.x_px(at + bytes).round());
             at += bytes;
             if bytes <= 0.0 {
@@ -204,14 +213,17 @@ impl Painter<'_> {
             let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
             self.scene.rounded(inner, fill_of(class, self.view), 4.0);
             self.scene.target(rect, TargetId::Class(class));
-            self.draw_class_text(class, bytes, &inner);
+            // A class on its way to nothing has no number any more.
+            if !number.is_zero() {
+                self.draw_class_text(class, number, &inner);
+            }
         }
     }
 
     /// The class and its bytes, as large as they fit.
-    fn draw_class_text(&mut self, class: BreakdownClass, bytes: f64, rect: &Rect) {
+    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, rect: &Rect) {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
-        let is_pure = class == BreakdownClass::Requested && self.stage.classes[1] < 1.0;
+        let is_pure = class == BreakdownClass::Requested && self.stage.numbers.classes[1].is_zero();
         let word = match class {
             BreakdownClass::Requested if is_pure => "allocated",
             BreakdownClass::Free if self.stage.is_capacity_unknown => "free on the device, at least",
@@ -220,7 +232,7 @@ impl Painter<'_> {
             other => other.name(),
         };
         let words = [word, class.name()];
-        let value = round_bytes(bytes).to_string();
+        let value = bytes.to_string();
         let room = rect.width_px - 12.0;
         let sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
@@ -272,15 +284,17 @@ impl Painter<'_> {
         let Metrics { text_px, width_px, peaks_px, ruler_px, .. } = self.metrics;
         let (allocated, reserved) = (self.stage.max_allocated, self.stage.max_reserved);
         let limit = self.stage.limit.filter(|limit| *limit < self.stage.shown);
+        let limit = limit.unwrap_or_default();
         let marks = [
             ("max allocated", allocated, Role::PeakAllocated, TargetId::PeakAllocated),
             ("max reserved", reserved, Role::PeakReserved, TargetId::PeakReserved),
-            ("limit", bytes_f64(limit.unwrap_or_default()), Role::Limit, TargetId::Limit),
+            ("limit", bytes_f64(limit), Role::Limit, TargetId::Limit),
         ];
+        let numbers = [self.stage.numbers.max_allocated, self.stage.numbers.max_reserved, limit];
         let rows: usize = if width_px < 560.0 { 2 } else { 1 };
         let line = peaks_px / count_px(rows);
         let top = self.metrics.ruler_y_px() + ruler_px;
-        let texts = marks.map(|(name, bytes, ..)| format!("{name} {}", round_bytes(bytes)));
+        let texts = [0, 1, 2].map(|place: usize| format!("{} {}", marks[place].0, numbers[place]));
         let widths = texts.clone().map(|text| text_width_px(&text, text_px, Weight::Normal));
         let places = marks.map(|mark| self.ruler.x_px(mark.1));
         let lefts = peak_lefts(places, widths, width_px, rows);
@@ -295,7 +309,7 @@ impl Painter<'_> {
             let tip = [Point::new(x, y - 1.0), Point::new(x + 5.0, y + 7.0), Point::new(x - 5.0, y + 7.0)];
             self.scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(role) });
             self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), target);
-            let Some(left) = left else { continue };
+            let Some(left) = left.filter(|_| !numbers[index].is_zero()) else { continue };
             let row = usize::from(rows == 2 && index == 1);
             let y = top + count_px(row) * line + text_px;
             let width = text_width_px(&text, text_px, Weight::Normal);
@@ -348,9 +362,4 @@ fn peak_lefts(marks: [f32; 3], widths: [f32; 3], width_px: f32, rows: usize) -> 
         |left: f32, width: f32| limit >= left + width + GAP_PX || limit + widths[2] + GAP_PX <= left;
     let has_room = rows == 1 && is_free(allocated, widths[0]) && is_free(reserved, widths[1]);
     [is_shown.then_some(allocated), Some(reserved), has_room.then_some(limit)]
-}
-
-/// Bytes of a picture as a number for people.
-pub(super) fn bytes_text(bytes: f64) -> Bytes {
-    round_bytes(bytes)
 }

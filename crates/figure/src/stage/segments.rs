@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockState, PoolKind};
 
-use super::draw::{Painter, bytes_text, fill_of};
+use super::draw::{Painter, fill_of};
 use super::{Change, StageBlock, StageSegment};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -117,7 +117,7 @@ impl Painter<'_> {
         let is_allocated = block.state == BlockState::Allocated;
         let solid = if is_allocated && block.size > 0.0 { px(block.requested / block.size) } else { 1.0 };
         let room = rect.width_px * solid - 12.0;
-        let size = bytes_text(block.size).to_string();
+        let size = block.bytes.to_string();
         let y = baseline(rect.center().y_px, text_px);
         let x = rect.x_px + 7.0;
         let role = if is_allocated { Role::TextOnRequested } else { Role::Text };

@@ -53,9 +53,9 @@ fn a_step_that_splits_a_new_segment() {
         rect 178,27 115x20 Requested
         rect 293,27 1x20 Rounding back-hatch
         text "a" 183,41 11px TextOnRequested bold
-        text "3.24 MiB" 195.9,41 11px TextOnRequested
+        text "3.24 MiB" 195.4,41 11px TextOnRequested
         rect 294,27 600x20 Cached dots
-        rect 298,30 58x14 Background
+        rect 298,30 57x14 Background
         text "16.75 MiB" 301,41 11px Text
         line 294.5,27 294.5,47 SplitEdge
         frame 178,27 716x20 SplitEdge

@@ -1,5 +1,7 @@
 //! The stage: what must hold of it at every width, and how it looks.
 
+use std::collections::BTreeSet;
+
 use blockyard_figure::{
     BreakdownClass, Changes, Mark, Series, Size, Stage, StageView, TargetId, Term, Theme, TimelineView,
     breakdown_text, describe_target, stage_height, timeline, timeline_text,
@@ -130,6 +132,47 @@ fn a_step_under_way_ends_where_the_next_begins() {
             }
         }
     }
+}
+
+/// The texts of the stage, without the marks of the ruler, which does not move.
+fn numbers(stage: &Stage, width_px: f32) -> BTreeSet<String> {
+    let marks = stage.scene(&StageView::default(), width_px).marks;
+    let texts = marks.into_iter().filter_map(|mark| match mark {
+        Mark::Text { text, .. } => Some(text),
+        _ => None,
+    });
+    texts.filter(|text| text.contains(|letter: char| letter.is_ascii_digit())).collect()
+}
+
+#[test]
+fn a_step_under_way_says_only_numbers_of_its_two_ends() {
+    let recording = story();
+    let moments: Vec<_> = (0..=recording.step_count()).map(|steps| stage_at(&recording, steps)).collect();
+    // Which numbers have room depends on the width, so the ends may say them at any width.
+    let said = |stage: &Stage| -> BTreeSet<String> {
+        WIDTHS.iter().chain(&[20_000.0]).flat_map(|width| numbers(stage, *width)).collect()
+    };
+    let mut count = 0;
+    for pair in moments.windows(2) {
+        for (from, to) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+            let ends = said(from).union(&said(to)).cloned().collect::<BTreeSet<_>>();
+            for percent in 0..=20_u8 {
+                let between = from.between(to, f32::from(percent) / 20.0);
+                for width in WIDTHS {
+                    let found = numbers(&between, width);
+                    count += found.len();
+                    let others: Vec<_> = found.difference(&ends).collect();
+                    assert!(others.is_empty(), "at {percent} of 20, {width} px: {others:?}");
+                }
+                // The reader who stops a motion and goes on elsewhere sees the numbers of these moments, too.
+                let again = between.between(from, 0.5);
+                let found = numbers(&again, 980.0);
+                let others: Vec<_> = found.difference(&ends).collect();
+                assert!(others.is_empty(), "stopped at {percent} of 20: {others:?}");
+            }
+        }
+    }
+    assert!(count > 1000, "{count} numbers were compared");
 }
 
 #[test]

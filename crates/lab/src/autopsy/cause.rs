@@ -6,7 +6,6 @@ use super::changes::without;
 use super::{Examined, Tell};
 use crate::LabError;
 
-/// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
 /// How many limits within the bounds are tried.
 const LIMITS: u64 = 64;
 
@@ -20,12 +19,13 @@ fn part(span: Bytes, place: u64) -> Bytes {
     Bytes::new(u64::try_from(share).unwrap_or(span.get()))
 }
 
+/// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
 pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause, Vec<OomCause>), LabError> {
     let Examined { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if conditions.conf.contains("roundup_power2_divisions") && request.least() <= limit.highest {
         let plain = without(&conditions.conf, "roundup_power2_divisions");
-        if examined.passes_under(&plain, tell)? {
+        if examined.passes_under(&plain, tell)?.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }

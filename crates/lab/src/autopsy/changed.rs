@@ -8,8 +8,8 @@ use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::{Request, TensorId};
 
 use super::ChangeKind;
-use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Run, WhatIf};
+use crate::replay::row;
+use crate::{Conditions, LabError, Replay, Run, WhatIf};
 
 /// A run with a change, under conditions that may have changed too.
 pub(super) struct Changed<'a> {
@@ -95,7 +95,8 @@ fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
 
 /// Replays a run with a change that [`autopsy`](super::autopsy) names, beside the run without it.
 ///
-/// `request` is the one that fails without the change, counted from 1; `samples` is about how many parts each timeline has.
+/// Both are replayed under the limit that `conditions` gives, else under the one that the run's file implies; `conditions` are those
+/// of the autopsy. `request` is the one that fails without the change, counted from 1; `samples` is about how many parts each timeline has.
 ///
 /// # Errors
 ///
@@ -110,11 +111,12 @@ pub fn try_change(
 ) -> Result<WhatIf, LabError> {
     let total = run.requests().len();
     let mut tell = |done: usize| -> ControlFlow<()> { on_progress(Progress::new("replaying", done, total)) };
-    let run = run.under_limit(conditions, &mut tell)?;
-    let baseline = replay_under(&run, conditions, samples, &mut tell)?;
+    let replay = Replay::of(run, conditions, &mut tell)?;
+    let run = replay.run();
+    let baseline = replay.row(&conditions.conf, samples, &mut tell)?;
     // A request behind the last one stands for the end of the run.
     let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
-    let changed = Changed::of(&run, conditions, change, index);
-    let row = replay_under(&changed.run, &changed.conditions, samples, &mut tell)?;
+    let changed = Changed::of(run, conditions, change, index);
+    let row = row(&changed.run, &changed.conditions, samples, &mut tell)?;
     Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })
 }

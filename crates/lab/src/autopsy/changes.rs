@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::{Changed, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examined, Tell, passes, pins};
+use super::{Examined, Passes, Tell, passes, pins};
 use crate::LabError;
 use crate::request_number;
 use crate::search::{candidates, is_drivers_pool};
@@ -17,8 +17,10 @@ use crate::search::{candidates, is_drivers_pool};
 pub struct Change {
     /// What it is.
     pub kind: ChangeKind,
-    /// Whether a replay with it passes the request.
+    /// Whether a replay with it passes the request, whatever the limit is.
     pub proved: bool,
+    /// Whether it passes at one bound of the limit and fails at the other.
+    pub depends_on_limit: bool,
     /// What to do, in a sentence.
     pub sentence: String,
 }
@@ -44,6 +46,32 @@ pub enum ChangeKind {
     OneStream,
 }
 
+impl Change {
+    fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
+        Self { kind, proved: found.always(), depends_on_limit: found.depends_on_limit(), sentence }
+    }
+}
+
+impl Examined<'_> {
+    /// The end of a sentence about a change.
+    fn verdict(&self, found: Passes) -> String {
+        match found {
+            Passes { at_low: true, at_high: true } => "it passes".to_owned(),
+            Passes { at_low: false, at_high: false } => "it fails too".to_owned(),
+            Passes { at_low, .. } => {
+                let limit = self.replay.limit().unwrap_or(self.limit);
+                let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
+                format!(
+                    "it depends on the limit, which is {}: it {low} at {} and {high} at {}",
+                    limit.range(),
+                    limit.lowest,
+                    limit.highest
+                )
+            }
+        }
+    }
+}
+
 /// What helps, and what does not; the smallest change of each kind first.
 pub(super) fn changes(
     examined: &Examined<'_>,
@@ -57,11 +85,10 @@ pub(super) fn changes(
     let (mut helpful, mut in_vain) = (Vec::new(), Vec::new());
     let mut sort = |change: Change| if change.proved { helpful.push(change) } else { in_vain.push(change) };
     for conf in settings {
-        let proved = examined.passes_under(&conf, &mut |_| tell_all(done))?;
+        let found = examined.passes_under(&conf, &mut |_| tell_all(done))?;
         let name = if conf.is_empty() { "the default settings" } else { &conf };
-        let sentence =
-            if proved { format!("with {name} it passes") } else { format!("with {name} it fails too") };
-        sort(Change { kind: ChangeKind::Setting(conf), proved, sentence });
+        let sentence = format!("with {name} {}", examined.verdict(found));
+        sort(Change::of(ChangeKind::Setting(conf), found, sentence));
         done = done.saturating_add(1);
     }
     let mut has_set = false;
@@ -94,10 +121,9 @@ fn settings(examined: &Examined<'_>) -> Vec<String> {
     let keys: Vec<&str> = setting_values(own).map(|(key, _)| key).collect();
     let mut all = vec![String::new()];
     all.extend(keys.iter().map(|key| without(own, key)));
-    let limited = examined.conditions.and_limit(examined.limit.highest);
     // What the driver's pool would do is a model: no proof.
     let single = |conf: &String| !conf.is_empty() && !conf.contains(',') && !is_drivers_pool(conf);
-    for candidate in candidates(examined.run, &limited).into_iter().filter(single) {
+    for candidate in candidates(examined.run, examined.conditions).into_iter().filter(single) {
         let rest = without(own, candidate.split(':').next().unwrap_or_default());
         all.push(if rest.is_empty() { candidate } else { format!("{rest},{candidate}") });
     }
@@ -113,7 +139,7 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
     let bytes: Bytes = sizes.sum();
     let requests = set.iter().map(|request| request_number(*request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
-    let proved = passes_with(examined, &kind, tell)?;
+    let found = passes_with(examined, &kind, tell)?;
     let names: Vec<String> = set
         .iter()
         .take(4)
@@ -130,20 +156,15 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
     } else {
         String::new()
     };
-    let verdict = if proved { "it passes" } else { "it fails too" };
+    let verdict = examined.verdict(found);
     let sentence = format!("with {}{more} freed before ({bytes}), {verdict}", names.join(", "));
-    Ok(Change { kind, proved, sentence })
+    Ok(Change::of(kind, found, sentence))
 }
 
 /// Whether the request passes with a change, at either end of what the limit may be.
-fn passes_with(examined: &Examined<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<bool, LabError> {
+fn passes_with(examined: &Examined<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<Passes, LabError> {
     let changed = Changed::of(examined.run, examined.conditions, kind, examined.failure.index);
-    for limit in examined.limit.ends() {
-        if !passes(&changed.run, &changed.conditions.and_limit(limit), changed.request, tell)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Examined::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
 }
 
 /// The run without pools of its own, if it enters any.
@@ -151,10 +172,10 @@ fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
-    let proved = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
-    let verdict = if proved { "it passes" } else { "it fails too" };
+    let found = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
+    let verdict = examined.verdict(found);
     let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
-    Ok(Some(Change { kind: ChangeKind::DefaultPool, proved, sentence }))
+    Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
 }
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.
@@ -165,10 +186,10 @@ fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>,
     if !examined.run.requests().iter().take(examined.failure.index).any(is_elsewhere) {
         return Ok(None);
     }
-    let proved = passes_with(examined, &ChangeKind::OneStream, tell)?;
-    let verdict = if proved { "it passes" } else { "it fails too" };
+    let found = passes_with(examined, &ChangeKind::OneStream, tell)?;
+    let verdict = examined.verdict(found);
     let sentence = format!("with all memory on stream {own} {verdict}");
-    Ok(Some(Change { kind: ChangeKind::OneStream, proved, sentence }))
+    Ok(Some(Change::of(ChangeKind::OneStream, found, sentence)))
 }
 
 /// The smallest limit under which the request passes, as far as whole segments tell.
@@ -179,7 +200,10 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
     let mut try_limit = |wanted: Bytes| {
         let conditions =
             crate::Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
-        passes(run, &conditions, failure.index, tell)
+        let terms = run.terms(&conditions);
+        // A limit that is given is one, not two bounds.
+        let Some(terms) = terms.first() else { return Ok(false) };
+        passes(run, terms, failure.index, tell)
     };
     let enough = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let (mut low, mut high) = (limit.highest, enough.max(Bytes::new(limit.highest.get().saturating_add(1))));
@@ -210,5 +234,5 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
     } else {
         format!("with {high} that may be reserved it fails too")
     };
-    Ok(Change { kind: ChangeKind::Limit(high), proved, sentence })
+    Ok(Change { kind: ChangeKind::Limit(high), proved, depends_on_limit: false, sentence })
 }

@@ -7,8 +7,9 @@ use blockyard_replay::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, Tell};
+use crate::replay::ReplayTerms;
 use crate::request_number;
-use crate::{Conditions, LabError, Run};
+use crate::{LabError, Run};
 
 const INTERVAL: usize = 8192;
 
@@ -40,15 +41,15 @@ impl EventSink for Served {
 }
 
 impl Failure {
-    /// Replays the run up to and including the request at `index`, which fails under these conditions.
+    /// Replays the run up to and including the request at `index`, which fails under these terms.
     pub(super) fn replayed(
         run: &Run,
-        conditions: &Conditions,
+        terms: &ReplayTerms,
         config: &AllocatorConfig,
         index: usize,
         tell: Tell<'_>,
     ) -> Result<Self, LabError> {
-        let mut replayer = conditions.replayer(run, config, Served::default())?;
+        let mut replayer = terms.replayer(run, config, Served::default())?;
         for request in 0..=index {
             if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
                 return Err(LabError::Cancelled);

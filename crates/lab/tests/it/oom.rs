@@ -106,6 +106,45 @@ fn from_each_snapshot_every_setting_does_what_it_did_on_the_device() {
     assert_eq!(compared, 66);
 }
 
+/// The answers of an H200 hold here without a limit that anyone gives: the one that the snapshot implies is enough.
+#[test]
+fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depends_on_the_limit() {
+    let results = results();
+    let (mut compared, mut depending) = (0, Vec::new());
+    for (program, scale) in SNAPSHOTS {
+        let run = snapshot(program, scale);
+        let allocations = run.allocations() as u64;
+        let rows = results
+            .iter()
+            .filter(|row| row["case"] == program && (row["scale"].as_f64().unwrap() - scale).abs() < 1e-9);
+        for device in rows {
+            let conf = device["conf"].as_str().unwrap();
+            let found = what_if(&run, &[Conditions::with_conf(conf)], 0, &mut on).unwrap();
+            let row = &found.rows[0];
+            let name = format!("{program} x {scale} under {conf:?}");
+            // The snapshot ends with the request that failed: a run that got further passes it.
+            let has_failed =
+                device["oom"].as_bool().unwrap() && device["allocs_before"].as_u64().unwrap() < allocations;
+            if row.depends_on_limit() {
+                assert!(row.dependence().unwrap().starts_with("depends on the limit: between "), "{name}");
+                assert!(!row.fits(), "{name}");
+                depending.push(name.clone());
+            } else {
+                assert_eq!(row.fits(), !has_failed, "{name}: {row:?}");
+                compared += 1;
+            }
+            // What the run did itself is known, whatever the limit was.
+            assert!(!found.baseline.fits() && !found.baseline.depends_on_limit(), "{name}");
+            let own = found.baseline.answered().unwrap();
+            assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");
+            if conf == run.config {
+                assert_eq!(row, &found.baseline, "{name}");
+            }
+        }
+    }
+    assert_eq!((compared, depending.len()), (61, 5), "{depending:?}");
+}
+
 fn examined(program: &str, scale: f64) -> Autopsy {
     let run = snapshot(program, scale);
     let conditions = run.conditions().and_limit(limit(program, scale));
@@ -176,7 +215,7 @@ fn live_blocks_are_named_by_the_stacks_that_asked_for_them() {
 fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
     for (program, scale) in SNAPSHOTS {
         let run = snapshot(program, scale);
-        let bounds = run.recorded_limit().unwrap();
+        let bounds = run.implied_limit().unwrap();
         let limit = limit(program, scale);
         assert!(
             bounds.lowest <= limit && limit <= bounds.highest,

@@ -19,6 +19,8 @@ const FIRST_INFERRED_STREAM: u64 = 1 << 60;
 /// One pass over a trace, with the blocks and segments that are live at each point.
 pub(super) struct FromTrace<'a> {
     trace: &'a [TraceEntry],
+    /// The memory pool of each entry; empty where the trace does not name pools.
+    named_pools: &'a [PoolId],
     reclaims: &'a Reclaims,
     start: Snapshot,
     /// The private pools of segments that live to the end, by the entry that made them.
@@ -38,12 +40,14 @@ pub(super) struct FromTrace<'a> {
 impl<'a> FromTrace<'a> {
     pub(super) fn new(
         trace: &'a [TraceEntry],
+        named_pools: &'a [PoolId],
         pools: HashMap<usize, PoolId>,
         start: Snapshot,
         reclaims: &'a Reclaims,
     ) -> Self {
         let mut from = Self {
             trace,
+            named_pools,
             reclaims,
             start: Snapshot::default(),
             pools,
@@ -72,27 +76,25 @@ impl<'a> FromTrace<'a> {
             match entry.action {
                 TraceAction::SegmentAlloc | TraceAction::SegmentMap => {
                     self.segments.insert(entry.addr, entry.size);
-                    if let Some(pool) = self.pools.get(&index) {
-                        self.pool_of.insert(entry.addr, *pool);
-                    }
+                    match self.pools.get(&index) {
+                        Some(pool) => self.pool_of.insert(entry.addr, *pool),
+                        None => self.pool_of.remove(&entry.addr),
+                    };
                 }
                 TraceAction::Alloc => {
                     if !self.is_covered(entry) {
                         return Err(late());
                     }
-                    let pool = self.pool_at(entry.addr);
-                    if let Some(pool) = pool {
-                        self.builder.push(Request::EnterPool { pool });
-                        self.pooled += 1;
-                    }
-                    let tensor = self.builder.allocate(entry.size, entry.stream);
-                    if let Some(pool) = pool {
-                        self.builder.push(Request::LeavePool { pool });
-                    }
+                    let pool = match self.named_pool(index) {
+                        Some(pool) => Some(pool).filter(|pool| *pool != PoolId::DEFAULT),
+                        None => self.pool_at(entry.addr).inspect(|_| self.pooled += 1),
+                    };
+                    let tensor = self.allocate(entry.size, entry.stream, pool);
                     self.live.insert(entry.addr, tensor);
                 }
                 TraceAction::OutOfMemory => {
-                    self.builder.allocate(entry.size.min(LARGEST_REQUEST), entry.stream);
+                    let pool = self.named_pool(index).filter(|pool| *pool != PoolId::DEFAULT);
+                    self.allocate(entry.size.min(LARGEST_REQUEST), entry.stream, pool);
                 }
                 TraceAction::FreeRequested => {
                     let tensor = self.live.remove(&entry.addr).ok_or_else(late)?;
@@ -189,6 +191,22 @@ impl<'a> FromTrace<'a> {
             }
         }
         found
+    }
+
+    /// The pool that the trace names for the entry.
+    fn named_pool(&self, index: usize) -> Option<PoolId> {
+        self.named_pools.get(index).copied()
+    }
+
+    fn allocate(&mut self, size: Bytes, stream: StreamId, pool: Option<PoolId>) -> TensorId {
+        if let Some(pool) = pool {
+            self.builder.push(Request::EnterPool { pool });
+        }
+        let tensor = self.builder.allocate(size, stream);
+        if let Some(pool) = pool {
+            self.builder.push(Request::LeavePool { pool });
+        }
+        tensor
     }
 
     fn pool_at(&self, addr: u64) -> Option<PoolId> {

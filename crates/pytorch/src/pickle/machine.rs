@@ -250,6 +250,18 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
             op::TUPLE1 => self.tuple(self.above_marks(self.stack.len().checked_sub(1))?)?,
             op::TUPLE2 => self.tuple(self.above_marks(self.stack.len().checked_sub(2))?)?,
             op::TUPLE3 => self.tuple(self.above_marks(self.stack.len().checked_sub(3))?)?,
+            // No release writes sets so far; their members are not kept.
+            op::EMPTY_SET => self.stack.push(Value::Other),
+            op::ADDITEMS => {
+                let mark = self.mark()?;
+                self.above_marks(mark.checked_sub(1))?;
+                self.stack.truncate(mark);
+            }
+            op::FROZENSET => {
+                let mark = self.mark()?;
+                self.stack.truncate(mark);
+                self.stack.push(Value::Other);
+            }
             op::POP => {
                 // After a mark, it is the mark that goes.
                 if self.marks.last() == Some(&self.stack.len()) {

@@ -38,6 +38,9 @@ pub(crate) const TUPLE: u8 = b't';
 pub(crate) const TUPLE1: u8 = 0x85;
 pub(crate) const TUPLE2: u8 = 0x86;
 pub(crate) const TUPLE3: u8 = 0x87;
+pub(crate) const EMPTY_SET: u8 = 0x8f;
+pub(crate) const ADDITEMS: u8 = 0x90;
+pub(crate) const FROZENSET: u8 = 0x91;
 pub(crate) const BINGET: u8 = b'h';
 pub(crate) const LONG_BINGET: u8 = b'j';
 pub(crate) const BINPUT: u8 = b'q';
@@ -65,11 +68,8 @@ pub(crate) const CODE: [(u8, &str); 15] = [
     (0x98, "READONLY_BUFFER"),
 ];
 
-/// Opcodes of data that no snapshot holds: sets, and the lines of text of protocols 0 and 1.
-pub(crate) const OTHER: [(u8, &str); 11] = [
-    (0x8f, "EMPTY_SET"),
-    (0x90, "ADDITEMS"),
-    (0x91, "FROZENSET"),
+/// Opcodes of data that no snapshot holds: the lines of text of protocols 0 and 1.
+pub(crate) const OTHER: [(u8, &str); 8] = [
     (b'I', "INT"),
     (b'L', "LONG"),
     (b'F', "FLOAT"),

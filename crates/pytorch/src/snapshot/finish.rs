@@ -4,59 +4,71 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockyard_record::{StackId, TextId};
+use rustc_hash::FxHashMap;
 
-use super::heap::{Heap, Misfit, Object, Value};
+use super::heap::lists::RowKind;
+use super::heap::{Heap, Misfit, Object, Passed, SegmentRow, Unknown, Value};
 use super::keys as key;
 use super::{
-    DeviceSnapshot, DeviceTrace, FieldError, OtherFile, SnapshotError, SnapshotFile, SnapshotSettings,
+    Annotation, DeviceSnapshot, DeviceTrace, FieldError, OtherFile, SnapshotError, SnapshotFile,
+    SnapshotSettings,
 };
 
 /// Devices of one machine; a file with more is no snapshot.
 const MOST_DEVICES: usize = 4096;
 
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {
-    let parts = parts(&heap, root)?;
+    let parts = parts(&mut heap, root)?;
     let field = |misfit: Misfit| SnapshotError::Field { byte: None, path: misfit.path, error: misfit.error };
-    check_rows(&heap, parts.segments, Object::Segments, "segments").map_err(field)?;
-    check_rows(&heap, parts.annotations, Object::Annotations, "external_annotations").map_err(field)?;
-    let traces = traces(&mut heap, parts.traces).map_err(field)?;
-    let settings = settings(&heap, parts.settings);
+    let mut finish = Finish { heap, passed: Vec::new(), first: None };
     let mut devices: BTreeMap<u32, DeviceSnapshot> = BTreeMap::new();
-    let device = |devices: &mut BTreeMap<u32, DeviceSnapshot>, index| {
-        devices.entry(index).or_insert_with(|| DeviceSnapshot { index, ..DeviceSnapshot::default() });
-    };
-    for (index, trace) in traces {
-        device(&mut devices, index);
-        if let Some(device) = devices.get_mut(&index) {
-            device.trace = trace;
-        }
+    let of_index = |index| DeviceSnapshot { index, ..DeviceSnapshot::default() };
+    for (index, trace) in finish.traces(parts.traces).map_err(field)? {
+        devices.entry(index).or_insert_with(|| of_index(index)).trace = trace;
     }
-    for segment in std::mem::take(&mut heap.segments) {
-        device(&mut devices, segment.device);
-        if let Some(device) = devices.get_mut(&segment.device) {
-            device.segments.push(segment);
+    for SegmentRow { segment, unknown_device } in finish.segments(parts.segments, "segments") {
+        if let Some(device) = unknown_device {
+            let count = finish.heap.unknown.devices.entry(device.into()).or_default();
+            *count = count.saturating_add(1);
+            continue;
         }
+        let index = segment.device;
+        devices.entry(index).or_insert_with(|| of_index(index)).segments.push(segment);
     }
     let mut devices: Vec<DeviceSnapshot> = devices.into_values().collect();
-    for device in &mut devices {
+    let mut host = finish.host(&parts);
+    for device in devices.iter_mut().chain(&mut host) {
         device.trace.shrink();
         device.segments.sort_by_key(|segment| segment.addr);
-        check_segments(device).map_err(field)?;
     }
-    let notes = notes(&heap);
-    let Heap { stacks, contexts, annotations, .. } = heap;
-    Ok(SnapshotFile { devices, settings, annotations, stacks: Arc::new(stacks), contexts, notes })
+    devices.iter().try_for_each(|device| check_segments(device, "segments")).map_err(field)?;
+    if let Some(Err(misfit)) = host.as_ref().map(|host| check_segments(host, "host_segments")) {
+        finish.pass(1, misfit);
+        host = None;
+    }
+    let annotations = finish.annotations(parts.annotations);
+    let settings = settings(&finish.heap, parts.settings);
+    let notes = finish.notes();
+    // A file of which nothing can be read is damaged, or no snapshot.
+    if let Some(misfit) = finish.first.filter(|_| devices.is_empty() && host.is_none()) {
+        return Err(field(misfit));
+    }
+    let Heap { stacks, contexts, .. } = finish.heap;
+    Ok(SnapshotFile { devices, host, settings, annotations, stacks: Arc::new(stacks), contexts, notes })
 }
 
 /// The parts of a snapshot, where they are there.
+#[derive(Default)]
 struct Parts {
     segments: Option<Value>,
     traces: Option<Value>,
     settings: Option<Value>,
     annotations: Option<Value>,
+    host_segments: Option<Value>,
+    host_traces: Option<Value>,
 }
 
-fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
+fn parts(heap: &mut Heap, root: Value) -> Result<Parts, SnapshotError> {
     let other = |kind| Err(SnapshotError::OtherKind(kind));
     let Value::Object(object) = root else {
         return match root {
@@ -64,26 +76,35 @@ fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
             root => other(OtherFile::Pickle { found: heap.describe(root) }),
         };
     };
-    let mut parts = Parts { segments: None, traces: None, settings: None, annotations: None };
+    let mut parts = Parts::default();
     match heap.object(object) {
-        Object::Segments => parts.segments = Some(root),
+        Object::Segments(_) => parts.segments = Some(root),
         Object::Dict(slot) => {
             let mut names = Vec::new();
             for pair in heap.values(slot).chunks_exact(2) {
                 let [Value::Text(key), value] = *pair else { continue };
-                match TextId::new(key) {
-                    key::SEGMENTS => parts.segments = Some(value),
-                    key::DEVICE_TRACES => parts.traces = Some(value),
-                    key::ALLOCATOR_SETTINGS => parts.settings = Some(value),
-                    key::EXTERNAL_ANNOTATIONS => parts.annotations = Some(value),
-                    other => names.push(other),
-                }
+                let part = match TextId::new(key) {
+                    key::SEGMENTS => &mut parts.segments,
+                    key::DEVICE_TRACES => &mut parts.traces,
+                    key::ALLOCATOR_SETTINGS => &mut parts.settings,
+                    key::EXTERNAL_ANNOTATIONS => &mut parts.annotations,
+                    key::HOST_SEGMENTS => &mut parts.host_segments,
+                    key::HOST_TRACES => &mut parts.host_traces,
+                    other => {
+                        names.push(other);
+                        continue;
+                    }
+                };
+                *part = Some(value);
             }
             if parts.segments.is_none() && parts.traces.is_none() {
                 let texts = heap.stacks.texts();
                 let keys =
                     names.iter().take(3).map(|name| texts.get(*name).chars().take(40).collect()).collect();
                 return other(OtherFile::Dictionary { keys });
+            }
+            for name in names {
+                heap.count_unknown(name);
             }
         }
         Object::List(slot) if heap.values(slot).is_empty() => {}
@@ -93,77 +114,137 @@ fn parts(heap: &Heap, root: Value) -> Result<Parts, SnapshotError> {
     Ok(parts)
 }
 
-/// Whether the value is a list of such rows, or an empty one.
-fn check_rows(heap: &Heap, value: Option<Value>, wanted: Object, path: &str) -> Result<(), Misfit> {
-    let Some(value) = value else { return Ok(()) };
-    match value {
-        Value::None => Ok(()),
-        Value::Object(object) => match heap.object(object) {
-            found if found == wanted => Ok(()),
-            Object::Stack(StackId::EMPTY) => Ok(()),
-            Object::List(slot) => match heap.values(slot).first() {
-                None => Ok(()),
-                Some(Value::Object(first)) if matches!(heap.object(*first), Object::Dict(_)) => {
-                    let missing = if wanted == Object::Segments { "total_size" } else { "stage" };
-                    Err(Misfit::new(format!("{path}[0].{missing}"), FieldError::Missing))
-                }
-                Some(first) => Err(heap.wrong(*first, &format!("{path}[0]"), "a dictionary")),
-            },
-            _ => Err(Misfit::new(path, FieldError::OtherList)),
-        },
-        other => Err(heap.wrong(other, path, "a list")),
-    }
+/// The way from values to a snapshot, with what is passed over.
+struct Finish {
+    heap: Heap,
+    /// Sentences about items that lack a field.
+    passed: Vec<String>,
+    /// The first of all values that do not fit where they stand.
+    first: Option<Misfit>,
 }
 
-/// The traces that have entries, with the index of their device.
-fn traces(heap: &mut Heap, value: Option<Value>) -> Result<Vec<(u32, DeviceTrace)>, Misfit> {
-    let path = "device_traces";
-    let slot = match value {
-        None | Some(Value::None) => return Ok(Vec::new()),
-        Some(Value::Object(object)) => match heap.object(object) {
-            Object::List(slot) | Object::Tuple(slot) => slot,
-            Object::Stack(StackId::EMPTY) => return Ok(Vec::new()),
-            _ => return Err(Misfit::new(path, FieldError::NoTraces)),
-        },
-        Some(other) => return Err(heap.wrong(other, path, "a list")),
-    };
-    let lists = heap.values(slot).to_vec();
-    if lists.len() > MOST_DEVICES {
-        return Err(Misfit::new(path, FieldError::DeviceCount(lists.len())));
-    }
-    let mut traces = Vec::new();
-    for (index, list) in lists.into_iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let Value::Object(object) = list else { return Err(heap.wrong(list, &path, "a list")) };
-        match heap.object(object) {
-            Object::Trace(trace) => {
-                let trace = heap.traces.get_mut(trace as usize).map(std::mem::take).unwrap_or_default();
-                if trace.is_empty() {
-                    continue;
-                }
-                traces.push((u32::try_from(index).unwrap_or(0), trace));
-            }
-            Object::Stack(StackId::EMPTY) => {}
-            Object::List(slot) => match heap.values(slot).first().copied() {
-                None => {}
-                Some(Value::Object(first)) if matches!(heap.object(first), Object::Dict(_)) => {
-                    return Err(Misfit::new(format!("{path}[0].action"), FieldError::Missing));
-                }
-                Some(first) => return Err(heap.wrong(first, &format!("{path}[0]"), "a dictionary")),
-            },
-            _ => return Err(heap.wrong(list, &path, "a list of entries")),
+impl Finish {
+    /// The number of the list of rows that stands at `path`; a value of another kind is counted.
+    fn rows(&mut self, value: Option<Value>, kind: RowKind, path: &str) -> Option<u32> {
+        let value = value.filter(|value| *value != Value::None)?;
+        let Some(number) = self.heap.as_rows(value, kind) else {
+            let wrong = match value {
+                Value::Object(_) => Misfit::new(path, FieldError::OtherList),
+                other => self.heap.wrong(other, path, "a list"),
+            };
+            self.pass(1, wrong);
+            return None;
+        };
+        let Passed { misfits, first, .. } = self.heap.take_passed(kind, number);
+        if let Some(first) = first {
+            self.pass(misfits, first.inside(path));
         }
+        Some(number)
     }
-    Ok(traces)
+
+    fn pass(&mut self, count: usize, first: Misfit) {
+        let items = if count == 1 { "1 item is" } else { &format!("{count} items are") };
+        self.passed.push(format!("{items} passed over; the first is {}: {}", first.path, first.error));
+        self.first.get_or_insert(first);
+    }
+
+    fn segments(&mut self, value: Option<Value>, path: &str) -> Vec<SegmentRow> {
+        let number = self.rows(value, RowKind::Segments, path);
+        let list = number.and_then(|number| self.heap.segment_lists.get_mut(number as usize));
+        list.map(std::mem::take).unwrap_or_default()
+    }
+
+    fn annotations(&mut self, value: Option<Value>) -> Vec<Annotation> {
+        let number = self.rows(value, RowKind::Annotations, "external_annotations");
+        let list = number.and_then(|number| self.heap.annotation_lists.get_mut(number as usize));
+        list.map(std::mem::take).unwrap_or_default()
+    }
+
+    fn trace(&mut self, value: Value, path: &str) -> DeviceTrace {
+        let number = self.rows(Some(value), RowKind::Trace, path);
+        let trace = number.and_then(|number| self.heap.traces.get_mut(number as usize));
+        trace.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The traces that have entries, with the index of their device.
+    fn traces(&mut self, value: Option<Value>) -> Result<Vec<(u32, DeviceTrace)>, Misfit> {
+        let path = "device_traces";
+        let slot = match value {
+            None | Some(Value::None) => return Ok(Vec::new()),
+            Some(Value::Object(object)) => match self.heap.object(object) {
+                Object::List(slot) | Object::Tuple(slot) => slot,
+                Object::Stack(StackId::EMPTY) => return Ok(Vec::new()),
+                _ => {
+                    self.pass(1, Misfit::new(path, FieldError::NoTraces));
+                    return Ok(Vec::new());
+                }
+            },
+            Some(other) => {
+                let wrong = self.heap.wrong(other, path, "a list");
+                self.pass(1, wrong);
+                return Ok(Vec::new());
+            }
+        };
+        let lists = self.heap.values(slot).to_vec();
+        if lists.len() > MOST_DEVICES {
+            return Err(Misfit::new(path, FieldError::DeviceCount(lists.len())));
+        }
+        let traces = (0..).zip(lists).map(|(index, list)| {
+            let trace = self.trace(list, &format!("{path}[{index}]"));
+            (index, trace)
+        });
+        Ok(traces.filter(|(_, trace)| !trace.is_empty()).collect())
+    }
+
+    /// Host memory, which has one list of segments and one trace.
+    fn host(&mut self, parts: &Parts) -> Option<DeviceSnapshot> {
+        let rows = self.segments(parts.host_segments, "host_segments");
+        let segments: Vec<_> = rows.into_iter().map(|row| row.segment).collect();
+        let trace = parts.host_traces.map(|value| self.trace(value, "host_traces")).unwrap_or_default();
+        let has_any = !segments.is_empty() || !trace.is_empty();
+        has_any.then(|| DeviceSnapshot { is_host: true, trace, segments, ..DeviceSnapshot::default() })
+    }
+
+    /// Sentences about everything that was passed over.
+    fn notes(&mut self) -> Vec<String> {
+        let texts = self.heap.stacks.texts();
+        let named = |counts: &FxHashMap<TextId, u64>, what: &str| {
+            sentence(counts.iter().map(|(id, count)| (texts.get(*id), *count)).collect(), what)
+        };
+        let Unknown { fields, values, actions, states, devices } = &self.heap.unknown;
+        let devices = devices.iter().map(|(device, count)| (device.as_str(), *count)).collect();
+        let notes = [
+            named(fields, "fields that are not known are"),
+            named(values, "values of kinds that are not known are"),
+            named(actions, "entries of traces with actions that are not known are"),
+            named(states, "blocks and annotations in states that are not known are"),
+            sentence(devices, "segments of devices that are not known are"),
+        ];
+        notes.into_iter().flatten().chain(std::mem::take(&mut self.passed)).collect()
+    }
 }
 
-fn check_segments(device: &DeviceSnapshot) -> Result<(), Misfit> {
+/// `fields that are not known are passed over: vendor (1 times)`.
+fn sentence(mut counts: Vec<(&str, u64)>, what: &str) -> Option<String> {
+    const SHOWN: usize = 20;
+    counts.sort_unstable();
+    let shown: Vec<String> = counts
+        .iter()
+        .take(SHOWN)
+        .map(|(name, count)| format!("{} ({count} times)", name.chars().take(60).collect::<String>()))
+        .collect();
+    let more = counts.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!shown.is_empty()).then(|| format!("{what} passed over: {}{more}", shown.join(", ")))
+}
+
+fn check_segments(device: &DeviceSnapshot, path: &str) -> Result<(), Misfit> {
     let pairs = device.segments.windows(2);
     for pair in pairs {
         let [below, above] = pair else { continue };
         if below.addr.saturating_add(below.size.get()) > above.addr {
             let error = FieldError::SegmentOverlap { below: below.addr, above: above.addr };
-            return Err(Misfit::new("segments", error));
+            return Err(Misfit::new(path, error));
         }
     }
     Ok(())
@@ -244,28 +325,4 @@ fn plain(heap: &Heap, value: Value) -> String {
         },
         Value::None | Value::Other => String::new(),
     }
-}
-
-fn notes(heap: &Heap) -> Vec<String> {
-    let texts = heap.stacks.texts();
-    let sentences = |counts: &rustc_hash::FxHashMap<TextId, u64>, what: &str| {
-        let mut counts: Vec<(&str, u64)> =
-            counts.iter().map(|(id, count)| (texts.get(*id), *count)).collect();
-        counts.sort_unstable();
-        let shown: Vec<String> = counts
-            .iter()
-            .take(20)
-            .map(|(name, count)| format!("{} ({count} times)", name.chars().take(60).collect::<String>()))
-            .collect();
-        let more = counts.len().saturating_sub(20);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!shown.is_empty()).then(|| format!("{what} passed over: {}{more}", shown.join(", ")))
-    };
-    [
-        sentences(&heap.unknown, "fields that are not known are"),
-        sentences(&heap.unknown_actions, "entries of traces with actions that are not known are"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }

@@ -35,7 +35,8 @@ impl SnapshotFile {
         annotations.sort_by_key(|annotation| annotation.time_us);
         let settings = recordings.first().map(|(_, recording)| settings(recording)).unwrap_or_default();
         let contexts = vec![EntryContext::default()];
-        Ok(Self { devices, settings, annotations, stacks: Arc::new(stacks), contexts, notes: Vec::new() })
+        let (stacks, notes) = (Arc::new(stacks), Vec::new());
+        Ok(Self { devices, host: None, settings, annotations, stacks, contexts, notes })
     }
 }
 
@@ -92,7 +93,7 @@ fn device(
     }
     trace.shrink();
     let segments = segments(index, &state, recording, stacks);
-    Ok(DeviceSnapshot { index, trace, segments })
+    Ok(DeviceSnapshot { index, is_host: false, trace, segments })
 }
 
 fn stack_of(event: &Event, recording: &Recording) -> StackId {

@@ -2,8 +2,12 @@
 //!
 //! A list that begins with an entry of a trace is a trace: its entries go to columns as they are appended, and so do segments,
 //! blocks and annotations. What is left as lists and dictionaries of values is little. Position decides in the end: rows that turn
-//! up where they do not belong are an error there.
+//! up where they do not belong are passed over there.
+//!
+//! Later releases add fields, actions and kinds of values. Nothing of that is an error: it is passed over and counted.
 
+pub(super) mod lists;
+mod metadata;
 mod rows;
 
 use blockyard_record::{PoolId, StackId, Stacks, TextId};
@@ -12,7 +16,9 @@ use rustc_hash::FxHashMap;
 use super::keys as key;
 use super::so_far::TraceSoFar;
 use super::trace::{DeviceTrace, EntryContext};
-use super::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
+use super::{Annotation, FieldError, SnapshotBlock};
+
+pub(super) use self::rows::SegmentRow;
 
 /// Calls of one stack; deeper ones are cut by PyTorch itself.
 const DEEPEST_STACK: usize = 1 << 16;
@@ -33,7 +39,7 @@ pub(crate) enum Value {
 }
 
 /// The current form of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Object {
     /// Values in a slot.
     List(u32),
@@ -42,9 +48,9 @@ pub(crate) enum Object {
     Tuple(u32),
     /// Rows; the number is that of the list among its kind.
     Trace(u32),
-    Segments,
+    Segments(u32),
     Blocks(u32),
-    Annotations,
+    Annotations(u32),
     /// A list of frames.
     Stack(StackId),
     /// A frame.
@@ -73,6 +79,30 @@ impl Misfit {
     }
 }
 
+/// The items of a list that became no rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passed {
+    /// All of them.
+    pub(super) items: usize,
+    /// Those that lack a field which a row cannot do without.
+    pub(super) misfits: usize,
+    /// The first of these.
+    pub(super) first: Option<Misfit>,
+}
+
+/// What was passed over because this program does not know it: how often, by its name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unknown {
+    pub(super) fields: FxHashMap<TextId, u64>,
+    /// Fields that are known, with values of a kind that is not.
+    pub(super) values: FxHashMap<TextId, u64>,
+    pub(super) actions: FxHashMap<TextId, u64>,
+    /// States of blocks, and stages of annotations.
+    pub(super) states: FxHashMap<TextId, u64>,
+    /// Devices of segments, in words.
+    pub(super) devices: FxHashMap<String, u64>,
+}
+
 /// The objects and rows.
 #[derive(Debug)]
 pub(crate) struct Heap {
@@ -87,13 +117,13 @@ pub(crate) struct Heap {
     context_numbers: FxHashMap<EntryContext, u32>,
     /// The last one, which the next entry most likely has too.
     context: (EntryContext, u32),
-    pub(super) segments: Vec<SnapshotSegment>,
+    pub(super) segment_lists: Vec<Vec<SegmentRow>>,
     block_lists: Vec<Vec<SnapshotBlock>>,
-    pub(super) annotations: Vec<Annotation>,
-    /// Fields that are not known, and how often they were met.
-    pub(super) unknown: FxHashMap<TextId, u64>,
-    /// Actions that are not known, and how often they were met.
-    pub(super) unknown_actions: FxHashMap<TextId, u64>,
+    pub(super) annotation_lists: Vec<Vec<Annotation>>,
+    passed: FxHashMap<Object, Passed>,
+    /// Blocks of the last segment that lack a field which a block cannot do without: how many, and the first.
+    lost_blocks: Option<(usize, Misfit)>,
+    pub(super) unknown: Unknown,
     frames: Vec<u32>,
     rows: usize,
 }
@@ -111,11 +141,12 @@ impl Heap {
             contexts: vec![context],
             context_numbers: std::iter::once((context, 0)).collect(),
             context: (context, 0),
-            segments: Vec::new(),
+            segment_lists: Vec::new(),
             block_lists: Vec::new(),
-            annotations: Vec::new(),
-            unknown: FxHashMap::default(),
-            unknown_actions: FxHashMap::default(),
+            annotation_lists: Vec::new(),
+            passed: FxHashMap::default(),
+            lost_blocks: None,
+            unknown: Unknown::default(),
             frames: Vec::new(),
             rows: 0,
         }
@@ -130,8 +161,9 @@ impl Heap {
             + self.rows
             + self.traces.iter().map(DeviceTrace::size).sum::<usize>()
             + self.so_far.iter().map(TraceSoFar::size).sum::<usize>()
-            + self.segments.capacity() * size_of::<SnapshotSegment>()
-            + self.annotations.capacity() * size_of::<Annotation>()
+            + self.segment_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<SegmentRow>()
+            + self.annotation_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<Annotation>()
+            + self.passed.capacity() * size_of::<(Object, Passed)>()
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
     }
 
@@ -215,125 +247,6 @@ impl Heap {
         self.slots.get(slot as usize).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// How many items the list has.
-    pub(crate) fn length(&self, list: u32) -> usize {
-        match self.object(list) {
-            Object::List(slot) | Object::Tuple(slot) => self.values(slot).len(),
-            Object::Dict(slot) => self.values(slot).len() / 2,
-            Object::Trace(trace) => self.traces.get(trace as usize).map_or(0, DeviceTrace::len),
-            Object::Segments => self.segments.len(),
-            Object::Blocks(blocks) => self.block_lists.get(blocks as usize).map_or(0, Vec::len),
-            Object::Annotations => self.annotations.len(),
-            Object::Stack(stack) => self.stacks.frames(stack).len(),
-            Object::Frame(_) | Object::Taken => 0,
-        }
-    }
-
-    /// Sets keys of a dictionary; keys and values stand in turn.
-    pub(crate) fn set_items(&mut self, dict: u32, pairs: &[Value]) -> Result<(), Misfit> {
-        let Object::Dict(slot) = self.object(dict) else {
-            return Err(Misfit::new("", FieldError::NoDictionary));
-        };
-        self.fill(slot, pairs);
-        Ok(())
-    }
-
-    /// Appends to a list.
-    pub(crate) fn append(&mut self, list: u32, values: &[Value]) -> Result<(), Misfit> {
-        let mut rest = values;
-        if let Object::List(slot) = self.object(list) {
-            let kind = values.first().filter(|_| self.values(slot).is_empty());
-            let Some(rows) = kind.and_then(|first| self.rows_of(*first)) else {
-                self.fill(slot, values);
-                return Ok(());
-            };
-            self.release(slot);
-            self.set(list, rows);
-        }
-        while let Some((value, behind)) = rest.split_first() {
-            let place = |heap: &Self| format!("[{}]", heap.length(list));
-            let Value::Object(item) = *value else {
-                return Err(self.wrong(*value, &place(self), "a dictionary"));
-            };
-            let Object::Dict(slot) = self.object(item) else {
-                return Err(self.wrong(*value, &place(self), "a dictionary"));
-            };
-            // The values leave the heap for as long as they are read.
-            let values = self.slots.get_mut(slot as usize).map(std::mem::take).unwrap_or_default();
-            let result = self.append_row(list, &values);
-            if let Some(place) = self.slots.get_mut(slot as usize) {
-                *place = values;
-            }
-            result.map_err(|misfit| misfit.inside(&place(self)))?;
-            self.release(slot);
-            self.set(item, Object::Taken);
-            rest = behind;
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, object: u32, now: Object) {
-        if let Some(place) = self.objects.get_mut(object as usize) {
-            *place = now;
-        }
-    }
-
-    /// The kind of a list by its first item, if it is a list of rows.
-    fn rows_of(&mut self, first: Value) -> Option<Object> {
-        let Value::Object(object) = first else { return None };
-        let Object::Dict(slot) = self.object(object) else { return None };
-        let telling = [key::ACTION, key::STATE, key::TOTAL_SIZE, key::BLOCKS, key::STAGE];
-        let key = fields(self.values(slot)).map(|(key, _)| key).find(|key| telling.contains(key))?;
-        match key {
-            key::ACTION => {
-                let number = u32::try_from(self.traces.len()).ok()?;
-                self.traces.push(DeviceTrace::default());
-                self.so_far.push(TraceSoFar::default());
-                Some(Object::Trace(number))
-            }
-            key::STATE => {
-                let number = u32::try_from(self.block_lists.len()).ok()?;
-                self.block_lists.push(Vec::new());
-                Some(Object::Blocks(number))
-            }
-            key::STAGE => Some(Object::Annotations),
-            _ => Some(Object::Segments),
-        }
-    }
-
-    fn append_row(&mut self, list: u32, row: &[Value]) -> Result<(), Misfit> {
-        match self.object(list) {
-            Object::Trace(number) => {
-                if let Some(entry) = self.entry(row)? {
-                    let trace = self.traces.get_mut(number as usize);
-                    if !trace.is_some_and(|trace| trace.push(&entry)) {
-                        return Err(Misfit::new(".stream", FieldError::StreamCount));
-                    }
-                    if let Some(so_far) = self.so_far.get_mut(number as usize) {
-                        so_far.push(&entry.entry);
-                    }
-                }
-            }
-            Object::Segments => {
-                let segment = self.segment(row)?;
-                self.segments.push(segment);
-            }
-            Object::Blocks(blocks) => {
-                let block = self.block(row)?;
-                if let Some(list) = self.block_lists.get_mut(blocks as usize) {
-                    list.push(block);
-                    self.rows += size_of::<SnapshotBlock>();
-                }
-            }
-            Object::Annotations => {
-                let annotation = self.annotation(row)?;
-                self.annotations.push(annotation);
-            }
-            _ => return Err(Misfit::new("", FieldError::NoList)),
-        }
-        Ok(())
-    }
-
     fn pool_id(&self, value: Value, path: &str) -> Result<PoolId, Misfit> {
         let wrong = || self.wrong(value, path, "a pair of numbers");
         let Value::Object(object) = value else { return Err(wrong()) };
@@ -396,8 +309,13 @@ impl Heap {
         }
     }
 
-    fn count_unknown(&mut self, key: TextId) {
-        count_one(self.unknown.entry(key).or_default());
+    pub(super) fn count_unknown(&mut self, key: TextId) {
+        count_one(self.unknown.fields.entry(key).or_default());
+    }
+
+    /// The value of a field that a row can do without. A value of a kind that is not known is counted.
+    fn optional<T>(&mut self, key: TextId, value: Result<T, Misfit>) -> Option<T> {
+        value.inspect_err(|_| count_one(self.unknown.values.entry(key).or_default())).ok()
     }
 }
 

@@ -64,6 +64,10 @@ keys! {
     ACTIVE_PENDING_FREE "active_pending_free",
     ACTIVE_AWAITING_FREE "active_awaiting_free",
     INACTIVE "inactive",
+    HOST_SEGMENTS "host_segments",
+    HOST_TRACES "host_traces",
+    INTERNAL_METADATA "internal_metadata",
+    ANNOTATE "annotate",
 }
 
 /// The order in which they are numbered from `FIRST_ACTION` on.

@@ -128,6 +128,11 @@ impl Layout {
         (addr < block.end).then_some((*start, *block))
     }
 
+    /// Where the allocated or pending block begins that has this address.
+    pub(super) fn active_start(&self, addr: u64) -> Option<u64> {
+        self.block_at(addr).filter(|(_, block)| block.state.is_active()).map(|(start, _)| start)
+    }
+
     /// The free space from `addr` on for an allocation there, and its segment. Blocks in the way are freed.
     pub(super) fn make_room(&mut self, addr: u64, least: u64) -> Option<(u64, Segment)> {
         let (_, segment) = self.segment_at(addr)?;

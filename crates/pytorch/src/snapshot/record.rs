@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 
 use super::beginning::Beginning;
 use super::layout::{Layout, Misfits, NewSegment};
-use super::sizes::{Asked, Rules, Size, UNIT, least};
+use super::names::Names;
+use super::sizes::{Asked, Rules, SMALL_SIZE, Size, UNIT, least};
 use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
 use crate::before::SMALL_SEGMENT;
 
@@ -22,8 +23,10 @@ const BETWEEN_REPORTS: usize = 8192;
 /// The events of one device, as the snapshot has them.
 #[derive(Clone, Debug)]
 pub struct DeviceRecording {
-    /// The device's index.
+    /// The device's index; 0 for host memory.
     pub device: u32,
+    /// Whether this is host (pinned) memory.
+    pub is_host: bool,
     /// The run. A step is an allocation with the new memory that it took, a free, a release of memory, a snapshot.
     ///
     /// A snapshot does not have the memory of the device: the capacity is the smallest one that explains the run.
@@ -35,7 +38,7 @@ pub struct DeviceRecording {
 }
 
 impl SnapshotFile {
-    /// The recording of the device at `place` of [`SnapshotFile::devices`]. `on_progress` gets how many entries of how many
+    /// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_progress` gets how many entries of how many
     /// are done.
     ///
     /// Without a trace, the recording has no events and begins with the memory of the snapshot.
@@ -50,7 +53,7 @@ impl SnapshotFile {
         title: &str,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<DeviceRecording, SnapshotError> {
-        let device = self.device(place)?;
+        let device = self.memory(place)?;
         let beginning = Beginning::of(self, device);
         let info = RunInfo {
             title: title.to_owned(),
@@ -74,7 +77,8 @@ impl SnapshotFile {
             shown: &beginning.shown,
             steps: 0,
             is_open: false,
-            annotations: self.annotations_of(device.index),
+            names: Names::of(self, device, &beginning.snapshot),
+            annotations: self.annotations_of(device),
             next_annotation: 0,
             markers: Markers::default(),
             open: 0,
@@ -82,17 +86,23 @@ impl SnapshotFile {
         replay.run(&beginning, on_progress)
     }
 
-    /// The memory of the device at `place` before the first entry of its trace; empty if the trace begins with the program.
+    /// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.
     ///
     /// # Errors
     ///
     /// [`SnapshotError::Field`] where there is no such device.
     pub fn beginning(&self, place: usize) -> Result<Snapshot, SnapshotError> {
-        Ok(Beginning::of(self, self.device(place)?).snapshot)
+        Ok(Beginning::of(self, self.memory(place)?).snapshot)
     }
 
-    pub(super) fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
-        self.devices.get(place).ok_or_else(|| SnapshotError::Field {
+    /// The device, or host memory, at `place` of [`SnapshotFile::memories`].
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device.
+    pub fn memory(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
+        let host = self.host.as_ref().filter(|_| place == self.devices.len());
+        self.devices.get(place).or(host).ok_or_else(|| SnapshotError::Field {
             byte: None,
             path: String::new(),
             error: match self.devices.len() {
@@ -102,10 +112,21 @@ impl SnapshotFile {
         })
     }
 
+    /// The device at `place` of [`SnapshotFile::devices`], whose allocator is known.
+    pub(super) fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
+        let device = self.memory(place)?;
+        if device.is_host {
+            let path = "host_traces".to_owned();
+            return Err(SnapshotError::Field { byte: None, path, error: FieldError::HostMemory });
+        }
+        Ok(device)
+    }
+
     /// Annotations of a device by time: the moment, the name and whether it ends.
-    fn annotations_of(&self, device: u32) -> Vec<(u64, TextId, bool)> {
-        let of_device =
-            self.annotations.iter().filter(|annotation| annotation.device.is_none_or(|of| of == device));
+    fn annotations_of(&self, device: &DeviceSnapshot) -> Vec<(u64, TextId, bool)> {
+        // What the program does, it does to host memory too.
+        let is_of = |of: u32| device.is_host || of == device.index;
+        let of_device = self.annotations.iter().filter(|annotation| annotation.device.is_none_or(is_of));
         let mut annotations: Vec<_> =
             of_device.map(|annotation| (annotation.time_us, annotation.name, annotation.is_end)).collect();
         annotations.sort_by_key(|(time, ..)| *time);
@@ -166,6 +187,7 @@ struct TraceReplay<'a> {
     steps: u32,
     /// Whether entries of a step came that has not ended.
     is_open: bool,
+    names: Names<'a>,
     annotations: Vec<(u64, TextId, bool)>,
     next_annotation: usize,
     markers: Markers,
@@ -184,6 +206,7 @@ impl TraceReplay<'_> {
             if index.is_multiple_of(BETWEEN_REPORTS) && on_progress(index, total).is_break() {
                 return Err(SnapshotError::Cancelled);
             }
+            self.names.pass(index, &self.layout);
             if !self.is_open {
                 self.begin_step(entry.time_us);
             }
@@ -198,14 +221,18 @@ impl TraceReplay<'_> {
         if self.is_open {
             self.end_step(StepOutcome::Done);
         }
+        self.names.pass(total, &self.layout);
         self.pass_annotations(u64::MAX);
         let mut notes = self.notes(beginning);
-        let Self { mut layout, markers, .. } = self;
+        let Self { mut layout, markers, names, .. } = self;
+        notes.extend(names.note());
         layout.recorder.set_markers(markers.done);
+        layout.recorder.name_allocations(names.into_names());
         let misfits = layout.misfits;
         notes.extend(misfits.words());
         let recording = layout.recorder.finish()?;
-        Ok(DeviceRecording { device: self.device.index, recording, misfits, notes })
+        let DeviceSnapshot { index, is_host, .. } = *self.device;
+        Ok(DeviceRecording { device: index, is_host, recording, misfits, notes })
     }
 
     fn begin_step(&mut self, time: u64) {
@@ -239,7 +266,11 @@ impl TraceReplay<'_> {
                 }
             }
             TraceAction::SegmentAlloc => {
-                let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
+                let is_small = match self.device.is_host {
+                    true => size.get() <= SMALL_SIZE,
+                    false => size == SMALL_SEGMENT,
+                };
+                let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
                 let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
                 let at_end = self.pools.get(&addr).filter(|(last, _)| *last == index).map(|(_, pool)| *pool);
                 let pool_id = named.or(at_end).unwrap_or(PoolId::DEFAULT);
@@ -277,7 +308,7 @@ impl TraceReplay<'_> {
 
     fn allocate(&mut self, index: usize, entry: &TraceEntry) {
         let (addr, requested) = (entry.addr, entry.size);
-        let least = least(requested, u64::MAX);
+        let least = self.rules.least(requested, u64::MAX);
         let Some((room, segment)) = self.layout.make_room(addr, least) else {
             self.layout.misfits.outside += 1;
             return;
@@ -295,6 +326,7 @@ impl TraceReplay<'_> {
             None => self.rules.size(requested, room, segment.pool, segment.is_expandable),
         };
         let allocation = self.layout.next_allocation();
+        self.names.allocate(addr, allocation);
         self.layout.allocate(addr, size.size, requested);
         let extra = size.extra.saturating_sub(size.extra % UNIT);
         if extra > 0 {
@@ -319,7 +351,8 @@ impl TraceReplay<'_> {
         });
         let breakdown = self.layout.recorder.state().breakdown();
         let text = format!(
-            "CUDA out of memory. Tried to allocate {size}; the device reported {free} free, {} were reserved, {} of them in use",
+            "{} out of memory. Tried to allocate {size}; the device reported {free} free, {} were reserved, {} of them in use",
+            if self.device.is_host { "Host" } else { "CUDA" },
             breakdown.reserved(),
             breakdown.active(),
         );

@@ -1,10 +1,10 @@
 //! A snapshot's device as a recorded run, for verification and for questions about other settings.
 
-use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceAction};
+use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, TraceAction};
 
 use super::beginning::Beginning;
 use super::record::least_capacity;
-use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile, SnapshotSegment};
+use super::{DeviceSnapshot, FieldError, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment};
 use crate::infer::{Inferred, requests_after};
 use crate::recorded::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 
@@ -24,7 +24,7 @@ impl SnapshotFile {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Field`] where there is no such device.
+    /// [`SnapshotError::Field`] where there is no such device, and for host memory, whose allocator is another one.
     pub fn run(&self, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
         let device = self.device(place)?;
         let beginning = Beginning::of(self, device);
@@ -37,16 +37,27 @@ impl SnapshotFile {
                 ..Meta::default()
             },
             trace: Some(trace),
+            trace_pools: self.trace_pools(device),
             segments: Some(device.segments.iter().map(recorded_segment).collect()),
             ..RecordedRun::default()
         })
+    }
+
+    /// The memory pool of each entry, if all entries that allocate name one.
+    fn trace_pools(&self, device: &DeviceSnapshot) -> Vec<PoolId> {
+        let of = |entry: SnapshotEntry| {
+            let pool = self.contexts.get(entry.context as usize)?.pool_id;
+            let is_needed = matches!(entry.entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
+            if is_needed { pool } else { Some(pool.unwrap_or(PoolId::DEFAULT)) }
+        };
+        device.trace.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
     }
 
     /// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::Field`] where there is no such device, and for a trace that its segments do not explain.
+    /// [`SnapshotError::Field`] where there is no such device, for host memory, and for a trace that its segments do not explain.
     pub fn requests(&self, place: usize) -> Result<SnapshotRequests, SnapshotError> {
         let device = self.device(place)?;
         let run = self.run(place, "")?;

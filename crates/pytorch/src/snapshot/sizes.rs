@@ -15,7 +15,7 @@ use super::DeviceTrace;
 /// Every size is a multiple of this.
 pub(super) const UNIT: u64 = 512;
 /// A free block of the large pool is always larger.
-const SMALL_SIZE: u64 = 1 << 20;
+pub(super) const SMALL_SIZE: u64 = 1 << 20;
 
 /// The rules of a run, as far as they follow from its settings.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +24,8 @@ pub(super) struct Rules {
     pub(super) has_divisions: bool,
     /// Blocks of this size and larger are not split.
     pub(super) max_split: Option<u64>,
+    /// The trace has the sizes of blocks, not of requests: that of host memory.
+    pub(super) has_block_sizes: bool,
 }
 
 /// A size and by how much it may be larger.
@@ -43,12 +45,26 @@ impl Rules {
         let named = config.split("max_split_size_mb:").nth(1).and_then(|rest| {
             rest.split(|next: char| !next.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(1 << 20)
         });
-        Self { has_divisions: config.contains("roundup_power2_divisions"), max_split: named.or(max_split) }
+        let has_divisions = config.contains("roundup_power2_divisions");
+        Self { has_divisions, max_split: named.or(max_split), has_block_sizes: false }
+    }
+
+    /// The rules of host memory, where a block is as large as its trace says.
+    pub(super) fn of_host() -> Self {
+        Self { has_block_sizes: true, ..Self::default() }
+    }
+
+    /// The least size of a block for the request; at most all there is.
+    pub(super) fn least(&self, requested: Bytes, room: u64) -> u64 {
+        if self.has_block_sizes { requested.get().max(1).min(room) } else { least(requested, room) }
     }
 
     /// The size of a block that is allocated where `room` bytes are free.
     pub(super) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
-        let least = least(requested, room);
+        let least = self.least(requested, room);
+        if self.has_block_sizes {
+            return Size { size: least, extra: 0 };
+        }
         let left = room.saturating_sub(least);
         let may_leave = if is_expandable || pool == PoolKind::Small { UNIT } else { SMALL_SIZE + 1 };
         if left < may_leave || (!is_expandable && self.max_split.is_some_and(|most| least >= most)) {
@@ -69,9 +85,9 @@ impl Rules {
         pool: PoolKind,
         is_expandable: bool,
     ) -> Size {
-        let least = least(requested, room);
+        let least = self.least(requested, room);
         let left = room.saturating_sub(least);
-        if is_expandable || pool == PoolKind::Small {
+        if self.has_block_sizes || is_expandable || pool == PoolKind::Small {
             return self.size(requested, room, pool, is_expandable);
         }
         // The free block after it is larger than 1 MiB too.

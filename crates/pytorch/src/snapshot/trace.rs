@@ -17,6 +17,7 @@ pub struct DeviceTrace {
     stacks: Vec<StackId>,
     // Indices into the contexts of the file.
     contexts: Vec<u32>,
+    tensor_annotations: Vec<TensorAnnotation>,
 }
 
 /// The context of an entry: its stack and annotations. Most entries of a file share a few contexts.
@@ -26,10 +27,31 @@ pub struct EntryContext {
     pub compile_context: Option<TextId>,
     /// The text that the program set with `_set_memory_metadata`: a text of the file's stacks.
     pub user_metadata: Option<TextId>,
+    /// What PyTorch itself says of the allocation, which it writes since 2.14: a text of the file's stacks.
+    pub internal_metadata: Option<TextId>,
     /// The memory pool, which PyTorch writes since 2.12.
     pub pool_id: Option<PoolId>,
     /// Whether the file has a list of frames that is empty, where other entries without a stack have none.
     pub has_empty_stack: bool,
+}
+
+/// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace that changes no memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TensorAnnotation {
+    /// It comes after so many entries of the trace.
+    pub after: usize,
+    /// Where the tensor's block starts.
+    pub addr: u64,
+    /// The size of the block.
+    pub size: Bytes,
+    /// The stream of the block.
+    pub stream: StreamId,
+    /// When, in microseconds; 0 where the file does not say.
+    pub time_us: u64,
+    /// The stack that it was recorded with.
+    pub stack: StackId,
+    /// Its context, as an index into [`SnapshotFile::contexts`](super::SnapshotFile::contexts): the text is the `user_metadata`.
+    pub context: u32,
 }
 
 /// One entry with all that the file says of it.
@@ -87,6 +109,17 @@ impl DeviceTrace {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
+    /// The texts that the program gave to tensors, in order.
+    #[must_use]
+    pub fn tensor_annotations(&self) -> &[TensorAnnotation] {
+        &self.tensor_annotations
+    }
+
+    /// Adds an annotation after the entries so far.
+    pub(crate) fn annotate(&mut self, annotation: TensorAnnotation) {
+        self.tensor_annotations.push(TensorAnnotation { after: self.len(), ..annotation });
+    }
+
     /// The handles of the streams that entries name, in the order of their first mention.
     #[must_use]
     pub fn streams(&self) -> &[StreamId] {
@@ -97,18 +130,30 @@ impl DeviceTrace {
     #[must_use]
     pub fn from(&self, start: usize) -> Self {
         let mut index = 0;
-        self.without(|_| {
+        let mut trace = self.without(|_| {
             index += 1;
             index <= start
-        })
+        });
+        let lost = self.tensor_annotations.iter().take_while(|annotation| annotation.after < start).count();
+        trace.tensor_annotations.drain(..lost);
+        trace
     }
 
     /// The entries that are not left out, as `skip_actions` leaves some out.
     #[must_use]
     pub fn without(&self, mut is_left_out: impl FnMut(&TraceEntry) -> bool) -> Self {
         let mut trace = Self::default();
-        for entry in self.iter().filter(|entry| !is_left_out(&entry.entry)) {
-            trace.push(&entry);
+        let mut annotations = self.tensor_annotations.iter().peekable();
+        for (index, entry) in self.iter().enumerate() {
+            while let Some(annotation) = annotations.next_if(|annotation| annotation.after <= index) {
+                trace.annotate(*annotation);
+            }
+            if !is_left_out(&entry.entry) {
+                trace.push(&entry);
+            }
+        }
+        for annotation in annotations {
+            trace.annotate(*annotation);
         }
         trace
     }
@@ -120,6 +165,7 @@ impl DeviceTrace {
             + (self.addrs.capacity() + self.sizes.capacity() + self.times.capacity()) * size_of::<u64>()
             + self.streams.capacity() * size_of::<u16>()
             + (self.stacks.capacity() + self.contexts.capacity()) * size_of::<u32>()
+            + self.tensor_annotations.capacity() * size_of::<TensorAnnotation>()
     }
 
     /// Adds an entry; says whether there was a number left for its stream.
@@ -155,5 +201,6 @@ impl DeviceTrace {
         self.times.shrink_to_fit();
         self.stacks.shrink_to_fit();
         self.contexts.shrink_to_fit();
+        self.tensor_annotations.shrink_to_fit();
     }
 }

@@ -36,13 +36,13 @@ pub struct UnplacedStack {
 }
 
 impl SnapshotFile {
-    /// Why nothing of the device at `place` can be drawn; `None` if it had memory at any moment.
+    /// Why nothing of the device, or of host memory, at `place` can be drawn; `None` if it had memory at any moment.
     ///
     /// # Errors
     ///
     /// [`SnapshotError::Field`] where there is no such device.
     pub fn unplaced(&self, place: usize) -> Result<Option<UnplacedTrace>, SnapshotError> {
-        let device = self.device(place)?;
+        let device = self.memory(place)?;
         if has_memory(device) {
             return Ok(None);
         }
@@ -91,18 +91,18 @@ fn has_memory(device: &DeviceSnapshot) -> bool {
 }
 
 fn reason(device: &DeviceSnapshot, allocations: usize, requested: Bytes) -> String {
-    let index = device.index;
+    let name = device.name();
     if device.trace.is_empty() {
-        return format!("The file has neither a segment nor a trace of device {index}.");
+        return format!("The file has neither a segment nor a trace of {name}.");
     }
     if allocations == 0 {
         return format!(
-            "The trace of device {index} has no allocation and no segment (entries: {}), and the list of segments has none of this device.",
+            "The trace of {name} has no allocation and no segment (entries: {}), and the list of segments has none of this device.",
             grouped(device.trace.len() as u64),
         );
     }
     format!(
-        "The trace of device {index} has {} of {requested} in all, in memory that no segment of the file has: the trace has no \
+        "The trace of {name} has {} of {requested} in all, in memory that no segment of the file has: the trace has no \
          segment_alloc and no segment_map entry, and the list of segments has none of this device. A figure needs the segments.",
         counted(allocations, "allocation"),
     )

@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use blockyard_record::{Bytes, FrameId, PoolId, StackId, TextId, TraceAction};
+use blockyard_record::{Bytes, FrameId, PoolId, StackId, TextId, TraceAction, TraceEntry};
 use rustc_hash::FxHashMap;
 
-use super::{Annotation, DeviceSnapshot, SnapshotBlock, SnapshotEntry, SnapshotFile, SnapshotSegment};
+use super::{
+    Annotation, DeviceSnapshot, SnapshotBlock, SnapshotEntry, SnapshotFile, SnapshotSegment, TensorAnnotation,
+};
 use crate::pickle::{PickleWriter, opcode as op};
 
 /// Entries of a trace, in order.
@@ -20,12 +22,12 @@ impl SnapshotFile {
     ///
     /// Those of `out`, and [`io::ErrorKind::InvalidInput`] for a text of more than 4 GiB.
     pub fn write_pickle(&self, out: impl Write) -> io::Result<()> {
-        self.write(out, false, &|device| Box::new(device.trace.iter()))
+        self.write(out, false, &items)
     }
 
     /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come, and as
     /// PyTorch writes them: each allocation has a list of frames and a `compile_context` of its own, so the file is as large as
-    /// PyTorch's.
+    /// PyTorch's. Texts that the program gave to tensors are left out.
     ///
     /// # Errors
     ///
@@ -35,14 +37,14 @@ impl SnapshotFile {
         out: impl Write,
         entries: impl Fn(&'a DeviceSnapshot) -> Entries<'a>,
     ) -> io::Result<()> {
-        self.write(out, true, &entries)
+        self.write(out, true, &|device| Box::new(entries(device).map(Item::Entry)))
     }
 
     fn write<'a>(
         &'a self,
         out: impl Write,
         has_own_lists: bool,
-        entries: &dyn Fn(&'a DeviceSnapshot) -> Entries<'a>,
+        entries: &dyn Fn(&'a DeviceSnapshot) -> Items<'a>,
     ) -> io::Result<()> {
         let mut writer = Writer {
             pickle: PickleWriter::new(out)?,
@@ -58,6 +60,27 @@ impl SnapshotFile {
     }
 }
 
+/// An item of a trace.
+enum Item {
+    Entry(SnapshotEntry),
+    Annotation(TensorAnnotation),
+}
+
+type Items<'a> = Box<dyn Iterator<Item = Item> + 'a>;
+
+/// The entries of a trace, and the texts that the program gave to tensors between them.
+fn items(device: &DeviceSnapshot) -> Items<'_> {
+    let annotations = device.trace.tensor_annotations();
+    let before = move |index: usize| {
+        let start = annotations.partition_point(|annotation| annotation.after < index);
+        let annotations = annotations.get(start..).unwrap_or_default().iter();
+        annotations.take_while(move |annotation| annotation.after == index).copied().map(Item::Annotation)
+    };
+    let entries = device.trace.iter().enumerate();
+    let items = entries.flat_map(move |(index, entry)| before(index).chain([Item::Entry(entry)]));
+    Box::new(items.chain(before(device.trace.len())))
+}
+
 struct Writer<'a, W: Write> {
     pickle: PickleWriter<W>,
     file: &'a SnapshotFile,
@@ -71,7 +94,7 @@ struct Writer<'a, W: Write> {
 }
 
 impl<'a, W: Write> Writer<'a, W> {
-    fn snapshot(&mut self, entries: &dyn Fn(&'a DeviceSnapshot) -> Entries<'a>) -> io::Result<()> {
+    fn snapshot(&mut self, entries: &dyn Fn(&'a DeviceSnapshot) -> Items<'a>) -> io::Result<()> {
         let file = self.file;
         self.pickle.opcode(op::EMPTY_DICT)?;
         self.pickle.memoize()?;
@@ -83,13 +106,19 @@ impl<'a, W: Write> Writer<'a, W> {
         let count = file.devices.iter().map(|device| device.index as usize + 1).max().unwrap_or(0).min(4096);
         let traces = (0..count).map(|index| {
             let device = file.devices.iter().find(|device| device.index as usize == index);
-            device.map_or_else(|| Box::new(std::iter::empty()) as Entries<'a>, entries)
+            device.map_or_else(|| Box::new(std::iter::empty()) as Items<'a>, entries)
         });
-        self.list(traces, |writer, trace| writer.list(trace, Self::entry))?;
+        self.list(traces, |writer, trace| writer.list(trace, Self::item))?;
         self.key("allocator_settings")?;
         self.settings()?;
         self.key("external_annotations")?;
         self.list(&file.annotations, Self::annotation)?;
+        if let Some(host) = &file.host {
+            self.key("host_segments")?;
+            self.list(&host.segments, Self::host_segment)?;
+            self.key("host_traces")?;
+            self.list(entries(host), Self::item)?;
+        }
         self.pickle.opcode(op::SETITEMS)
     }
 
@@ -188,9 +217,18 @@ impl<'a, W: Write> Writer<'a, W> {
     }
 
     fn segment(&mut self, segment: &SnapshotSegment) -> io::Result<()> {
+        self.segment_of(segment.device.into(), segment)
+    }
+
+    fn host_segment(&mut self, segment: &SnapshotSegment) -> io::Result<()> {
+        self.segment_of(-1, segment)
+    }
+
+    fn segment_of(&mut self, device: i64, segment: &SnapshotSegment) -> io::Result<()> {
         let sums = segment.sums.map(Bytes::get);
         self.dict(|writer| {
-            writer.pair("device", segment.device.into())?;
+            writer.key("device")?;
+            writer.pickle.signed(device)?;
             writer.pair("address", segment.addr)?;
             writer.pair("total_size", segment.size.get())?;
             writer.pair("allocated_size", sums[0])?;
@@ -222,18 +260,29 @@ impl<'a, W: Write> Writer<'a, W> {
         })
     }
 
-    fn entry(&mut self, entry: SnapshotEntry) -> io::Result<()> {
-        let SnapshotEntry { entry, time_us, stack, context } = entry;
+    fn item(&mut self, item: Item) -> io::Result<()> {
+        match item {
+            Item::Entry(SnapshotEntry { entry, time_us, stack, context }) => {
+                let TraceEntry { action, addr, size, stream } = entry;
+                let is_new = matches!(action, TraceAction::Alloc | TraceAction::SegmentAlloc);
+                let annotation =
+                    TensorAnnotation { after: 0, addr, size, stream, time_us, stack, context };
+                self.entry(action.name(), &annotation, is_new)
+            }
+            Item::Annotation(annotation) => self.entry("annotate", &annotation, false),
+        }
+    }
+
+    fn entry(&mut self, action: &str, entry: &TensorAnnotation, is_new: bool) -> io::Result<()> {
+        let TensorAnnotation { addr, size, stream, time_us, stack, context, .. } = *entry;
         let context = self.file.contexts.get(context as usize).copied().unwrap_or_default();
+        let addr_key = if action == TraceAction::OutOfMemory.name() { "device_free" } else { "addr" };
         self.dict(|writer| {
             writer.key("action")?;
-            writer.key(entry.action.name())?;
-            writer.pair(
-                if entry.action == TraceAction::OutOfMemory { "device_free" } else { "addr" },
-                entry.addr,
-            )?;
-            writer.pair("size", entry.size.get())?;
-            writer.pair("stream", entry.stream.get())?;
+            writer.key(action)?;
+            writer.pair(addr_key, addr)?;
+            writer.pair("size", size.get())?;
+            writer.pair("stream", stream.get())?;
             writer.pair("time_us", time_us)?;
             writer.key("compile_context")?;
             match context.compile_context {
@@ -252,11 +301,14 @@ impl<'a, W: Write> Writer<'a, W> {
                 writer.key("pool_id")?;
                 writer.pool_id(pool)?;
             }
+            if let Some(text) = context.internal_metadata {
+                writer.key("internal_metadata")?;
+                writer.text(text)?;
+            }
             if stack == StackId::EMPTY && !context.has_empty_stack {
                 return Ok(());
             }
             writer.key("frames")?;
-            let is_new = matches!(entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
             if writer.has_own_lists && is_new && stack != StackId::EMPTY {
                 writer.stacks.remove(&stack);
             }

@@ -11,6 +11,7 @@ mod hostile;
 mod pickles;
 mod random;
 mod reading;
+mod releases;
 mod recordings;
 mod rivals;
 mod writing;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::packed_events::PackedEvents;
 use crate::packed_steps::PackedSteps;
-use crate::{Event, EventSink, MemoryState, StackId, StreamId};
+use crate::{AllocationId, Event, EventSink, MemoryState, StackId, StreamId};
 
 /// Builds a [`Recording`] from the events of a run.
 #[derive(Debug)]
@@ -87,6 +87,24 @@ impl Recorder {
     /// Sets the name of the allocation that the current step makes.
     pub fn name_next_allocation(&mut self, name: Option<&str>) {
         self.next_name = name.and_then(|name| self.name_index(name));
+    }
+
+    /// Names allocations that the recording has; a new name takes the place of an earlier one.
+    pub fn name_allocations(&mut self, names: impl IntoIterator<Item = (AllocationId, String)>) {
+        let mut added: Vec<(u32, u32)> = Vec::new();
+        for (allocation, name) in names {
+            let index = self.name_index(&name);
+            added.extend(index.map(|index| (allocation.get(), index)));
+        }
+        if added.is_empty() {
+            return;
+        }
+        // The newest name of an allocation comes first, and only that one stays.
+        added.reverse();
+        added.append(&mut self.recording.allocation_names);
+        added.sort_by_key(|(allocation, _)| *allocation);
+        added.dedup_by_key(|(allocation, _)| *allocation);
+        self.recording.allocation_names = added;
     }
 
     /// The index of the name in the list of names; `None` once there are 2^32.

@@ -40,6 +40,28 @@ class Answer:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class Limit(Answer):
+    """The limit that an answer is for, in bytes: given with the question (`source` is "given"), or implied by a file whose run went out
+    of memory ("inferred"). Where the file implies only bounds, `low` and `high` differ, and the run is replayed at both."""
+
+    low: int
+    high: int
+    source: str
+
+    @classmethod
+    def of(cls, raw: Any) -> "Limit | None":
+        if raw is None:
+            return None
+        # Version 1 of the JSON had other names.
+        low, high = raw.get("low", raw.get("lowest")), raw.get("high", raw.get("highest"))
+        source = {"fraction": "inferred", "device": "inferred"}.get(raw["source"], raw["source"])
+        return cls(raw, low, high, source)
+
+    def __str__(self) -> str:
+        return size(self.low) if self.low == self.high else f"between {size(self.low)} and {size(self.high)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class FirstOom(Answer):
     """The first request that found no memory."""
 
@@ -58,7 +80,11 @@ class FirstOom(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Outcome(Answer):
-    """What a run comes to under settings, a capacity and a limit."""
+    """What a run comes to under settings, a capacity and a limit.
+
+    Where only bounds of the limit are known, `limit`, `ooms` and the peaks are those at the lower bound, and `ooms_at_high` and
+    `peak_reserved_at_high` those at the upper one. `depends_on_limit` says whether the run goes out of memory at one of them only.
+    """
 
     conf: str
     capacity: int
@@ -71,19 +97,36 @@ class Outcome(Answer):
     ooms: int | None
     first_oom: FirstOom | None
     error: str | None
+    ooms_at_high: int | None = None
+    peak_reserved_at_high: int | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "Outcome":
         names = [field.name for field in dataclasses.fields(cls)][1:]
         values = {name: raw.get(name) for name in names}
         values["first_oom"] = FirstOom.of(raw.get("first_oom"))
+        # Version 1 of the JSON knew no bounds.
+        values["ooms_at_high"] = raw.get("ooms_at_high", raw.get("ooms"))
+        values["peak_reserved_at_high"] = raw.get("peak_reserved_at_high", raw.get("peak_reserved"))
         return cls(raw, **values)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the whole run fits, whatever the limit is."""
+        return self.error is None and self.ooms == 0 and self.ooms_at_high == 0
+
+    @property
+    def depends_on_limit(self) -> bool:
+        """Whether the run goes out of memory at one bound of the limit and not at the other."""
+        return bool(self.ooms) != bool(self.ooms_at_high)
 
     def __str__(self) -> str:
         conf = self.conf or "default settings"
         if self.error is not None:
             return f"{conf}: {self.error}"
         text = f"{conf}: peak reserved {size(self.peak_reserved)}, peak allocated {size(self.peak_allocated)}"
+        if self.depends_on_limit:
+            return f"{text}; whether it finds memory depends on the limit"
         return text if self.first_oom is None else f"{text}; {self.first_oom}"
 
 
@@ -94,19 +137,21 @@ class WhatIf(Answer):
     baseline: Outcome
     settings: list[Outcome]
     notes: list[str]
+    limit: Limit | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "WhatIf":
         settings = [Outcome.of(row) for row in raw["settings"]]
-        return cls(raw, Outcome.of(raw["baseline"]), settings, raw["notes"])
+        return cls(raw, Outcome.of(raw["baseline"]), settings, raw["notes"], Limit.of(raw.get("limit")))
 
     def __str__(self) -> str:
-        return "\n".join(["own settings: " + str(self.baseline), *map(str, self.settings)])
+        return "\n".join([*_under(self.limit), "own settings: " + str(self.baseline), *map(str, self.settings)])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Search(Answer):
-    """All sensible settings and pairs of them. `front` has those that no other beats in both peak reserved and device calls."""
+    """All sensible settings and pairs of them. `front` has those that fit, whatever the limit is, and that no other beats in both peak
+    reserved and device calls."""
 
     baseline: Outcome
     settings: list[Outcome]
@@ -115,13 +160,14 @@ class Search(Answer):
     line: str | None
     sentence: str
     notes: list[str]
+    limit: Limit | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "Search":
         settings = [Outcome.of(row) for row in raw["settings"]]
         front = [settings[index] for index in raw["front"]]
         rest = (raw[name] for name in ("best", "line", "sentence", "notes"))
-        return cls(raw, Outcome.of(raw["baseline"]), settings, front, *rest)
+        return cls(raw, Outcome.of(raw["baseline"]), settings, front, *rest, Limit.of(raw.get("limit")))
 
     def __str__(self) -> str:
         return self.sentence if self.line is None else f"{self.sentence}\n{self.line}"
@@ -129,16 +175,19 @@ class Search(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Change(Answer):
-    """A change that lets the request pass, proved by a replay, or that was tried in vain."""
+    """A change that lets the request pass, proved by a replay, or that was tried in vain. It `depends_on_limit` where the request passes
+    at one bound of the limit and not at the other."""
 
     kind: str
     value: object
     proved: bool
     sentence: str
+    depends_on_limit: bool = False
 
     @classmethod
     def of(cls, raw: Any) -> "Change":
-        return cls(raw, raw["kind"], raw["value"], raw["proved"], raw["sentence"])
+        names = ("kind", "value", "proved", "sentence")
+        return cls(raw, *(raw[name] for name in names), raw.get("depends_on_limit", False))
 
     def __str__(self) -> str:
         return self.sentence
@@ -155,6 +204,7 @@ class Autopsy(Answer):
     changes: list[Change]
     in_vain: list[Change]
     notes: list[str]
+    limit: Limit | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "Autopsy":
@@ -167,6 +217,7 @@ class Autopsy(Answer):
             [Change.of(change) for change in raw.get("changes", [])],
             [Change.of(change) for change in raw.get("in_vain", [])],
             raw.get("notes", []),
+            Limit.of(raw.get("limit")),
         )
 
     def __str__(self) -> str:
@@ -176,7 +227,7 @@ class Autopsy(Answer):
 @dataclasses.dataclass(frozen=True, repr=False)
 class Bound(Answer):
     """How good any allocator could be. `lower_bound` is the most that is ever live, `layout_peak` what a layout needs that knows all
-    lifetimes, `peak_reserved` what the run's own settings come to (None where they do not fit)."""
+    lifetimes, `peak_reserved` what the run's own settings take, up to the request that finds no memory where they do not fit."""
 
     requests: int
     lower_bound: int
@@ -242,23 +293,29 @@ class Leaks(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AllocatorOutcome(Answer):
-    """What one allocator comes to: fragmentation is in bytes at the peak, `failed` counts requests that found no memory."""
+    """What one allocator comes to: fragmentation is in bytes at the peak, `failed` is the request that found no memory, counted from 1
+    (None where all did). Where only bounds of the limit are known, the numbers are those at the lower one, and `failed_at_high` is
+    the request that found none at the upper one."""
 
     name: str
     peak_reserved: int
     external_fragmentation: int
     internal_fragmentation: int
-    device_calls: int
-    failed: int
-    nanos_per_request: int | None
+    device_calls: int | None
+    failed: int | None
+    nanos_per_request: float | None
+    failed_at_high: int | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "AllocatorOutcome":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
+        names = [field.name for field in dataclasses.fields(cls)][1:-1]
+        return cls(raw, *(raw[name] for name in names), raw.get("failed_at_high", raw["failed"]))
 
     def __str__(self) -> str:
         text = f"{self.name}: peak reserved {size(self.peak_reserved)}, {self.device_calls} device calls"
-        return f"{text}, {self.failed} requests failed" if self.failed else text
+        if (self.failed is None) != (self.failed_at_high is None):
+            return f"{text}, whether it finds memory depends on the limit"
+        return text if self.failed is None else f"{text}, request {self.failed} finds no memory"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -268,11 +325,12 @@ class ComparedAllocators(Answer):
     requests: int
     allocators: list[AllocatorOutcome]
     notes: list[str]
+    limit: Limit | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "ComparedAllocators":
         rows = [AllocatorOutcome.of(row) for row in raw["allocators"]]
-        return cls(raw, raw["requests"], rows, raw["notes"])
+        return cls(raw, raw["requests"], rows, raw["notes"], Limit.of(raw.get("limit")))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.allocators))
@@ -322,10 +380,12 @@ class Diff(Answer):
     reserved: PeakDiff
     alignment: dict[str, Any]
     notes: list[str]
+    limit: Limit | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "Diff":
-        return cls(raw, PeakDiff.of(raw["allocated"]), PeakDiff.of(raw["reserved"]), raw["alignment"], raw["notes"])
+        peaks = PeakDiff.of(raw["allocated"]), PeakDiff.of(raw["reserved"])
+        return cls(raw, *peaks, raw["alignment"], raw["notes"], Limit.of(raw.get("limit")))
 
     def __bool__(self) -> bool:
         """Whether a peak is another one."""
@@ -333,6 +393,10 @@ class Diff(Answer):
 
     def __str__(self) -> str:
         return f"peak allocated {self.allocated}; peak reserved {self.reserved}"
+
+
+def _under(limit: Limit | None) -> list[str]:
+    return [f"under the limit that the file implies: {limit}"] if limit is not None and limit.source == "inferred" else []
 
 
 def _change(change: int) -> str:
@@ -370,10 +434,12 @@ class Holder(Answer):
     bytes: int
     blocks: int
     frames: list[dict[str, Any]]
+    names: list[str]
+    """The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`."""
 
     @classmethod
     def of(cls, raw: Any) -> "Holder":
-        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"])
+        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"], raw["names"])
 
     @property
     def stack(self) -> str:

@@ -185,6 +185,8 @@ class Snapshot(Questions, Shown):
         self._data, self.name = data, name
         self._runs: list[_native.RunData] | None = None
         self.devices = [Device(self, place, index) for place, index in enumerate(data.devices)]
+        # Host (pinned) memory, where the program recorded it; see docs/python.md.
+        self.host = None if data.host is None else Device(self, data.host, None)
 
     def _requests(self) -> _native.RunData:
         return self._first()._requests()
@@ -222,8 +224,8 @@ class Snapshot(Questions, Shown):
     def _report(self, asked: _native.AskedReport) -> str:
         return self._data.report(self.name, None, asked)
 
-    def _one_device(self) -> int | None:
-        return self._first().index
+    def _one_device(self) -> str | None:
+        return self._first()._name()
 
     def __repr__(self) -> str:
         return f"<blockyard.Snapshot {self.name}: {len(self.devices)} devices>"
@@ -245,12 +247,20 @@ class Snapshot(Questions, Shown):
 
 
 class Device(Questions, Shown):
-    """One device of a snapshot."""
+    """One device of a snapshot, or its host memory, whose `index` is None.
 
-    def __init__(self, snapshot: Snapshot, place: int, index: int) -> None:
+    Another allocator than a GPU's hands out host memory, so questions about other settings raise BlockyardError there.
+    """
+
+    def __init__(self, snapshot: Snapshot, place: int, index: int | None) -> None:
         self._snapshot, self._data, self._place, self.index = snapshot, snapshot._data, place, index
 
+    def _name(self) -> str:
+        return "host" if self.index is None else str(self.index)
+
     def _requests(self) -> _native.RunData:
+        if self.index is None:
+            raise _native.BlockyardError("not replayed: host (pinned) memory has another allocator than a GPU")
         if self._snapshot._runs is None:
             self._snapshot._runs = self._data.runs(self._snapshot.name)
         return self._snapshot._runs[self._place]
@@ -277,13 +287,13 @@ class Device(Questions, Shown):
         return Certificate.of(json.loads(self._data.certify(self._place)))
 
     def _content(self) -> Content:
-        return _pickle_name(self._snapshot.name), self._data.pickle(), self.index
+        return _pickle_name(self._snapshot.name), self._data.pickle(), self._name()
 
     def _report(self, asked: _native.AskedReport) -> str:
-        return self._data.report(self._snapshot.name, self.index, asked)
+        return self._data.report(self._snapshot.name, self._name(), asked)
 
     def __repr__(self) -> str:
-        return f"<blockyard.Device cuda:{self.index}>"
+        return f"<blockyard.Device {'host' if self.index is None else f'cuda:{self.index}'}>"
 
     @property
     def events(self) -> _native.Table:

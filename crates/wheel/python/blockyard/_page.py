@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from blockyard import _native
 
-# The name of a file, its bytes, and the device that is meant: None for all.
-Content = tuple[str, bytes, int | None]
+# The name of a file, its bytes, and the memory that is meant: the number of a device, "host", or None for all.
+Content = tuple[str, bytes, str | None]
 
 _FOLDER = pathlib.Path(__file__).with_name("page")
 
@@ -100,7 +100,7 @@ class Shown:
             device = self._one_device()
         return _native.export(content, name, kind, device, folder())
 
-    def _one_device(self) -> int | None:
+    def _one_device(self) -> str | None:
         return None
 
     def _repr_html_(self) -> str | None:

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, repository_file};
+use blockyard_e2e::{GpuChoice, Page, Window, built_page, repository_file};
 use serde_json::json;
 
 use crate::id;
@@ -26,7 +26,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 #[test]
 fn the_page_works_below_a_path_and_in_a_frame() -> Result<()> {
     let folder = repository_file("target")?.join("e2e").join(format!("site-{}", std::process::id()));
-    copy(&repository_file("dist")?, &folder.join("courses/blockyard"))?;
+    copy(&built_page()?, &folder.join("courses/blockyard"))?;
     fs::write(
         folder.join("courses/index.html"),
         "<!doctype html><meta charset=utf-8><title>A course</title><link rel=icon href=data:,><main><p>Words around the figure.</p>

@@ -24,6 +24,32 @@ fn colors(page: &Page, name: &str) -> Result<u64> {
 }
 
 #[test]
+fn a_snapshot_of_pytorch_2_15_shows_pinned_memory_beside_the_gpu() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join("small_2.15.pickle"))?;
+        page.wait_text(&id("document-title"), "small_2.15.pickle")?;
+        page.wait_text(&id("headline"), "4 of 4 placements identical")?;
+        // The text that the program gave to a tensor.
+        page.wait_text(&id("holders"), "snap.py:7 (saved for backward)")?;
+        page.click("#tab-source")?;
+        choose(page, "device", "1")?;
+        page.wait_text(&id("recording-card"), "host (pinned memory): 6 events")?;
+        page.wait_text(&id("recording-card"), "not replayed: host (pinned) memory has another allocator")?;
+        page.wait_text(&id("headline"), "nothing to compare")?;
+        page.wait_text(&id("peak-reserved"), "528 KiB")?;
+        page.wait_text(&id("segments-summary"), "2 segments")?;
+        page.click("#tab-holders")?;
+        page.wait_text(&id("holders"), "snap.py:8")?;
+        page.click("#tab-lab")?;
+        page.wait_text(&id("lab-host"), "Questions are answered for the GPU")?;
+        page.check_accessible()?;
+        page.click("#tab-source")?;
+        choose(page, "device", "0")?;
+        page.wait_text(&id("headline"), "4 of 4 placements identical")
+    })
+}
+
+#[test]
 fn a_snapshot_opens_at_its_peak_with_its_holders() -> Result<()> {
     drive(|page| {
         open(page, "resnet50_amp")?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use blockyard_cli::{BuiltPage, PageFile, frame, one_page};
-use blockyard_e2e::{GpuChoice, Page, Window};
+use blockyard_e2e::{GpuChoice, Page, Window, built_page};
 
 use crate::id;
 
@@ -14,7 +14,7 @@ fn repository(path: &str) -> PathBuf {
 }
 
 fn built() -> Result<BuiltPage> {
-    BuiltPage::find(Some(&repository("dist")))
+    BuiltPage::find(Some(&built_page()?))
 }
 
 fn snapshot(name: &str) -> Result<PageFile> {

@@ -1,7 +1,7 @@
 //! Python programs in the page: they run, print, stop, fail and are drawn.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at, repository_file};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, built_page, drive_at};
 use serde_json::json;
 
 use crate::{choose, id};
@@ -206,7 +206,7 @@ fn on_a_phone_the_program_the_output_and_the_figures_stand_below_each_other() ->
 fn a_page_whose_interpreter_is_still_being_built_says_so_and_takes_it_when_it_is_there() -> Result<()> {
     const LATE: [&str; 2] = ["blockyard-interpreter.js", "blockyard-interpreter_bg.wasm"];
     // As `cargo xtask play` leaves the folder until the interpreter is built.
-    let dist = repository_file("dist")?;
+    let dist = built_page()?;
     let folder = std::env::temp_dir().join(format!("blockyard-late-{}", std::process::id()));
     copy(&dist, &folder)?;
     for file in LATE {

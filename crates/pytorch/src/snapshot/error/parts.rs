@@ -181,26 +181,17 @@ pub enum FieldError {
     #[error("an item for something that is no list any more")]
     NoList,
     /// A number below zero.
-    #[error("{0} is less than nothing")]
+    #[error("{0} is below zero")]
     Negative(i64),
     /// Traces of more devices than a machine has.
     #[error("traces of {0} devices")]
     DeviceCount(usize),
-    /// A device's number that is too large.
-    #[error("{0} is no index of a device")]
-    DeviceIndex(u64),
+    /// Requests to the allocator of a GPU were asked for, of host memory.
+    #[error("not replayed: another allocator than that of a GPU hands out host (pinned) memory")]
+    HostMemory,
     /// Streams are kept as numbers of 16 bits.
     #[error("more than 65,536 different streams")]
     StreamCount,
-    /// Two segments have the same list of blocks.
-    #[error("the same list of blocks as another segment's")]
-    SharedBlocks,
-    /// A block is in no state of PyTorch.
-    #[error("\"{0}\" is no state of a block")]
-    BlockState(String),
-    /// An annotation neither begins nor ends.
-    #[error("\"{0}\" is neither START nor END")]
-    Stage(String),
     /// A stack that is too deep.
     #[error("a stack of {0} frames")]
     StackDepth(usize),

@@ -1,56 +1,109 @@
 //! Dictionaries of values become rows: entries, segments, blocks, annotations, stacks.
 
-use blockyard_record::{BlockState, Bytes, PoolKind, StackId, StreamId, TraceEntry};
+use blockyard_record::{
+    BlockState, Bytes, PoolKind, StackId, StreamId, TextId, TraceAction, TraceEntry,
+};
 
+use super::lists::RowKind;
 use super::{DEEPEST_STACK, Heap, Misfit, Object, Value, count_one, fields, missing};
 use crate::snapshot::keys as key;
-use crate::snapshot::trace::{EntryContext, SnapshotEntry};
+use crate::snapshot::trace::{EntryContext, SnapshotEntry, TensorAnnotation};
 use crate::snapshot::{Annotation, FieldError, SnapshotBlock, SnapshotSegment};
 
+/// What an item of a trace is.
+pub(super) enum Row {
+    Entry(SnapshotEntry),
+    Annotation(TensorAnnotation),
+    /// An action of a later release.
+    Unknown(TextId),
+}
+
+/// A segment, and the device that its dictionary names: in words where no device has such a number.
+#[derive(Debug)]
+pub(in crate::snapshot) struct SegmentRow {
+    pub(in crate::snapshot) segment: SnapshotSegment,
+    pub(in crate::snapshot) unknown_device: Option<Box<str>>,
+}
+
+/// A field that a row cannot do without.
+type Needed<T> = Option<Result<T, Misfit>>;
+
+fn needed<T>(field: Needed<T>, path: &str) -> Result<T, Misfit> {
+    field.ok_or_else(|| missing(path))?
+}
+
 impl Heap {
-    /// An entry of a trace; `None` for an action that is not known.
-    pub(super) fn entry(&mut self, row: &[Value]) -> Result<Option<SnapshotEntry>, Misfit> {
-        let (mut action, mut addr, mut size) = (None, None, None);
+    /// An item of a trace. A field of an action that is not known may be of any kind.
+    pub(super) fn entry(&mut self, row: &[Value]) -> Result<Row, Misfit> {
+        let (mut action, mut addr, mut size): (Needed<TextId>, Needed<u64>, Needed<u64>) = (None, None, None);
         let (mut stream, mut time_us, mut stack) = (StreamId::DEFAULT, 0, StackId::EMPTY);
         let mut context = EntryContext::default();
         for (key, value) in fields(row) {
             match key {
-                key::ACTION => action = Some(self.text_id(value, ".action")?),
-                key::ADDR => addr = Some(self.addr(value, ".addr")?),
-                key::DEVICE_FREE => addr = Some(self.unsigned(value, ".device_free")?),
-                key::SIZE => size = Some(self.unsigned(value, ".size")?),
-                key::STREAM => stream = StreamId::new(self.addr(value, ".stream")?),
-                key::TIME_US => time_us = self.unsigned(value, ".time_us")?,
+                key::ACTION => action = Some(self.text_id(value, ".action")),
+                key::ADDR => addr = Some(self.addr(value, ".addr")),
+                key::DEVICE_FREE => addr = Some(self.unsigned(value, ".device_free")),
+                key::SIZE => size = Some(self.unsigned(value, ".size")),
+                key::STREAM => {
+                    let handle = self.addr(value, "");
+                    stream = self.optional(key, handle).map_or(stream, StreamId::new);
+                }
+                key::TIME_US => {
+                    let time = self.unsigned(value, "");
+                    time_us = self.optional(key, time).unwrap_or(0);
+                }
                 key::FRAMES => {
-                    stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?;
+                    let found = self.stack(value);
+                    stack = self.optional(key, found).unwrap_or_default();
                     context.has_empty_stack = stack == StackId::EMPTY;
                 }
-                key::COMPILE_CONTEXT => {
-                    let text = self.text_id(value, ".compile_context")?;
-                    context.compile_context = Some(text).filter(|text| *text != key::NOT_AVAILABLE);
-                }
-                key::USER_METADATA => {
-                    let text = self.text_id(value, ".user_metadata")?;
-                    context.user_metadata = Some(text).filter(|text| *text != key::EMPTY);
-                }
-                key::POOL_ID | key::SEGMENT_POOL_ID => {
-                    context.pool_id = Some(self.pool_id(value, ".pool_id")?);
-                }
-                // The place of the trace in the file says the same.
-                key::DEVICE => {}
-                other => self.count_unknown(other),
+                other => self.entry_context(&mut context, other, value),
             }
         }
-        let Some(name) = action else { return Err(missing(".action")) };
-        let Some(action) = key::action(name) else {
-            count_one(self.unknown_actions.entry(name).or_default());
-            return Ok(None);
+        let name = needed(action, ".action")?;
+        let action = match key::action(name) {
+            Some(action) => Some(action),
+            None if name == key::ANNOTATE => None,
+            None => return Ok(Row::Unknown(name)),
         };
-        let size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
-        let is_oom = action == blockyard_record::TraceAction::OutOfMemory;
-        let addr = addr.ok_or_else(|| missing(if is_oom { ".device_free" } else { ".addr" }))?;
+        let size = Bytes::new(needed(size, ".size")?);
+        let is_oom = action == Some(TraceAction::OutOfMemory);
+        let addr = needed(addr, if is_oom { ".device_free" } else { ".addr" })?;
         let context = self.context(context);
-        Ok(Some(SnapshotEntry { entry: TraceEntry { action, addr, size, stream }, time_us, stack, context }))
+        Ok(match action {
+            Some(action) => {
+                let entry = TraceEntry { action, addr, size, stream };
+                Row::Entry(SnapshotEntry { entry, time_us, stack, context })
+            }
+            None => {
+                Row::Annotation(TensorAnnotation { after: 0, addr, size, stream, time_us, stack, context })
+            }
+        })
+    }
+
+    fn entry_context(&mut self, context: &mut EntryContext, key: TextId, value: Value) {
+        match key {
+            key::COMPILE_CONTEXT => {
+                let text = self.text_id(value, "");
+                context.compile_context =
+                    self.optional(key, text).filter(|text| *text != key::NOT_AVAILABLE);
+            }
+            key::USER_METADATA => {
+                let text = self.metadata(value);
+                context.user_metadata = self.optional(key, text).filter(|text| *text != key::EMPTY);
+            }
+            key::INTERNAL_METADATA => {
+                let text = self.metadata(value);
+                context.internal_metadata = self.optional(key, text).filter(|text| *text != key::EMPTY);
+            }
+            key::POOL_ID | key::SEGMENT_POOL_ID => {
+                let pool = self.pool_id(value, "");
+                context.pool_id = self.optional(key, pool);
+            }
+            // The place of the trace in the file says the same.
+            key::DEVICE => {}
+            other => self.count_unknown(other),
+        }
     }
 
     fn context(&mut self, context: EntryContext) -> u32 {
@@ -66,77 +119,107 @@ impl Heap {
         number
     }
 
-    pub(super) fn segment(&mut self, row: &[Value]) -> Result<SnapshotSegment, Misfit> {
-        let (mut addr, mut size) = (None, None);
+    pub(super) fn segment(&mut self, row: &[Value]) -> Result<SegmentRow, Misfit> {
+        let (mut addr, mut size): (Needed<u64>, Needed<u64>) = (None, None);
         let mut segment = SnapshotSegment::default();
-        let mut is_small = None;
+        let (mut is_small, mut unknown_device, mut blocks) = (None, None, None);
         for (key, value) in fields(row) {
             match key {
-                key::DEVICE => {
-                    let device = self.unsigned(value, ".device")?;
-                    segment.device = u32::try_from(device)
-                        .map_err(|_| Misfit::new(".device", FieldError::DeviceIndex(device)))?;
+                key::DEVICE => match self.device_index(value) {
+                    Some(device) => segment.device = device,
+                    None => unknown_device = Some(self.describe(value).into_boxed_str()),
+                },
+                key::ADDRESS => addr = Some(self.addr(value, ".address")),
+                key::TOTAL_SIZE => size = Some(self.unsigned(value, ".total_size")),
+                key::STREAM => {
+                    let handle = self.addr(value, "");
+                    segment.stream = self.optional(key, handle).map_or(segment.stream, StreamId::new);
                 }
-                key::ADDRESS => addr = Some(self.addr(value, ".address")?),
-                key::TOTAL_SIZE => size = Some(self.unsigned(value, ".total_size")?),
-                key::STREAM => segment.stream = StreamId::new(self.addr(value, ".stream")?),
-                key::ALLOCATED_SIZE => segment.sums[0] = Bytes::new(self.unsigned(value, ".allocated_size")?),
-                key::ACTIVE_SIZE => segment.sums[1] = Bytes::new(self.unsigned(value, ".active_size")?),
-                key::REQUESTED_SIZE => segment.sums[2] = Bytes::new(self.unsigned(value, ".requested_size")?),
-                key::SEGMENT_TYPE => is_small = Some(self.text_id(value, ".segment_type")? == key::SMALL),
-                key::SEGMENT_POOL_ID => segment.pool_id = self.pool_id(value, ".segment_pool_id")?,
+                key::ALLOCATED_SIZE => segment.sums[0] = self.sum(key, value),
+                key::ACTIVE_SIZE => segment.sums[1] = self.sum(key, value),
+                key::REQUESTED_SIZE => segment.sums[2] = self.sum(key, value),
+                key::SEGMENT_TYPE => {
+                    let text = self.text_id(value, "");
+                    is_small = self.optional(key, text).map(|text| text == key::SMALL);
+                }
+                key::SEGMENT_POOL_ID => {
+                    let pool = self.pool_id(value, "");
+                    segment.pool_id = self.optional(key, pool).unwrap_or(segment.pool_id);
+                }
                 key::IS_EXPANDABLE => segment.is_expandable = value == Value::Bool(true),
                 key::FRAMES => {
-                    segment.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?;
+                    let stack = self.stack(value);
+                    segment.stack = self.optional(key, stack).unwrap_or_default();
                 }
-                key::BLOCKS => segment.blocks = self.take_blocks(value)?,
+                key::BLOCKS => blocks = Some(value),
                 other => self.count_unknown(other),
             }
         }
-        segment.addr = addr.ok_or_else(|| missing(".address"))?;
-        segment.size = Bytes::new(size.ok_or_else(|| missing(".total_size"))?);
+        segment.addr = needed(addr, ".address")?;
+        segment.size = Bytes::new(needed(size, ".total_size")?);
+        if let Some(blocks) = blocks {
+            segment.blocks = self.take_blocks(blocks)?;
+        }
         // Segments of the small pool have one size, and no others have it.
         let is_small = is_small.unwrap_or(segment.size == crate::before::SMALL_SEGMENT);
         segment.pool = if is_small { PoolKind::Small } else { PoolKind::Large };
         segment.place_blocks()?;
-        Ok(segment)
+        Ok(SegmentRow { segment, unknown_device })
     }
 
-    fn take_blocks(&mut self, value: Value) -> Result<Vec<SnapshotBlock>, Misfit> {
+    /// The number of a device: `0`, or `"cuda:0"`.
+    fn device_index(&self, value: Value) -> Option<u32> {
         match value {
-            Value::Object(object) => match self.object(object) {
-                Object::Blocks(list) => {
-                    self.set(object, Object::Taken);
-                    let blocks = self.block_lists.get_mut(list as usize).map(std::mem::take);
-                    Ok(blocks.unwrap_or_default())
-                }
-                Object::List(slot) if self.values(slot).is_empty() => Ok(Vec::new()),
-                Object::Stack(StackId::EMPTY) => Ok(Vec::new()),
-                Object::List(_) => Err(missing(".blocks[0].state")),
-                Object::Taken => Err(Misfit::new(".blocks", FieldError::SharedBlocks)),
-                _ => {
-                    let found = "something else".to_owned();
-                    Err(Misfit::new(".blocks", FieldError::OtherType { found, expected: "a list of blocks" }))
-                }
-            },
-            other => Err(self.wrong(other, ".blocks", "a list of blocks")),
+            Value::Int(device) => u32::try_from(device).ok(),
+            Value::Text(_) => self.text_of(value)?.rsplit(':').next()?.parse().ok(),
+            _ => None,
         }
     }
 
-    pub(super) fn block(&mut self, row: &[Value]) -> Result<SnapshotBlock, Misfit> {
-        let (mut state, mut size, mut requested) = (None, None, None);
+    fn sum(&mut self, key: TextId, value: Value) -> Bytes {
+        let sum = self.unsigned(value, "");
+        Bytes::new(self.optional(key, sum).unwrap_or(0))
+    }
+
+    fn take_blocks(&mut self, value: Value) -> Result<Vec<SnapshotBlock>, Misfit> {
+        let Some(number) = self.as_rows(value, RowKind::Blocks) else {
+            return Err(self.wrong(value, ".blocks", "a list of blocks"));
+        };
+        if let Value::Object(object) = value {
+            self.set(object, Object::Taken);
+        }
+        let passed = self.take_passed(RowKind::Blocks, number);
+        let blocks = self.block_lists.get_mut(number as usize).map(std::mem::take).unwrap_or_default();
+        // A segment none of whose blocks can be read would look free.
+        match passed.first.map(|misfit| misfit.inside(".blocks")) {
+            Some(misfit) if blocks.is_empty() => return Err(misfit),
+            first => self.lost_blocks = first.map(|first| (passed.misfits, first)),
+        }
+        Ok(blocks)
+    }
+
+    /// A block; `None` where its state is not known.
+    pub(super) fn block(&mut self, row: &[Value]) -> Result<Option<SnapshotBlock>, Misfit> {
+        let (mut state, mut size): (Needed<TextId>, Needed<u64>) = (None, None);
+        let (mut addr, mut requested) = (None, None);
         let mut block = SnapshotBlock::default();
         for (key, value) in fields(row) {
             match key {
-                key::ADDRESS | key::ADDR => block.addr = Some(self.addr(value, ".address")?),
-                key::SIZE => size = Some(self.unsigned(value, ".size")?),
-                key::REQUESTED_SIZE => requested = Some(self.unsigned(value, ".requested_size")?),
-                key::FRAMES => block.stack = self.stack(value).map_err(|misfit| misfit.inside(".frames"))?,
-                key::STATE => state = Some(self.text_id(value, ".state")?),
+                key::ADDRESS | key::ADDR => addr = Some(self.addr(value, ".address")),
+                key::SIZE => size = Some(self.unsigned(value, ".size")),
+                key::REQUESTED_SIZE => {
+                    let bytes = self.unsigned(value, "");
+                    requested = self.optional(key, bytes);
+                }
+                key::FRAMES => {
+                    let stack = self.stack(value);
+                    block.stack = self.optional(key, stack).unwrap_or_default();
+                }
+                key::STATE => state = Some(self.text_id(value, ".state")),
                 // Releases before 2.1 kept the requested size of a block in a list.
                 key::HISTORY => {
-                    let newest = self.newest_of_history(value).map_err(|misfit| misfit.inside(".history"))?;
-                    if let Some((real_size, stack)) = newest {
+                    let newest = self.newest_of_history(value);
+                    if let Some((real_size, stack)) = self.optional(key, newest).flatten() {
                         requested = Some(real_size);
                         block.stack = stack;
                     }
@@ -144,19 +227,19 @@ impl Heap {
                 other => self.count_unknown(other),
             }
         }
-        let state = state.ok_or_else(|| missing(".state"))?;
-        block.state = match state {
+        block.state = match needed(state, ".state")? {
             key::ACTIVE_ALLOCATED => BlockState::Allocated,
             key::ACTIVE_PENDING_FREE | key::ACTIVE_AWAITING_FREE => BlockState::PendingFree,
             key::INACTIVE => BlockState::Inactive,
             other => {
-                let text: String = self.stacks.texts().get(other).chars().take(40).collect();
-                return Err(Misfit::new(".state", FieldError::BlockState(text)));
+                count_one(self.unknown.states.entry(other).or_default());
+                return Ok(None);
             }
         };
-        block.size = Bytes::new(size.ok_or_else(|| missing(".size"))?);
+        block.addr = addr.transpose()?;
+        block.size = Bytes::new(needed(size, ".size")?);
         block.requested = requested.map(Bytes::new);
-        Ok(block)
+        Ok(Some(block))
     }
 
     fn newest_of_history(&mut self, value: Value) -> Result<Option<(u64, StackId)>, Misfit> {
@@ -168,42 +251,41 @@ impl Heap {
         let (mut size, mut stack) = (None, StackId::EMPTY);
         for (key, value) in fields(&row) {
             match key {
-                key::REAL_SIZE => size = Some(self.unsigned(value, "[0].real_size")?),
-                key::FRAMES => stack = self.stack(value).map_err(|misfit| misfit.inside("[0].frames"))?,
+                key::REAL_SIZE => size = Some(self.unsigned(value, "")?),
+                key::FRAMES => stack = self.stack(value)?,
                 _ => {}
             }
         }
         Ok(size.map(|size| (size, stack)))
     }
 
-    pub(super) fn annotation(&mut self, row: &[Value]) -> Result<Annotation, Misfit> {
-        let (mut name, mut stage) = (None, None);
+    /// The beginning or the end of a named stretch; `None` where its stage is not known.
+    pub(super) fn annotation(&mut self, row: &[Value]) -> Result<Option<Annotation>, Misfit> {
+        let (mut name, mut stage): (Needed<TextId>, Needed<TextId>) = (None, None);
         let mut annotation = Annotation::default();
         for (key, value) in fields(row) {
             match key {
-                key::NAME => name = Some(self.text_id(value, ".name")?),
-                key::STAGE => stage = Some(self.text_id(value, ".stage")?),
-                key::DEVICE => {
-                    // -1 stands for every device.
-                    annotation.device = match value {
-                        Value::Int(device) => u32::try_from(device).ok(),
-                        _ => None,
-                    };
+                key::NAME => name = Some(self.text_id(value, ".name")),
+                key::STAGE => stage = Some(self.text_id(value, ".stage")),
+                // -1 stands for every device.
+                key::DEVICE => annotation.device = self.device_index(value),
+                key::TIME_US => {
+                    let time = self.unsigned(value, "");
+                    annotation.time_us = self.optional(key, time).unwrap_or(0);
                 }
-                key::TIME_US => annotation.time_us = self.unsigned(value, ".time_us")?,
                 other => self.count_unknown(other),
             }
         }
-        annotation.name = name.ok_or_else(|| missing(".name"))?;
-        annotation.is_end = match stage.ok_or_else(|| missing(".stage"))? {
+        annotation.is_end = match needed(stage, ".stage")? {
             key::START => false,
             key::END => true,
             other => {
-                let text: String = self.stacks.texts().get(other).chars().take(40).collect();
-                return Err(Misfit::new(".stage", FieldError::Stage(text)));
+                count_one(self.unknown.states.entry(other).or_default());
+                return Ok(None);
             }
         };
-        Ok(annotation)
+        annotation.name = needed(name, ".name")?;
+        Ok(Some(annotation))
     }
 
     /// The stack that a list of frames is; the list is that stack from now on.
@@ -226,7 +308,8 @@ impl Heap {
         frames.clear();
         for index in 0..count {
             let frame = self.values(slot).get(index).copied().unwrap_or(Value::None);
-            frames.push(self.frame(frame).map_err(|misfit| misfit.inside(&format!("[{index}]")))?);
+            let frame = self.frame(frame);
+            frames.extend(self.optional(key::FRAMES, frame));
         }
         let stack = self.stacks.intern_stack(&frames);
         self.frames = frames;
@@ -247,14 +330,23 @@ impl Heap {
         let (mut name, mut filename, mut line) = (key::EMPTY, key::EMPTY, 0);
         for (key, value) in fields(&row) {
             match key {
-                key::NAME => name = self.text_id(value, ".name")?,
-                key::FILENAME => filename = self.text_id(value, ".filename")?,
+                key::NAME => {
+                    let text = self.text_id(value, "");
+                    name = self.optional(key, text).unwrap_or(key::EMPTY);
+                }
+                key::FILENAME => {
+                    let text = self.text_id(value, "");
+                    filename = self.optional(key, text).unwrap_or(key::EMPTY);
+                }
                 // Frames of C++ have no line, or a negative one.
                 key::LINE => {
                     line = match value {
                         Value::Int(line) => u32::try_from(line).unwrap_or(0),
                         Value::None => 0,
-                        other => return Err(self.wrong(other, ".line", "a line's number")),
+                        other => {
+                            let wrong = Err(self.wrong(other, "", "a line's number"));
+                            self.optional(key, wrong).unwrap_or(0)
+                        }
                     }
                 }
                 other => self.count_unknown(other),

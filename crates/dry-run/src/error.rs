@@ -1,0 +1,70 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a program did not run. A program that fails by itself is no error.
+#[derive(Debug, thiserror::Error)]
+pub enum DryRunError {
+    /// A file that cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// A library that is no shared library of this system.
+    #[error("{}: this is no shared library that can be read: {text}", path.display())]
+    Library {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        text: String,
+    },
+    /// Python does not start.
+    #[error("{python} does not start ({error}): name the Python that has PyTorch with --python")]
+    NoPython {
+        /// The command.
+        python: String,
+        /// The system's words.
+        error: io::Error,
+    },
+    /// Python runs and has no PyTorch.
+    #[error(
+        "{python} has no PyTorch: install it with `pip install torch` (or, without NVIDIA's libraries, which are not needed here, \
+         `pip install --no-deps torch` and what it imports: typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec numpy)"
+    )]
+    NoTorch {
+        /// The command.
+        python: String,
+    },
+    /// A PyTorch for processors only.
+    #[error(
+        "{}: this PyTorch ({version}) was built without CUDA; install the build for CUDA, which `pip install torch` gives on Linux",
+        path.display()
+    )]
+    NoCuda {
+        /// Its folder.
+        path: PathBuf,
+        /// What it says it is.
+        version: String,
+    },
+    /// Our own library is not there.
+    #[error(
+        "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program; \
+         `cargo build -p blockyard-standin` makes it, and BLOCKYARD_STANDIN names it where it lies elsewhere"
+    )]
+    NoStandin,
+    /// A system that no library is written for.
+    #[error("a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here")]
+    System,
+    /// No folder to keep files in.
+    #[error("there is no cache directory: set XDG_CACHE_HOME or HOME")]
+    NoCache,
+}
+
+impl DryRunError {
+    pub(crate) fn file(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |error| Self::File { path, error }
+    }
+}

@@ -1,0 +1,20 @@
+//! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU: `blockyard dry-run`.
+//!
+//! [`Torch`] finds the installed package, [`prepare`] makes the folder of libraries that stand for CUDA's, and [`run`] starts the
+//! program over them and tells what it took. The folder is made once for each installed package and kept in the cache directory.
+
+mod elf;
+mod error;
+mod prepare;
+mod report;
+mod run;
+mod symbols;
+mod torch;
+
+pub use elf::{Library, write_library};
+pub use error::DryRunError;
+pub use prepare::{Prepared, find_standin, prepare};
+pub use report::{DeviceReport, Note, Report};
+pub use run::{Program, run};
+pub use symbols::{Wanted, defined};
+pub use torch::Torch;

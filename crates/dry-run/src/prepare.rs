@@ -1,0 +1,140 @@
+//! Makes the folder of libraries that stand for CUDA's.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::elf::{Library, write_library};
+use crate::symbols::{Wanted, defined};
+use crate::{DryRunError, Torch};
+
+/// Our library.
+const STANDIN: &str = "libblockyard_standin.so";
+/// The generated one.
+const REST: &str = "libblockyard_standin_rest.so";
+/// The function that generated entry points call.
+const REPORT: &str = "blockyard_standin_unknown";
+/// What runs the program within Python.
+const RUNNER: (&str, &str) = ("runner.py", include_str!("runner.py"));
+/// Counts changes of what this file writes.
+const FORMAT: u32 = 1;
+
+/// A folder that is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// Where the libraries lie.
+    pub folder: PathBuf,
+    /// File names of the libraries that a process loads first.
+    pub preload: Vec<String>,
+}
+
+impl Prepared {
+    pub(crate) fn runner(&self) -> PathBuf {
+        self.folder.join(RUNNER.0)
+    }
+}
+
+/// Our library: where `BLOCKYARD_STANDIN` says, beside this program, in `lib/blockyard` beside its folder, or above it (tests of cargo).
+///
+/// # Errors
+///
+/// [`DryRunError::NoStandin`].
+pub fn find_standin() -> Result<PathBuf, DryRunError> {
+    if let Some(path) = env::var_os("BLOCKYARD_STANDIN").map(PathBuf::from) {
+        return if path.is_file() { Ok(path) } else { Err(DryRunError::NoStandin) };
+    }
+    let program = env::current_exe().and_then(fs::canonicalize).map_err(|_error| DryRunError::NoStandin)?;
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let above = folder.parent().unwrap_or(folder);
+    let places = [folder.join(STANDIN), above.join("lib/blockyard").join(STANDIN), above.join(STANDIN)];
+    places.into_iter().find(|path| path.is_file()).ok_or(DryRunError::NoStandin)
+}
+
+/// The file that stands for a library of this name. It does not have the name itself: PyTorch looks through the names of loaded files for
+/// NVIDIA's, and loads others of them where it finds one.
+fn file_name(library: &str) -> String {
+    format!("standin-{}", library.trim_start_matches("lib").replace(".so", "")) + ".so"
+}
+
+/// The folder for this PyTorch, made where it is not there yet.
+///
+/// # Errors
+///
+/// A library that cannot be read, and a folder that cannot be written.
+pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
+    let libraries = torch.libraries()?;
+    let key = key(libraries.iter().map(PathBuf::as_path).chain([standin]))?;
+    let cache = cache()?;
+    let folder = cache.join(format!("{}-{key:016x}", torch.version.replace(['/', ':'], "_")));
+    if !folder.is_dir() {
+        fs::create_dir_all(&cache).map_err(DryRunError::file(&cache))?;
+        // Written beside and moved, so that a second run never sees half of it.
+        let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
+        fill(&part, &Wanted::of(&libraries)?, standin)?;
+        if let Err(error) = fs::rename(&part, &folder) {
+            let _ = fs::remove_dir_all(&part);
+            if !folder.is_dir() {
+                return Err(DryRunError::File { path: folder, error });
+            }
+        }
+    }
+    let mut preload = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(DryRunError::file(&folder))? {
+        let name = entry.map_err(DryRunError::file(&folder))?.file_name().to_string_lossy().into_owned();
+        if name.starts_with("standin-") {
+            preload.push(name);
+        }
+    }
+    preload.sort();
+    Ok(Prepared { folder, preload })
+}
+
+/// Writes the folder's files.
+fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunError> {
+    fs::create_dir_all(folder).map_err(DryRunError::file(folder))?;
+    let by_hand = defined(standin)?;
+    let rest: BTreeSet<&str> =
+        wanted.functions.iter().map(String::as_str).filter(|name| !by_hand.contains(*name)).collect();
+    let rest: Vec<&str> = rest.into_iter().collect();
+    write(folder, REST, &Library { name: REST, needed: &[STANDIN], entries: &rest, report: REPORT })?;
+    for name in &wanted.libraries {
+        write(folder, &file_name(name), &Library { name, needed: &[STANDIN, REST], ..Library::default() })?;
+    }
+    let link = folder.join(STANDIN);
+    symlink(standin, &link).map_err(DryRunError::file(&link))?;
+    let runner = folder.join(RUNNER.0);
+    fs::write(&runner, RUNNER.1).map_err(DryRunError::file(&runner))?;
+    let list = folder.join("generated.txt");
+    fs::write(&list, rest.join("\n") + "\n").map_err(DryRunError::file(&list))
+}
+
+fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunError> {
+    let path = folder.join(file);
+    let bytes =
+        write_library(library).map_err(|error| DryRunError::Library { path: path.clone(), text: error.to_string() })?;
+    fs::write(&path, bytes).map_err(DryRunError::file(&path))
+}
+
+/// A number for these files as they are now.
+fn key<'a>(files: impl Iterator<Item = &'a Path>) -> Result<u64, DryRunError> {
+    let mut hasher = DefaultHasher::new();
+    FORMAT.hash(&mut hasher);
+    RUNNER.1.hash(&mut hasher);
+    for path in files {
+        let metadata: Metadata = fs::metadata(path).map_err(DryRunError::file(path))?;
+        path.hash(&mut hasher);
+        metadata.len().hash(&mut hasher);
+        metadata.modified().map_err(DryRunError::file(path))?.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}
+
+/// Where files are kept between runs.
+fn cache() -> Result<PathBuf, DryRunError> {
+    let folder = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let base = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    Ok(base.ok_or(DryRunError::NoCache)?.join("blockyard/standin"))
+}

@@ -1,0 +1,125 @@
+//! Starts the program and waits.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use blockyard_gpus::GpuProfile;
+
+use crate::{DryRunError, Prepared, Report, Torch};
+
+/// A program to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its file.
+    pub file: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// The Python that runs it.
+    pub python: String,
+    /// The GPU that it sees.
+    pub gpu: GpuProfile,
+    /// How many of them.
+    pub devices: u32,
+    /// `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    pub conf: Option<String>,
+    /// Where a snapshot with stacks goes.
+    pub snapshot: Option<PathBuf>,
+    /// Further variables of its environment.
+    pub environment: Vec<(String, String)>,
+    /// What the program prints: shown (`None`), or kept in this file.
+    pub output: Option<PathBuf>,
+}
+
+/// A folder for the files of one run, removed at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, DryRunError> {
+        let base = std::env::temp_dir();
+        for attempt in 0..1000_u32 {
+            let path = base.join(format!("blockyard-dry-run-{}-{attempt}", std::process::id()));
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(DryRunError::File { path, error }),
+            }
+        }
+        Err(DryRunError::NoCache)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the program to its end and tells what it took. A program that fails has a report too.
+///
+/// # Errors
+///
+/// A Python that does not start, and files that cannot be written.
+pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Report, DryRunError> {
+    let scratch = Scratch::new()?;
+    let (counted, lines) = (scratch.0.join("counted.json"), scratch.0.join("report.jsonl"));
+    fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
+    let mut command = Command::new(&program.python);
+    command.arg(prepared.runner()).arg(&counted);
+    command.arg(program.snapshot.as_deref().map(absolute).unwrap_or_default());
+    command.arg(&program.file).args(&program.arguments);
+    command.envs(environment(program, torch, prepared, &lines));
+    if let Some(path) = &program.output {
+        let file = fs::File::create(path).map_err(DryRunError::file(path))?;
+        let errors = file.try_clone().map_err(DryRunError::file(path))?;
+        command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+    }
+    let status = command
+        .status()
+        .map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
+    let code = status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
+    let counted = fs::read_to_string(&counted).ok();
+    let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
+    Ok(Report::of(code, counted.as_deref(), &lines))
+}
+
+fn absolute(path: &Path) -> OsString {
+    std::path::absolute(path).unwrap_or_else(|_error| path.to_owned()).into_os_string()
+}
+
+/// The variables that make the process load our libraries, and that say which GPU they stand for.
+fn environment(program: &Program, torch: &Torch, prepared: &Prepared, lines: &Path) -> Vec<(OsString, OsString)> {
+    let mut all: Vec<(OsString, OsString)> = Vec::new();
+    let mut set = |name: &str, value: OsString| all.push((name.into(), value));
+    let with_before = |name: &str, value: OsString| match std::env::var_os(name) {
+        Some(before) if !before.is_empty() => {
+            let mut joined = value;
+            joined.push(":");
+            joined.push(before);
+            joined
+        }
+        _ => value,
+    };
+    // PyTorch's libraries look beside themselves before the library path; what is loaded already is not looked for.
+    set("LD_LIBRARY_PATH", with_before("LD_LIBRARY_PATH", prepared.folder.clone().into_os_string()));
+    set("LD_PRELOAD", with_before("LD_PRELOAD", prepared.preload.join(":").into()));
+    let gpu = &program.gpu;
+    set("STANDIN_REPORT", lines.as_os_str().to_owned());
+    set("STANDIN_NAME", gpu.name.into());
+    set("STANDIN_DEVICES", program.devices.to_string().into());
+    set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
+    set("STANDIN_MULTIPROCESSORS", gpu.multiprocessors.to_string().into());
+    set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());
+    set("STANDIN_CAPABILITY", format!("{}.{}", gpu.capability.0, gpu.capability.1).into());
+    set("STANDIN_CUDA", torch.cuda.to_string().into());
+    if let Some(conf) = &program.conf {
+        let name = if torch.release() >= (2, 9) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
+        set(name, conf.into());
+    }
+    for (name, value) in &program.environment {
+        set(name, value.into());
+    }
+    all
+}

@@ -1,0 +1,103 @@
+//! The PyTorch that a Python has.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::DryRunError;
+use crate::symbols::libraries_in;
+
+/// An installed PyTorch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Torch {
+    /// The folder of the package.
+    pub folder: PathBuf,
+    /// Its version: "2.11.0+cu130".
+    pub version: String,
+    /// CUDA's version as `cudaRuntimeGetVersion` counts: 13000 for 13.0.
+    pub cuda: u32,
+}
+
+/// Says where the package is, without loading it.
+const FIND: &str = "import importlib.util as u\ns = u.find_spec('torch')\nprint(s.submodule_search_locations[0] if s else '')";
+
+impl Torch {
+    /// The PyTorch of this Python.
+    ///
+    /// # Errors
+    ///
+    /// A Python that does not start, and one without PyTorch or with one that was built without CUDA: each says what to install.
+    pub fn find(python: &str) -> Result<Self, DryRunError> {
+        if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+            return Err(DryRunError::System);
+        }
+        let output = Command::new(python)
+            .args(["-c", FIND])
+            .stderr(Stdio::null())
+            .output()
+            .map_err(|error| DryRunError::NoPython { python: python.to_owned(), error })?;
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if folder.is_empty() || !output.status.success() {
+            return Err(DryRunError::NoTorch { python: python.to_owned() });
+        }
+        let folder = PathBuf::from(folder);
+        let file = folder.join("version.py");
+        let text = fs::read_to_string(&file).map_err(DryRunError::file(&file))?;
+        let version = value(&text, "__version__").unwrap_or_default();
+        let cuda = value(&text, "cuda").and_then(|text| cuda_number(&text));
+        match cuda {
+            Some(cuda) => Ok(Self { folder, version, cuda }),
+            None => Err(DryRunError::NoCuda { path: folder, version }),
+        }
+    }
+
+    /// All of its shared libraries.
+    pub(crate) fn libraries(&self) -> Result<Vec<PathBuf>, DryRunError> {
+        let mut all = libraries_in(&self.folder.join("lib"))?;
+        all.extend(libraries_in(&self.folder)?);
+        Ok(all)
+    }
+
+    /// Release, as two numbers.
+    #[must_use]
+    pub fn release(&self) -> (u32, u32) {
+        let mut numbers = self.version.split(['.', '+']).map(|number| number.parse().unwrap_or(0));
+        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    }
+
+    /// The folder of the package, as a path.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// What `version.py` sets a name to.
+fn value(text: &str, name: &str) -> Option<String> {
+    text.lines().find_map(|line| {
+        let (left, right) = line.split_once('=')?;
+        let left = left.split(':').next().unwrap_or(left).trim();
+        let right = right.trim().trim_matches(['\'', '"']);
+        (left == name && right != "None").then(|| right.to_owned())
+    })
+}
+
+fn cuda_number(text: &str) -> Option<u32> {
+    let (major, minor) = text.split_once('.')?;
+    let minor = minor.split('.').next().unwrap_or("0");
+    major.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(minor.parse::<u32>().ok()?.checked_mul(10)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cuda_number, value};
+
+    #[test]
+    fn the_version_file_is_read() {
+        let text = "from typing import Optional\n\n__version__ = '2.11.0+cu130'\ndebug = False\ncuda: Optional[str] = '13.0'\nhip = None\n";
+        assert_eq!(value(text, "__version__").as_deref(), Some("2.11.0+cu130"));
+        assert_eq!(value(text, "cuda").and_then(|text| cuda_number(&text)), Some(13_000));
+        assert_eq!(value(text, "hip"), None);
+        assert_eq!(cuda_number("12.8"), Some(12_080));
+    }
+}

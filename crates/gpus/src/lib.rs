@@ -1,0 +1,5 @@
+//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`.
+
+mod profile;
+
+pub use profile::GpuProfile;

@@ -1,0 +1,204 @@
+//! The limit that a recording implies: what was given and what was not.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use blockyard_pytorch::{Inferred, RecordedRun};
+use blockyard_record::{Bytes, SegmentSnapshot, StreamId, TraceAction};
+use blockyard_replay::{AllocatorConfig, OnProgress, Progress, size};
+use blockyard_workload::Request;
+
+use crate::limit::{Limit, LimitSource};
+use crate::outcome::outcome;
+use crate::replay::ReplayTerms;
+use crate::{Conditions, LabError, Outcome, Run};
+
+/// A stream on which nothing ever runs.
+const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
+
+/// What kept the first failed request of a recording from new memory, as its trace tells.
+pub(crate) fn recorded_limit(run: &RecordedRun, inferred: &Inferred, config: &AllocatorConfig) -> Option<Limit> {
+    let trace = run.trace.as_deref().filter(|_| run.operations.is_empty())?;
+    let mut held: Bytes = inferred.start.segments.iter().map(SegmentSnapshot::mapped).sum();
+    let mut most = held;
+    for entry in trace {
+        match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_add(entry.size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_sub(entry.size),
+            TraceAction::OutOfMemory => {
+                let wanted = size::segment_size(entry.size, config);
+                let device_free = Bytes::new(entry.addr);
+                if device_free < wanted {
+                    let highest = held.saturating_add(device_free);
+                    let others = run.meta.total_memory.saturating_sub(highest);
+                    return Some(Limit { lowest: highest, highest, source: LimitSource::Device, others });
+                }
+                let highest = Bytes::new(held.saturating_add(wanted).get().saturating_sub(1)).max(most);
+                return Some(Limit {
+                    lowest: most,
+                    highest,
+                    source: LimitSource::Fraction,
+                    others: Bytes::ZERO,
+                });
+            }
+            _ => {}
+        }
+        most = most.max(held);
+    }
+    None
+}
+
+/// The limit that counts: the fraction by which garbage was collected, unless the failure shows another.
+pub(crate) fn implied_limit(recorded: Option<Limit>, fraction: Option<Bytes>) -> Option<Limit> {
+    let is_possible = |fraction: &Bytes| {
+        recorded.is_none_or(|bounds| bounds.lowest <= *fraction && *fraction <= bounds.highest)
+    };
+    let by_collection = fraction.filter(is_possible);
+    by_collection.map(|fraction| Limit::exactly(fraction, LimitSource::Fraction)).or(recorded)
+}
+
+impl Run {
+    /// Makes the run fail under its own settings where it failed when it was recorded, as far as the limit that its file implies can
+    /// do that, and says so in a note.
+    pub(crate) fn settle(&mut self, on_progress: OnProgress) -> Result<(), LabError> {
+        let (Some(mut limit), Some(request)) = (self.implied_limit(), self.recorded_oom()) else {
+            return Ok(());
+        };
+        let total = self.requests().len();
+        let mut tell = |done: usize| on_progress(Progress::new("looking for the limit", done, total));
+        self.read_releases(&mut tell)?;
+        let own = self.conditions();
+        let mut failed = Vec::with_capacity(2);
+        for terms in self.terms(&own) {
+            let oom = outcome(self, &terms, 0, &mut tell)?.first_oom;
+            failed.push(oom.and_then(|oom| usize::try_from(oom.request.checked_sub(1)?).ok()));
+        }
+        if let [low, high] = failed[..] {
+            // Ties fall differently where addresses do, so that a replay may need a little more than was recorded, or a little less.
+            if low.is_some_and(|found| found < request) {
+                limit.lowest = limit.highest;
+                failed.remove(0);
+            } else if high.is_none() && low == Some(request) {
+                limit.highest = limit.lowest;
+            }
+        }
+        self.set_implied_limit(limit);
+        let kind = match limit.source {
+            LimitSource::Device => "a full device",
+            _ => "a memory fraction, which the file does not name",
+        };
+        let range = limit.range();
+        self.add_note(format!(
+            "the run went out of memory under a limit, by {kind}: what was given and what was not shows that it is {range}, and all \
+             answers are for that unless another limit is given"
+        ));
+        match failed.first() {
+            Some(Some(found)) if *found == request => {}
+            Some(Some(found)) => self.add_note(format!(
+                "a replay goes out of memory at request {}, the recorded run did so at request {}: addresses decide some ties",
+                found.saturating_add(1),
+                request.saturating_add(1)
+            )),
+            _ => self.add_note(
+                "a replay does not go out of memory where the recorded run did: addresses decide some ties".to_owned(),
+            ),
+        }
+        Ok(())
+    }
+
+    /// Reads releases of the whole cache as what the implied limit forces, where that explains them at both bounds.
+    fn read_releases(&mut self, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<(), LabError> {
+        let Some(forced) = self.with_forced_releases() else { return Ok(()) };
+        for terms in self.terms(&self.conditions()) {
+            if !self.is_same_when_forced(&forced, &terms, tell)? {
+                return Ok(());
+            }
+        }
+        let range = self.implied_limit().map(|limit| limit.range()).unwrap_or_default();
+        let note = forced.note(&range);
+        *self = forced.run;
+        self.add_note(note);
+        Ok(())
+    }
+
+    /// The run with releases of the whole cache read as what a given limit forces, where they can be read so.
+    ///
+    /// A trace shows a call of `empty_cache` and an allocation that finds no memory, releases the cache and tries again as the same
+    /// releases. Under a known limit that forces these releases anyway the calls are left out; they keep their places.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`], and [`LabError::Config`] for wrong settings.
+    pub fn under_limit(
+        &self,
+        conditions: &Conditions,
+        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Cow<'_, Self>, LabError> {
+        let (Some(limit), Some(_)) = (conditions.limit, self.recorded_oom()) else {
+            return Ok(Cow::Borrowed(self));
+        };
+        let Some(forced) = self.with_forced_releases() else { return Ok(Cow::Borrowed(self)) };
+        for terms in self.terms(&self.conditions().and_limit(limit)) {
+            if !self.is_same_when_forced(&forced, &terms, on_progress)? {
+                return Ok(Cow::Borrowed(self));
+            }
+        }
+        let note = forced.note(&limit.to_string());
+        let mut run = forced.run;
+        run.add_note(note);
+        Ok(Cow::Owned(run))
+    }
+
+    /// The run without the calls of `empty_cache` that an allocation may have made itself; `None` where there are none.
+    fn with_forced_releases(&self) -> Option<Forced> {
+        let is_before_allocation = |index: &usize| {
+            matches!(self.requests().get(*index), Some(Request::EmptyCache))
+                && matches!(self.requests().get(index + 1), Some(Request::Allocate { .. }))
+        };
+        let places: Vec<usize> = (0..self.requests().len()).filter(is_before_allocation).collect();
+        if places.is_empty() {
+            return None;
+        }
+        let mut requests = self.requests().to_vec();
+        for place in &places {
+            if let Some(request) = requests.get_mut(*place) {
+                *request = Request::Advance { stream: Some(NOBODYS_STREAM) };
+            }
+        }
+        let mut run = self.clone();
+        run.set_requests(requests);
+        Some(Forced { run, count: places.len() })
+    }
+
+    /// Whether the run does the same under its own settings when its releases are read as forced.
+    fn is_same_when_forced(
+        &self,
+        forced: &Forced,
+        terms: &ReplayTerms,
+        tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<bool, LabError> {
+        let called = outcome(self, terms, 0, tell)?;
+        let refused = outcome(&forced.run, terms, 0, tell)?;
+        let calls = |outcome: &Outcome| {
+            (outcome.device_allocs, outcome.device_frees, outcome.peak_reserved, outcome.requests)
+        };
+        let retries = called.alloc_retries.saturating_add(forced.count as u64);
+        Ok(calls(&called) == calls(&refused) && refused.alloc_retries == retries)
+    }
+}
+
+/// A run whose releases of the cache are read as forced by the limit, and how many these are.
+struct Forced {
+    run: Run,
+    count: usize,
+}
+
+impl Forced {
+    fn note(&self, limit: &str) -> String {
+        let (release, is) = if self.count == 1 { ("release", "is") } else { ("releases", "are") };
+        format!(
+            "under the limit of {limit} {} {release} of the cache {is} forced by it, and not taken for a call of empty_cache",
+            self.count
+        )
+    }
+}

@@ -1,0 +1,168 @@
+//! A run under the limit that counts for it: what every answer is computed from.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use blockyard_device::VirtualDevice;
+use blockyard_record::{Bytes, EventSink};
+use blockyard_replay::{AllocatorConfig, Replayer};
+
+use crate::limit::{Limit, LimitSource};
+use crate::outcome::outcome;
+use crate::{Conditions, LabError, Row, RowError, Run};
+
+/// A run, and the limit under which it is replayed: the given one, else the one that the file implies.
+///
+/// Every question makes one of these, so that two answers about a file cannot contradict each other. Where only bounds of the limit
+/// are known, every setting is replayed at both.
+#[derive(Clone, Debug)]
+pub struct Replay<'a> {
+    run: Cow<'a, Run>,
+    conditions: Conditions,
+    limit: Option<Limit>,
+}
+
+impl<'a> Replay<'a> {
+    /// A run under the device and the limit of `conditions`, or under its own where they name none.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`]. What is wrong with the run or its settings is said by the rows.
+    pub fn of(
+        run: &'a Run,
+        conditions: &Conditions,
+        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Self, LabError> {
+        let read = match run.under_limit(conditions, on_progress) {
+            Err(LabError::Cancelled) => return Err(LabError::Cancelled),
+            read => read.unwrap_or(Cow::Borrowed(run)),
+        };
+        let limit = read.limit_under(conditions);
+        Ok(Self { run: read, conditions: conditions.clone(), limit })
+    }
+
+    /// The run, its requests read as the limit wants it.
+    #[must_use]
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The limit; `None` where nothing but the run's own device limits it.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        self.limit
+    }
+
+    /// Under what the run is replayed with a setting: at the lower bound of the limit, and at the upper one where that is another.
+    pub(crate) fn ends(&self, conf: &str) -> Vec<ReplayTerms> {
+        self.run.terms(&self.conditions.and_conf(conf))
+    }
+
+    /// The run under a setting, at both bounds of the limit; a wrong setting is a row with its error.
+    ///
+    /// `samples` is about how many parts each timeline has, 0 for none. `on_progress` gets how many requests are done.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Cancelled`].
+    pub fn row(
+        &self,
+        conf: &str,
+        samples: usize,
+        on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Row, LabError> {
+        row(&self.run, &self.conditions.and_conf(conf), samples, on_progress)
+    }
+}
+
+/// A run under conditions, at both bounds of the limit.
+pub(crate) fn row(
+    run: &Run,
+    conditions: &Conditions,
+    samples: usize,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Row, LabError> {
+    let mut at_ends = Vec::with_capacity(2);
+    for terms in run.terms(conditions) {
+        at_ends.push(match outcome(run, &terms, samples, on_progress) {
+            Ok(outcome) => Ok(outcome),
+            Err(LabError::Cancelled) => return Err(LabError::Cancelled),
+            Err(LabError::Config(error)) => Err(RowError::Config(error.to_string())),
+            Err(error) => Err(RowError::Replay(error.to_string())),
+        });
+    }
+    let mut at_ends = at_ends.into_iter();
+    // There is a lower bound always.
+    let outcome = at_ends.next().unwrap_or_else(|| Err(RowError::Replay("nothing was replayed".to_owned())));
+    let at_high = at_ends.next().and_then(Result::ok);
+    Ok(Row { conditions: conditions.clone(), limit: run.limit_under(conditions), outcome, at_high })
+}
+
+/// Under what one replay runs, with nothing left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReplayTerms {
+    pub(crate) conf: String,
+    /// All bytes of the device.
+    pub(crate) capacity: Bytes,
+    /// The most that may be reserved, where a memory fraction limits it.
+    pub(crate) fraction: Option<Bytes>,
+}
+
+impl ReplayTerms {
+    /// The most that may be reserved.
+    pub(crate) fn most(&self) -> Bytes {
+        self.fraction.map_or(self.capacity, |limit| limit.min(self.capacity))
+    }
+
+    /// A replayer of a run before its first request.
+    pub(crate) fn replayer<'a, S: EventSink>(
+        &self,
+        run: &'a Run,
+        config: &AllocatorConfig,
+        sink: S,
+    ) -> Result<Replayer<'a, VirtualDevice, S>, LabError> {
+        let mut replayer = Replayer::new(run.plan(), config, VirtualDevice::new(self.capacity), sink)?;
+        if let Some(limit) = self.fraction {
+            replayer.set_memory_fraction(share(limit, self.capacity))?;
+        }
+        Ok(replayer)
+    }
+}
+
+/// The share of `capacity` that limits the reserved bytes to `limit`, to the byte.
+#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles and cuts off")]
+fn share(limit: Bytes, capacity: Bytes) -> f64 {
+    // Half a byte more, so that cutting off the product gives the limit again.
+    ((limit.get() as f64 + 0.5) / capacity.get().max(1) as f64).min(1.0)
+}
+
+impl Run {
+    /// The limit that counts under conditions: what they give, else what the file implies. `None` where nothing but the run's own
+    /// device limits it.
+    #[must_use]
+    pub fn limit_under(&self, conditions: &Conditions) -> Option<Limit> {
+        let capacity = conditions.capacity_of(self);
+        if let Some(limit) = conditions.limit {
+            return Some(Limit::exactly(limit.min(capacity), LimitSource::Given));
+        }
+        match conditions.capacity {
+            Some(capacity) => Some(Limit::exactly(capacity, LimitSource::Capacity)),
+            None => self.implied_limit(),
+        }
+    }
+
+    /// Under what the run is replayed: at the lower bound of the limit, and at the upper one where that is another.
+    pub(crate) fn terms(&self, conditions: &Conditions) -> Vec<ReplayTerms> {
+        let capacity = conditions.capacity_of(self);
+        let terms =
+            |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), capacity, fraction };
+        match self.limit_under(conditions) {
+            None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![terms(capacity, None)],
+            // A full device is a smaller device: a memory fraction would switch garbage collection on.
+            Some(limit @ Limit { source: LimitSource::Device, .. }) => {
+                limit.ends().into_iter().map(|end| terms(end, None)).collect()
+            }
+            Some(limit) => limit.ends().into_iter().map(|end| terms(capacity, Some(end))).collect(),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The settings of a recorded run, as far as our allocator has them.
+
+use blockyard_allocator::{AllocatorConfig, ConfigError};
+
+/// The settings without those that our allocator does not know, and the names of these: later releases of PyTorch have more settings.
+///
+/// A text that is wrong in another way stays as it is.
+#[must_use]
+pub fn known_config(text: &str) -> (String, Vec<String>) {
+    let mut settings = settings(text);
+    let (mut known, mut left_out) = (text.to_owned(), Vec::new());
+    while let Err(ConfigError::UnrecognizedKey { key, .. }) = known.parse::<AllocatorConfig>() {
+        let count = settings.len();
+        settings.retain(|setting| name(setting) != key);
+        if settings.len() == count {
+            return (text.to_owned(), Vec::new());
+        }
+        left_out.push(key);
+        known = settings.join(",");
+    }
+    (known, left_out)
+}
+
+/// A sentence about settings that are left out.
+#[must_use]
+pub fn left_out_note(left_out: &[String]) -> Option<String> {
+    let names = left_out.join(", ");
+    (!left_out.is_empty()).then(|| format!("settings of later releases are left out of the replay: {names}"))
+}
+
+/// The parts between commas that stand in no list.
+fn settings(text: &str) -> Vec<&str> {
+    let mut depth = 0_u32;
+    let parts = text.split(move |next: char| {
+        match next {
+            '[' => depth = depth.saturating_add(1),
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        next == ',' && depth == 0
+    });
+    parts.collect()
+}
+
+fn name(setting: &str) -> String {
+    let name = setting.split(':').next().unwrap_or_default();
+    name.split_whitespace().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_later_releases_are_left_out_by_name() {
+        let text = "expandable_segments:True, expandable_segments_reserve_by_class:[a:1,b:2],max_split_size_mb:64,later:1";
+        let (known, left_out) = known_config(text);
+        assert_eq!(known, "expandable_segments:True,max_split_size_mb:64");
+        assert_eq!(left_out, ["expandable_segments_reserve_by_class", "later"]);
+        assert_eq!(
+            left_out_note(&left_out).unwrap(),
+            "settings of later releases are left out of the replay: expandable_segments_reserve_by_class, later"
+        );
+        // What is known, and what is wrong, stays.
+        for text in ["", "roundup_power2_divisions:[64:8,>:4]", "max_split_size_mb:x"] {
+            assert_eq!(known_config(text), (text.to_owned(), Vec::new()), "{text}");
+        }
+    }
+}

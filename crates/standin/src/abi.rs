@@ -1,0 +1,202 @@
+//! What C callers hand over, as types: each says once what its caller promises, so that entry points are plain functions.
+#![expect(unsafe_code, reason = "pointers of C callers are read and written")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// Where a caller wants a value; null where the caller does not want it. Made by C callers only.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Out<T>(*mut T);
+
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Out<T> {}
+
+impl<T> Out<T> {
+    /// Writes the value where the caller wants it; false where the caller wants none.
+    pub(crate) fn put(self, value: T) -> bool {
+        if self.0.is_null() {
+            return false;
+        }
+        // SAFETY: the caller of the entry point hands over null or a place for a `T`, which need not be aligned to more than C does.
+        unsafe { self.0.write_unaligned(value) };
+        true
+    }
+
+    /// Writes the value at a place of the caller's array.
+    pub(crate) fn put_at(self, place: usize, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: the entry point has checked the place against the length that its caller gave.
+            unsafe { self.0.add(place).write_unaligned(value) };
+        }
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The place that the caller gave as bytes.
+    pub(crate) fn from_bytes(bytes: Out<u8>) -> Self {
+        Self(bytes.0.cast())
+    }
+}
+
+impl<T: Copy> Out<T> {
+    /// The value that the caller has there.
+    pub(crate) fn get(self) -> Option<T> {
+        // SAFETY: as for `put`; where a value is read, the caller has set it.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+
+    /// The value that the caller has at a place of its array.
+    pub(crate) fn get_at(self, place: usize) -> Option<T> {
+        // SAFETY: as for `put_at`; where a value is read, the caller has set it.
+        (!self.0.is_null()).then(|| unsafe { self.0.add(place).read_unaligned() })
+    }
+}
+
+/// Values of a caller, or null.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct In<T>(*const T);
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for In<T> {}
+
+impl<T: Copy> In<T> {
+    /// The first value.
+    pub(crate) fn get(self) -> Option<T> {
+        self.at(0)
+    }
+
+    /// A value of the caller's array.
+    pub(crate) fn at(self, place: usize) -> Option<T> {
+        // SAFETY: the entry point asks for places within the length that its caller gave.
+        (!self.0.is_null()).then(|| unsafe { self.0.add(place).read_unaligned() })
+    }
+
+    /// All values of the caller's array.
+    pub(crate) fn list(self, count: usize) -> Vec<T> {
+        (0..count).map_while(|place| self.at(place)).collect()
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+}
+
+/// A text of a caller, or null.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct Text(*const c_char);
+
+impl Text {
+    pub(crate) fn get(self) -> Option<&'static CStr> {
+        // SAFETY: callers hand over names that are constants of their library, or that are read before the call ends.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
+
+/// A constant text for a caller.
+pub(crate) fn text(value: &'static CStr) -> *const c_char {
+    value.as_ptr()
+}
+
+/// Writes as much of the text as the caller has room for, and a zero.
+pub(crate) fn put_text(to: Out<u8>, room: usize, value: &str) {
+    let Some(room) = room.checked_sub(1) else { return };
+    let bytes = value.as_bytes();
+    let count = bytes.len().min(room);
+    for (place, byte) in bytes.iter().take(count).enumerate() {
+        to.put_at(place, *byte);
+    }
+    to.put_at(count, 0);
+}
+
+/// A function of a caller with its own argument.
+pub(crate) type HostFunction = Option<unsafe extern "C" fn(*mut c_void)>;
+
+/// Calls back.
+pub(crate) fn call(function: HostFunction, argument: *mut c_void) {
+    if let Some(function) = function {
+        // SAFETY: the caller wants this call with this argument.
+        unsafe { function(argument) };
+    }
+}
+
+/// A function of a caller for the end of a stream's work.
+pub(crate) type StreamCallback = Option<unsafe extern "C" fn(usize, c_int, *mut c_void)>;
+
+/// Calls back with the stream and no error.
+pub(crate) fn call_for_stream(function: StreamCallback, stream: usize, argument: *mut c_void) {
+    if let Some(function) = function {
+        // SAFETY: the caller wants this call with these arguments.
+        unsafe { function(stream, 0, argument) };
+    }
+}
+
+/// Three sizes of a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Dim3 {
+    pub(crate) x: u32,
+    pub(crate) y: u32,
+    pub(crate) z: u32,
+}
+
+/// Entry points: exported under their own names, each call listed in the trace. `find` gives an entry point's address by its name.
+macro_rules! entries {
+    ($( $(#[$meta:meta])* fn $name:ident ( $($arg:ident : $type:ty),* $(,)? ) -> $result:ty $body:block )*) => {
+        $(
+            $(#[$meta])*
+            #[unsafe(no_mangle)]
+            extern "C" fn $name($($arg: $type),*) -> $result {
+                $crate::report::called(stringify!($name));
+                $body
+            }
+        )*
+
+        #[allow(dead_code, reason = "only some libraries are asked by name")]
+        pub(crate) fn find(name: &str) -> Option<*const std::ffi::c_void> {
+            match name {
+                $( stringify!($name) => Some($name as *const std::ffi::c_void), )*
+                _ => None,
+            }
+        }
+    };
+}
+
+/// Entry points that only compute on the device, or only set what no size depends on: they succeed, and what they write is unknown.
+/// A caller's arguments are not read, which both ABIs that we know (System V x86-64, AAPCS64) allow.
+macro_rules! computing {
+    ($( $name:ident )*) => {
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() -> std::ffi::c_int {
+                $crate::report::called(stringify!($name));
+                $crate::state::computed();
+                0
+            }
+        )*
+    };
+}
+
+/// Entry points that set something of a handle or descriptor which no size depends on.
+macro_rules! setting {
+    ($( $name:ident )*) => {
+        $(
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() -> std::ffi::c_int {
+                $crate::report::called(stringify!($name));
+                0
+            }
+        )*
+    };
+}

@@ -1,0 +1,152 @@
+//! cuBLAS and cuBLASLt: products are not computed. PyTorch allocates the workspaces itself.
+#![expect(unsafe_code, reason = "functions are exported under CUDA's names")]
+
+use std::ffi::{c_char, c_int};
+
+use crate::abi::{Out, text};
+use crate::settings::settings;
+use crate::state::state;
+
+const SUCCESS: c_int = 0;
+/// `CUBLAS_STATUS_NOT_INITIALIZED`: the handle was not given out.
+const NO_HANDLE: c_int = 1;
+const INVALID_VALUE: c_int = 7;
+
+const HANDLE: &str = "cuBLAS handle";
+const DESCRIPTOR: &str = "cuBLASLt descriptor";
+
+fn create(to: Out<usize>, kind: &'static str) -> c_int {
+    to.put(state().objects.add(kind));
+    SUCCESS
+}
+
+fn destroy(handle: usize, kind: &str) -> c_int {
+    match state().objects.remove(handle) {
+        Some(found) if found == kind => SUCCESS,
+        _ => NO_HANDLE,
+    }
+}
+
+/// The version that a release of CUDA came with: 13.0 has 130002.
+fn version() -> c_int {
+    settings().cuda.saturating_mul(10).saturating_add(2)
+}
+
+/// What `cublasLtMatmulAlgoGetHeuristic` tells of an algorithm.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+struct Heuristic {
+    algorithm: [u64; 8],
+    workspace: u64,
+    status: c_int,
+    waves: f32,
+    reserved: [c_int; 4],
+}
+
+entries! {
+    fn cublasCreate_v2(to: Out<usize>) -> c_int {
+        create(to, HANDLE)
+    }
+
+    fn cublasDestroy_v2(handle: usize) -> c_int {
+        destroy(handle, HANDLE)
+    }
+
+    fn cublasGetMathMode(_handle: usize, to: Out<c_int>) -> c_int {
+        to.put(0);
+        SUCCESS
+    }
+
+    fn cublasGetPointerMode_v2(_handle: usize, to: Out<c_int>) -> c_int {
+        to.put(0);
+        SUCCESS
+    }
+
+    fn cublasGetVersion_v2(_handle: usize, to: Out<c_int>) -> c_int {
+        to.put(version());
+        SUCCESS
+    }
+
+    fn cublasGetStatusString(_status: c_int) -> *const c_char {
+        text(c"a status of cuBLAS")
+    }
+
+    fn cublasLtGetVersion() -> usize {
+        usize::try_from(version()).unwrap_or(0)
+    }
+
+    fn cublasLtGetCudartVersion() -> usize {
+        usize::try_from(settings().cuda).unwrap_or(0)
+    }
+
+    fn cublasLtCreate(to: Out<usize>) -> c_int {
+        create(to, HANDLE)
+    }
+
+    fn cublasLtMatmulDescCreate(to: Out<usize>, _compute: c_int, _scale: c_int) -> c_int {
+        create(to, DESCRIPTOR)
+    }
+
+    fn cublasLtMatmulDescDestroy(descriptor: usize) -> c_int {
+        destroy(descriptor, DESCRIPTOR)
+    }
+
+    fn cublasLtMatmulPreferenceCreate(to: Out<usize>) -> c_int {
+        create(to, DESCRIPTOR)
+    }
+
+    fn cublasLtMatmulPreferenceDestroy(descriptor: usize) -> c_int {
+        destroy(descriptor, DESCRIPTOR)
+    }
+
+    fn cublasLtMatrixLayoutCreate(to: Out<usize>, _kind: c_int, _rows: u64, _columns: u64, _leading: i64) -> c_int {
+        create(to, DESCRIPTOR)
+    }
+
+    fn cublasLtMatrixLayoutDestroy(descriptor: usize) -> c_int {
+        destroy(descriptor, DESCRIPTOR)
+    }
+
+    // One algorithm that needs no workspace: PyTorch has taken its own before it asks.
+    fn cublasLtMatmulAlgoGetHeuristic(
+        _handle: usize,
+        _operation: usize,
+        _a: usize,
+        _b: usize,
+        _c: usize,
+        _d: usize,
+        _preference: usize,
+        wanted: c_int,
+        to: Out<Heuristic>,
+        count: Out<c_int>,
+    ) -> c_int {
+        if wanted < 1 {
+            return INVALID_VALUE;
+        }
+        to.put(Heuristic { algorithm: [0; 8], workspace: 0, status: SUCCESS, waves: 1.0, reserved: [0; 4] });
+        count.put(1);
+        SUCCESS
+    }
+}
+
+setting! {
+    cublasSetMathMode cublasSetPointerMode_v2 cublasSetStream_v2 cublasSetWorkspace_v2 cublasSetAtomicsMode
+    cublasLtMatmulDescSetAttribute cublasLtMatmulPreferenceSetAttribute cublasLtMatrixLayoutSetAttribute cublasLtDestroy
+}
+
+// Those that PyTorch's operators call. What else the wheel names (MAGMA's) is generated.
+computing! {
+    cublasLtMatmul
+    cublasSgemm_v2 cublasDgemm_v2 cublasCgemm_v2 cublasZgemm_v2 cublasGemmEx cublasSgemmEx
+    cublasSgemmStridedBatched cublasDgemmStridedBatched cublasCgemmStridedBatched cublasZgemmStridedBatched cublasGemmStridedBatchedEx
+    cublasSgemmBatched cublasDgemmBatched cublasCgemmBatched cublasZgemmBatched
+    cublasSgemv_v2 cublasDgemv_v2 cublasCgemv_v2 cublasZgemv_v2
+    cublasSdot_v2 cublasDdot_v2 cublasCdotu_v2 cublasZdotu_v2 cublasCdotc_v2 cublasZdotc_v2 cublasDotEx
+    cublasStrsm_v2 cublasDtrsm_v2 cublasCtrsm_v2 cublasZtrsm_v2
+    cublasStrsmBatched cublasDtrsmBatched cublasCtrsmBatched cublasZtrsmBatched
+    cublasStrmm_v2 cublasDtrmm_v2 cublasCtrmm_v2 cublasZtrmm_v2
+    cublasSgetrfBatched cublasDgetrfBatched cublasCgetrfBatched cublasZgetrfBatched
+    cublasSgetrsBatched cublasDgetrsBatched cublasCgetrsBatched cublasZgetrsBatched
+    cublasSgeqrfBatched cublasDgeqrfBatched cublasCgeqrfBatched cublasZgeqrfBatched
+    cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched
+}

@@ -1,0 +1,240 @@
+//! The backend interface: descriptors of operations, engines and plans.
+#![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::abi::{In, Out};
+use crate::cudnn::attributes::{DESCRIPTOR, kind, name, size_of};
+use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS};
+use crate::handles::Handles;
+use crate::report;
+use crate::state::computed;
+
+/// A descriptor: its kind, and the bytes of each attribute that was set.
+#[derive(Clone, Debug, Default)]
+struct Descriptor {
+    kind: c_int,
+    attributes: BTreeMap<c_int, Vec<u8>>,
+}
+
+type Descriptors = Handles<Descriptor>;
+
+static DESCRIPTORS: Mutex<Descriptors> = Mutex::new(Handles::above(0x5800_0000));
+
+fn descriptors() -> MutexGuard<'static, Descriptors> {
+    DESCRIPTORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Descriptor {
+    fn numbers(&self, attribute: c_int) -> Vec<i64> {
+        let bytes = self.attributes.get(&attribute).map_or(&[][..], Vec::as_slice);
+        bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
+    }
+
+    fn small(&self, attribute: c_int) -> Option<c_int> {
+        let bytes = self.attributes.get(&attribute)?;
+        Some(c_int::from_le_bytes(*bytes.first_chunk()?))
+    }
+
+    /// The first descriptor that an attribute names.
+    fn named(&self, attribute: c_int) -> Option<usize> {
+        self.numbers(attribute).first().and_then(|handle| usize::try_from(*handle).ok())
+    }
+}
+
+/// A tensor of an operation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tensor {
+    /// As cuDNN numbers types.
+    pub(super) kind: c_int,
+    pub(super) sizes: Vec<i64>,
+    pub(super) strides: Vec<i64>,
+}
+
+/// A convolution as cuDNN is asked for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Convolution {
+    /// Forward, gradient of the input, gradient of the filter.
+    pub(super) operation: usize,
+    pub(super) input: Tensor,
+    pub(super) filter: Tensor,
+    pub(super) output: Tensor,
+    pub(super) stride: Vec<i64>,
+    pub(super) padding: Vec<i64>,
+    pub(super) dilation: Vec<i64>,
+}
+
+fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
+    let found = all.get(handle)?;
+    Some(Tensor {
+        kind: found.small(name::TENSOR_TYPE)?,
+        sizes: found.numbers(name::TENSOR_DIMENSIONS),
+        strides: found.numbers(name::TENSOR_STRIDES),
+    })
+}
+
+/// The convolution that a plan or an engine's configuration runs; `None` for any other operation.
+fn convolution(all: &Descriptors, handle: usize) -> Option<Convolution> {
+    let mut found = all.get(handle)?;
+    if found.kind == kind::EXECUTION_PLAN {
+        found = all.get(found.named(name::PLAN_CONFIG)?)?;
+    }
+    let engine = all.get(found.named(name::CONFIG_ENGINE)?)?;
+    let graph = all.get(engine.named(name::ENGINE_GRAPH)?)?;
+    let [operation] = graph.numbers(name::GRAPH_OPERATIONS)[..] else { return None };
+    let operation = all.get(usize::try_from(operation).ok()?)?;
+    let (direction, parts) = match operation.kind {
+        kind::CONVOLUTION_FORWARD => (0, name::FORWARD),
+        kind::CONVOLUTION_BACKWARD_DATA => (1, name::BACKWARD_DATA),
+        kind::CONVOLUTION_BACKWARD_FILTER => (2, name::BACKWARD_FILTER),
+        _ => return None,
+    };
+    let [settings, input, filter, output] = parts.map(|part| operation.named(part));
+    let settings = all.get(settings?)?;
+    Some(Convolution {
+        operation: direction,
+        input: tensor(all, input?)?,
+        filter: tensor(all, filter?)?,
+        output: tensor(all, output?)?,
+        stride: settings.numbers(name::CONVOLUTION_STRIDES),
+        padding: settings.numbers(name::CONVOLUTION_PRE_PADDINGS),
+        dilation: settings.numbers(name::CONVOLUTION_DILATIONS),
+    })
+}
+
+/// Bytes of the workspace that the operation's engine wants.
+fn workspace(handle: usize) -> i64 {
+    let found = convolution(&descriptors(), handle);
+    let (size, remark) = match found {
+        Some(convolution) => crate::cudnn::workspaces::of_convolution(&convolution),
+        None => (0, Some("cuDNN's workspace of an operation is not recorded and is taken to be 0 bytes")),
+    };
+    if let Some(remark) = remark {
+        report::estimate(remark);
+    }
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+/// What an attribute that is asked for is.
+enum Answer {
+    Bytes(Vec<u8>),
+    /// Copies of these descriptors' contents go into the descriptors that the caller made.
+    Descriptors(Vec<usize>),
+    None,
+}
+
+fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
+    match attribute {
+        name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => return Answer::Bytes(workspace(handle).to_le_bytes().to_vec()),
+        name::CONFIG_SHARED_MEMORY => return Answer::Bytes(1024_i32.to_le_bytes().to_vec()),
+        name::GRAPH_ENGINE_COUNT => return Answer::Bytes(1_i64.to_le_bytes().to_vec()),
+        name::ENGINE_INDEX => return Answer::Bytes(0_i64.to_le_bytes().to_vec()),
+        name::PLAN_JSON => return Answer::Bytes(b"{\"engine\":0}\0".to_vec()),
+        name::CONFIG_KNOBS | name::CONFIG_INTERMEDIATES => return Answer::None,
+        _ => {}
+    }
+    let all = descriptors();
+    let Some(found) = all.get(handle) else { return Answer::None };
+    match found.attributes.get(&attribute) {
+        None => Answer::None,
+        Some(bytes) if value_kind != DESCRIPTOR => Answer::Bytes(bytes.clone()),
+        Some(_) => {
+            let named = found.numbers(attribute);
+            Answer::Descriptors(named.into_iter().filter_map(|handle| usize::try_from(handle).ok()).collect())
+        }
+    }
+}
+
+/// The only configuration that the heuristics give: an engine for the graph, put into the caller's descriptor.
+fn put_heuristics(handle: usize, wanted: i64, to: Out<u64>) -> c_int {
+    let mut all = descriptors();
+    let Some(graph) = all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned()) else {
+        return BAD_PARAM;
+    };
+    if wanted > 0 && !to.is_null() {
+        let engine = all.add(Descriptor { kind: kind::ENGINE, attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]) });
+        let config = to.get().and_then(|config| all.get_mut(usize::try_from(config).ok()?));
+        let Some(config) = config else { return BAD_PARAM };
+        config.attributes.insert(name::CONFIG_ENGINE, (engine as u64).to_le_bytes().to_vec());
+    }
+    SUCCESS
+}
+
+entries! {
+    fn cudnnBackendCreateDescriptor(kind: c_int, to: Out<usize>) -> c_int {
+        to.put(descriptors().add(Descriptor { kind, attributes: BTreeMap::new() }));
+        SUCCESS
+    }
+
+    // Others may still name a descriptor that its owner gave back.
+    fn cudnnBackendDestroyDescriptor(_descriptor: usize) -> c_int {
+        SUCCESS
+    }
+
+    fn cudnnBackendFinalize(descriptor: usize) -> c_int {
+        if descriptors().get(descriptor).is_some() { SUCCESS } else { BAD_PARAM }
+    }
+
+    fn cudnnBackendSetAttribute(descriptor: usize, attribute: c_int, kind: c_int, count: i64, values: In<u8>) -> c_int {
+        let Some(length) = usize::try_from(count).ok().and_then(|count| count.checked_mul(size_of(kind))) else {
+            return BAD_PARAM;
+        };
+        match descriptors().get_mut(descriptor) {
+            Some(found) => {
+                found.attributes.insert(attribute, values.list(length));
+                SUCCESS
+            }
+            None => BAD_PARAM,
+        }
+    }
+
+    fn cudnnBackendGetAttribute(
+        descriptor: usize,
+        attribute: c_int,
+        kind: c_int,
+        wanted: i64,
+        count: Out<i64>,
+        to: Out<u8>,
+    ) -> c_int {
+        let places = Out::<u64>::from_bytes(to);
+        if attribute == name::HEURISTICS_RESULTS {
+            count.put(1);
+            return put_heuristics(descriptor, wanted, places);
+        }
+        if descriptors().get(descriptor).is_none() {
+            return BAD_PARAM;
+        }
+        let room = usize::try_from(wanted).unwrap_or(0);
+        match answer(descriptor, attribute, kind) {
+            Answer::None => drop(count.put(0)),
+            Answer::Bytes(bytes) => {
+                let size = size_of(kind);
+                count.put(i64::try_from(bytes.len() / size).unwrap_or(0));
+                for (place, byte) in bytes.iter().take(room.saturating_mul(size)).enumerate() {
+                    to.put_at(place, *byte);
+                }
+            }
+            Answer::Descriptors(named) => {
+                count.put(i64::try_from(named.len()).unwrap_or(0));
+                let mut all = descriptors();
+                for (place, source) in named.iter().take(room).enumerate() {
+                    let target = places.get_at(place).and_then(|handle| usize::try_from(handle).ok());
+                    let (Some(target), Some(source)) = (target, all.get(*source).cloned()) else { return BAD_PARAM };
+                    match all.get_mut(target) {
+                        Some(target) => *target = source,
+                        None => return BAD_PARAM,
+                    }
+                }
+            }
+        }
+        SUCCESS
+    }
+
+    fn cudnnBackendExecute(_handle: usize, plan: usize, _pack: usize) -> c_int {
+        let known = descriptors().get(plan).is_some();
+        computed();
+        if known { SUCCESS } else { NOT_SUPPORTED }
+    }
+}

@@ -1,0 +1,266 @@
+//! The memory of the devices: ranges of the host's addresses, of which only written pages take memory of the host.
+#![expect(unsafe_code, reason = "addresses are reserved, and bytes are copied at them")]
+
+use std::ffi::c_void;
+
+use crate::addresses::{ALIGNMENT, Addresses};
+use crate::known::Known;
+use crate::settings::settings;
+
+/// Where the addresses of the first device start: far from what a system gives out by itself.
+const BASE: u64 = 0x2000_0000_0000;
+/// Addresses of all devices together: three quarters of what a process has.
+const ALL: u64 = 0x4000_0000_0000;
+/// Larger copies are not kept: their bytes are unknown.
+const MOST_KEPT: u64 = 1 << 20;
+
+/// Addresses of one device.
+fn span() -> u64 {
+    let devices = u64::from(settings().devices.unsigned_abs()).max(16);
+    ALL / devices / ALIGNMENT * ALIGNMENT
+}
+
+/// The device whose addresses hold this one.
+pub(crate) fn device_of(address: u64) -> Option<i32> {
+    let device = i32::try_from(address.checked_sub(BASE)? / span()).ok()?;
+    (device < settings().devices).then_some(device)
+}
+
+/// Why memory was not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryError {
+    Full,
+    NoSuchAddress,
+}
+
+/// One device.
+#[derive(Debug)]
+pub(crate) struct Device {
+    addresses: Addresses,
+    /// Bytes that are taken of the device's memory.
+    used: u64,
+    pub(crate) known: Known,
+    /// Where the next variable of a kernel lies.
+    next_symbol: u64,
+}
+
+impl Device {
+    /// Reserves the device's addresses; `None` where the system does not give them.
+    pub(crate) fn new(index: i32) -> Option<Self> {
+        let base = BASE.checked_add(span().checked_mul(u64::from(index.unsigned_abs()))?)?;
+        if !map(base, span()) {
+            return None;
+        }
+        let mut addresses = Addresses::new(base, span());
+        // Variables of kernels.
+        let symbols = addresses.take(ALIGNMENT)?;
+        Some(Self { addresses, used: 0, known: Known::default(), next_symbol: symbols })
+    }
+
+    pub(crate) fn free_bytes(&self) -> u64 {
+        settings().memory.saturating_sub(self.used)
+    }
+
+    /// Memory with addresses of its own.
+    pub(crate) fn take(&mut self, size: u64) -> Result<u64, MemoryError> {
+        if size > self.free_bytes() {
+            return Err(MemoryError::Full);
+        }
+        let base = self.addresses.take(size).ok_or(MemoryError::Full)?;
+        self.used = self.used.saturating_add(size);
+        Ok(base)
+    }
+
+    /// Gives memory with addresses of its own back.
+    pub(crate) fn give(&mut self, base: u64) -> Result<(), MemoryError> {
+        let size = self.give_addresses(base)?;
+        self.used = self.used.saturating_sub(size);
+        Ok(())
+    }
+
+    /// Addresses without memory.
+    pub(crate) fn take_addresses(&mut self, size: u64) -> Result<u64, MemoryError> {
+        self.addresses.take(size).ok_or(MemoryError::Full)
+    }
+
+    /// Gives addresses back and says how many there were.
+    pub(crate) fn give_addresses(&mut self, base: u64) -> Result<u64, MemoryError> {
+        let size = self.addresses.give(base).ok_or(MemoryError::NoSuchAddress)?;
+        self.discard(base, size);
+        Ok(size)
+    }
+
+    /// Memory without addresses.
+    pub(crate) fn take_memory(&mut self, size: u64) -> Result<(), MemoryError> {
+        if size > self.free_bytes() {
+            return Err(MemoryError::Full);
+        }
+        self.used = self.used.saturating_add(size);
+        Ok(())
+    }
+
+    pub(crate) fn give_memory(&mut self, size: u64) {
+        self.used = self.used.saturating_sub(size);
+    }
+
+    /// The bytes are no longer there.
+    pub(crate) fn discard(&mut self, base: u64, size: u64) {
+        self.known.remove(base, base.saturating_add(size));
+        let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok()) else { return };
+        // SAFETY: the range was reserved by this library for this device, and nobody else's data is there. A failure keeps the pages.
+        let _ = unsafe { libc::madvise(base as *mut c_void, size, libc::MADV_DONTNEED) };
+    }
+
+    /// The taken range that holds the address.
+    pub(crate) fn holding(&self, address: u64) -> Option<(u64, u64)> {
+        self.addresses.holding(address)
+    }
+
+    /// Addresses for a variable of a kernel.
+    pub(crate) fn symbol(&mut self, size: u64) -> u64 {
+        let base = self.next_symbol;
+        self.next_symbol = base.saturating_add(size.next_multiple_of(256).max(256));
+        base
+    }
+}
+
+/// Reserves addresses that may be written: pages are taken where bytes are written.
+fn map(base: u64, length: u64) -> bool {
+    let Ok(length) = usize::try_from(length) else { return false };
+    // SAFETY: with `MAP_FIXED_NOREPLACE` the call fails where anything is at the addresses.
+    let found = unsafe {
+        libc::mmap(
+            base as *mut c_void,
+            length,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
+            -1,
+            0,
+        )
+    };
+    if found as u64 != base {
+        return false;
+    }
+    // SAFETY: the range was just reserved. A core file would hold all of it, and one byte would take 2 MiB in large pages.
+    unsafe {
+        let _ = libc::madvise(found, length, libc::MADV_DONTDUMP);
+        let _ = libc::madvise(found, length, libc::MADV_NOHUGEPAGE);
+    }
+    true
+}
+
+/// Copies bytes; the ranges may overlap.
+fn move_bytes(to: u64, from: u64, count: u64) {
+    let Ok(count) = usize::try_from(count) else { return };
+    // SAFETY: a range of a device was checked to be taken, and a range of the host is what the caller of CUDA promises.
+    unsafe { std::ptr::copy(from as *const u8, to as *mut u8, count) };
+}
+
+/// Sets bytes.
+fn fill_bytes(to: u64, value: u8, count: u64) {
+    let Ok(count) = usize::try_from(count) else { return };
+    // SAFETY: as for `move_bytes`.
+    unsafe { std::ptr::write_bytes(to as *mut u8, value, count) };
+}
+
+/// The devices that are in use, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Devices {
+    devices: Vec<Option<Device>>,
+}
+
+impl Devices {
+    pub(crate) const fn none() -> Self {
+        Self { devices: Vec::new() }
+    }
+
+    /// The device of this number, reserved at first use.
+    pub(crate) fn get(&mut self, index: i32) -> Option<&mut Device> {
+        let place = usize::try_from(index).ok().filter(|_| index < settings().devices)?;
+        if self.devices.len() <= place {
+            self.devices.resize_with(place + 1, || None);
+        }
+        let slot = self.devices.get_mut(place)?;
+        if slot.is_none() {
+            *slot = Device::new(index);
+            if slot.is_none() {
+                eprintln!("blockyard: the system does not reserve {} bytes of addresses for device {index}", span());
+            }
+        }
+        slot.as_mut()
+    }
+
+    /// The device that an address lies on, if the whole range is taken.
+    fn checked(&mut self, address: u64, count: u64) -> Result<Option<i32>, MemoryError> {
+        let Some(index) = device_of(address) else { return Ok(None) };
+        let device = self.get(index).ok_or(MemoryError::NoSuchAddress)?;
+        let (base, size) = device.holding(address).ok_or(MemoryError::NoSuchAddress)?;
+        // The allocator rounds what it takes, so that a copy never goes beyond a range.
+        if address.saturating_add(count) > base.saturating_add(size) {
+            return Err(MemoryError::NoSuchAddress);
+        }
+        Ok(Some(index))
+    }
+
+    /// Copies bytes as far as they are known, and says how many bytes the host read that are not.
+    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<u64, MemoryError> {
+        if count == 0 {
+            return Ok(0);
+        }
+        let (target, source) = (self.checked(to, count)?, self.checked(from, count)?);
+        let parts = match source {
+            None => vec![(from, from.saturating_add(count))],
+            Some(source) => {
+                let device = self.get(source).ok_or(MemoryError::NoSuchAddress)?;
+                device.known.parts(from, from.saturating_add(count))
+            }
+        };
+        let known: u64 = parts.iter().map(|(start, end)| end - start).sum();
+        match target {
+            None => {
+                if known < count {
+                    fill_bytes(to, 0, count);
+                }
+                for (start, end) in parts {
+                    move_bytes(to.saturating_add(start - from), start, end - start);
+                }
+                Ok(count.saturating_sub(known))
+            }
+            Some(target) => {
+                let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
+                device.known.remove(to, to.saturating_add(count));
+                if count <= MOST_KEPT {
+                    for (start, end) in parts {
+                        let place = to.saturating_add(start - from);
+                        move_bytes(place, start, end - start);
+                        device.known.add(place, place.saturating_add(end - start));
+                    }
+                }
+                Ok(0)
+            }
+        }
+    }
+
+    /// Sets bytes.
+    pub(crate) fn fill(&mut self, to: u64, value: u8, count: u64) -> Result<(), MemoryError> {
+        match self.checked(to, count)? {
+            None => fill_bytes(to, value, count),
+            Some(target) => {
+                let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
+                device.known.remove(to, to.saturating_add(count));
+                if count <= MOST_KEPT {
+                    fill_bytes(to, value, count);
+                    device.known.add(to, to.saturating_add(count));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A kernel ran that may have written anywhere.
+    pub(crate) fn forget(&mut self) {
+        for device in self.devices.iter_mut().flatten() {
+            device.known.clear();
+        }
+    }
+}

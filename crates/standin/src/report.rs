@@ -1,0 +1,91 @@
+//! What the library says about a run: calls, functions that nobody wrote, values that were assumed. One JSON object a line.
+#![expect(unsafe_code, reason = "the generated entry points call a function of C")]
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::{CStr, c_char, c_long};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use serde_json::{Value, json};
+
+use crate::python;
+
+/// Lists a call, where `STANDIN_TRACE` names a file.
+pub(crate) fn called(name: &str) {
+    static TRACE: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    if let Some(file) = TRACE.get_or_init(|| open("STANDIN_TRACE").map(Mutex::new)) {
+        // A full disk ends the trace and not the program.
+        let _ = writeln!(file.lock().unwrap_or_else(PoisonError::into_inner), "{name}");
+    }
+}
+
+fn open(variable: &str) -> Option<File> {
+    let path = PathBuf::from(env::var_os(variable).filter(|path| !path.is_empty())?);
+    OpenOptions::new().create(true).append(true).open(path).ok()
+}
+
+/// Writes a line of the report. Each line is whole even if the process ends right after.
+fn write(line: &Value) {
+    static REPORT: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    match REPORT.get_or_init(|| open("STANDIN_REPORT").map(Mutex::new)) {
+        Some(file) => {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let text = format!("{line}\n");
+            if file.write_all(text.as_bytes()).is_err() {
+                eprintln!("blockyard: the report cannot be written: {line}");
+            }
+        }
+        // Nothing is left unsaid where nobody set a file.
+        None => eprintln!("blockyard: {line}"),
+    }
+}
+
+/// Whether this was not said before.
+fn is_new(key: String) -> bool {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
+}
+
+/// A function was called that nobody wrote here: what follows is an estimate. Said once for each function.
+pub(crate) fn unknown_function(name: &str) {
+    if is_new(format!("function {name}")) {
+        let place = python::place();
+        write(&json!({"kind": "function", "name": name, "file": place.file, "line": place.line}));
+    }
+}
+
+/// The host read bytes that are not known and got zeros. Said once for each line of a program.
+///
+/// No lock of the library may be held: the line is asked of Python, whose lock another thread may have.
+pub(crate) fn unknown_read(bytes: u64) {
+    let place = python::place();
+    if is_new(format!("read {} {}", place.file, place.line)) {
+        write(&json!({"kind": "read", "bytes": bytes, "file": place.file, "line": place.line}));
+    }
+}
+
+/// A number that is not recorded and was assumed: what follows is an estimate. Said once for each text.
+pub(crate) fn estimate(text: &str) {
+    if is_new(format!("estimate {text}")) {
+        let place = python::place();
+        write(&json!({"kind": "estimate", "text": text, "file": place.file, "line": place.line}));
+    }
+}
+
+/// Called by the generated entry points, with the function's name.
+///
+/// # Safety
+///
+/// `name` must be a text of C.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn blockyard_standin_unknown(name: *const c_char) -> c_long {
+    // SAFETY: as the caller says.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    called(&name);
+    crate::state::computed();
+    unknown_function(&name);
+    0
+}
