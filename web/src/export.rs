@@ -113,12 +113,25 @@ pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
     browser::download(&file_name(session, &format!("-{kind}.json")), &sheet.to_json(), "application/json");
 }
 
-/// The address that shows the present view to other readers. A file of the reader's is left out.
+/// The address that shows the present view to other readers. A file of the reader's is in no address: then it is the page's own, which
+/// opens nothing in the file's place.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {
         let link = session.link();
-        let hash = Link { target: link.target.clone().for_others(), ..link }.write();
+        let link = if link.target.is_for_others() { link } else { Link::default() };
+        let hash = link.write();
         let address = browser::address();
         if hash.is_empty() { address } else { format!("{address}#{hash}") }
     })
+}
+
+/// Whether other readers see the same at [`link`].
+pub(crate) fn has_link(session: Session) -> bool {
+    untrack(|| session.link().target.is_for_others())
+}
+
+/// Saves the report about the shown run as an HTML file.
+pub(crate) fn report(session: Session, html: &str, is_redacted: bool) {
+    let name = if is_redacted { "report.html".to_owned() } else { file_name(session, "-report.html") };
+    browser::download(&name, html, "text/html");
 }

@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
 use blockyard_workload::Workload;
 use leptos::prelude::*;
@@ -85,6 +86,16 @@ struct LastRunData {
     run_data: Rc<RunData>,
 }
 
+/// How far a report is.
+pub(crate) enum ReportStep {
+    /// What is being done.
+    Phase(String),
+    /// The report, as HTML.
+    Made(String),
+    /// Why there is none.
+    Failed(String),
+}
+
 thread_local! {
     static CONTENT: RefCell<Option<FileContent>> = const { RefCell::new(None) };
     static RUN_DATA: RefCell<Option<LastRunData>> = const { RefCell::new(None) };
@@ -120,18 +131,39 @@ impl Session {
         if last.is_some() {
             return last;
         }
-        let run_data = match self.source.get_untracked() {
+        let (source, content) = self.run_source()?;
+        let run_data = RunData::new(&source, content.as_ref())?;
+        RUN_DATA.set(Some(LastRunData { of: run, run_data: run_data.clone() }));
+        Some(run_data)
+    }
+
+    /// The shown run as the file or the workload that it comes from, with the content of the file; `None` if the file is not at hand.
+    fn run_source(self) -> Option<(RunSource, Option<Blob>)> {
+        let run = self.run.get_untracked();
+        match self.source.get_untracked() {
             Source::Recording(opened) if run.workload.requests().is_empty() || run.opened.is_some() => {
                 CONTENT.with_borrow(|content| {
                     let content = content.as_ref().filter(|content| content.name == opened.name)?;
                     let source = RunSource::File { name: opened.name.clone(), bytes: Vec::new() };
-                    RunData::new(&source, Some(&content.file))
-                })?
+                    Some((source, Some(content.file.clone())))
+                })
             }
-            _ => RunData::new(&source_of(&run, run.workload.clone()), None)?,
+            _ => Some((source_of(&run, run.workload.clone()), None)),
+        }
+    }
+
+    /// Makes the report about the shown run in a worker. `on_step` gets the phase and, at the end, the page or why there is none.
+    pub(crate) fn make_report(self, options: ReportOptions, on_step: impl Fn(ReportStep) + 'static) {
+        let Some((source, content)) = self.run_source() else {
+            let why = "The file is not at hand: open it again.".to_owned();
+            return on_step(ReportStep::Failed(why));
         };
-        RUN_DATA.set(Some(LastRunData { of: run, run_data: run_data.clone() }));
-        Some(run_data)
+        pool::report(source, options, content.as_ref(), move |reply| match reply {
+            TaskReply::Progress(progress) => on_step(ReportStep::Phase(progress.phase)),
+            TaskReply::Report(html) => on_step(ReportStep::Made(html)),
+            TaskReply::Failed(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
+            TaskReply::Taken(_) | TaskReply::Answered(_) => {}
+        });
     }
 
     /// Shows the panel of the lab with this question.
@@ -197,6 +229,7 @@ impl Session {
         pool::ask(&run_data, device, question, content, move |reply| match reply {
             TaskReply::Progress(progress) => self.lab_progress(&progress),
             TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
+            TaskReply::Report(_) => {}
             TaskReply::Answered(answer) => {
                 self.lab.work.set(None);
                 on_answer(of.clone(), *answer);
@@ -322,7 +355,7 @@ impl Session {
                     self.write_answers(&of, |answers| answers.failed = Some((QuestionKind::Search, why)));
                 }
                 TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
-                TaskReply::Progress(_) => {}
+                TaskReply::Progress(_) | TaskReply::Report(_) => {}
             });
         }
     }

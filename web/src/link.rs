@@ -97,13 +97,9 @@ impl From<Target> for Link {
 }
 
 impl Target {
-    /// The target as other readers can open it: without files of this machine.
-    pub(crate) fn for_others(self) -> Self {
-        match self {
-            Self::OwnFile => Self::Workbench,
-            Self::OwnLesson(_) => Self::Lessons,
-            other => other,
-        }
+    /// Whether other readers can open it: a file of this machine is in no link.
+    pub(crate) fn is_for_others(&self) -> bool {
+        !matches!(self, Self::OwnFile | Self::OwnLesson(_))
     }
 
     /// The hash, without `#`, of an address with this target and nothing else.

@@ -26,6 +26,7 @@ mod mini_map;
 pub(crate) mod numbers;
 mod opened;
 mod panels;
+mod paper;
 mod pinch;
 mod player;
 pub(crate) mod program;
@@ -131,6 +132,7 @@ fn page() -> AnyView {
             {header::header(session, help, share)}
             {messages::messages(session)}
             {content}
+            {paper::sheet()}
         </div>
         {help.dialog(session)}
         {share.dialog()}
@@ -194,6 +196,7 @@ fn follow_printing(session: Session) {
             session.theme.get_untracked().apply();
         }
         session.is_on_paper.set(is_paper);
+        paper::turn(session, is_paper);
         session.appearance.update(|version| *version += 1);
     };
     browser::listen(&window, "beforeprint", move |_: web_sys::Event| turn(true));

@@ -117,7 +117,13 @@ impl SnapshotData {
     }
 
     /// The report about the snapshot, as HTML; `device` is an index, none for all.
-    fn report(&self, py: Python<'_>, name: &str, device: Option<u32>, asked: &AskedReport) -> PyResult<String> {
+    fn report(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        device: Option<u32>,
+        asked: &AskedReport,
+    ) -> PyResult<String> {
         asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), device)
     }
 

@@ -67,7 +67,8 @@ impl Workload {
     /// The same requests, lines and settings without names: tensors have none, and streams and memory pools have numbers. Without labels.
     #[must_use]
     pub fn without_names(&self) -> Self {
-        let numbered = |noun: &str, count: usize| (1..=count).map(|number| format!("{noun} {number}")).collect();
+        let numbered =
+            |noun: &str, count: usize| (1..=count).map(|number| format!("{noun} {number}")).collect();
         Self {
             labels: Vec::new(),
             names: Vec::new(),

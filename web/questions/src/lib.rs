@@ -1,4 +1,4 @@
-//! A worker that answers questions about runs. The page sends a [`LabTask`] as bytes, and the worker sends [`LabReply`]s back. The
+//! A worker that answers questions about runs and makes reports about them. The page sends a [`LabTask`] as bytes, and the worker sends [`LabReply`]s back. The
 //! worker keeps its runs from one question to the next.
 //!
 //! The page uses only the messages of this crate. The code that answers is in a module of its own, so that neither the page nor the
@@ -10,6 +10,7 @@ use std::ops::ControlFlow;
 use blockyard_lab::{Answer, LabError, Limit, Question, Run, RunSource};
 use blockyard_record::Bytes;
 use blockyard_replay::Progress;
+pub use blockyard_report::ReportOptions;
 use blockyard_worker::{bytes_in, content_in};
 use js_sys::{Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,13 @@ pub enum LabTask {
         /// The question.
         question: Question,
     },
+    /// Makes the report about a file or a workload. The runs that were read before stay.
+    Report {
+        /// The file or the workload.
+        source: RunSource,
+        /// What the report contains.
+        options: ReportOptions,
+    },
 }
 
 /// The reply of the worker to a task.
@@ -50,6 +58,8 @@ pub enum LabReply {
     Taken(Vec<RunSummary>),
     /// The answer.
     Answered(Box<Answer>),
+    /// The report, as HTML.
+    Report(String),
     /// There is no answer: the error message of the library.
     Failed(String),
 }
@@ -120,6 +130,11 @@ fn do_task(bytes: &[u8], content: Option<Vec<u8>>) {
             RUNS.set(runs);
             LabReply::Taken(infos)
         }),
+        LabTask::Report { source, options } => {
+            let source = with_content(source, content);
+            let made = blockyard_report::report(source, &options, &mut on_progress);
+            return reply(&made.map_or_else(|error| LabReply::Failed(error.to_string()), LabReply::Report));
+        }
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
             let longest = || runs.iter().max_by_key(|run| run.requests().len());
             let run = run.map_or_else(longest, |run| runs.get(run)).ok_or(LabError::NoTrace)?;

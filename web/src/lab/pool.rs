@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use blockyard_lab::{Answer, Question, RunSource};
-use blockyard_questions::{LabReply, LabTask, RunSummary};
+use blockyard_questions::{LabReply, LabTask, ReportOptions, RunSummary};
 use blockyard_replay::Progress;
 use js_sys::{Object, Reflect, Uint8Array};
 use thiserror::Error;
@@ -29,6 +29,8 @@ pub(super) enum TaskReply {
     Taken(Vec<RunSummary>),
     /// The answer.
     Answered(Box<Answer>),
+    /// The report, as HTML.
+    Report(String),
     /// There is no answer.
     Failed(TaskError),
 }
@@ -65,15 +67,19 @@ impl RunData {
     }
 
     fn most_workers(&self) -> usize {
-        let cores = browser::cores().clamp(1, MOST_WORKERS);
-        if self.is_large { cores.min(2) } else { cores }
+        if self.is_large { most_workers().min(2) } else { most_workers() }
     }
+}
+
+fn most_workers() -> usize {
+    browser::cores().clamp(1, MOST_WORKERS)
 }
 
 type OnReply = Rc<dyn Fn(TaskReply)>;
 
 struct Task {
-    run_data: Rc<RunData>,
+    /// The runs that the worker has to read first; `None` if the task brings its own.
+    run_data: Option<Rc<RunData>>,
     message: JsValue,
     on_reply: OnReply,
 }
@@ -136,7 +142,23 @@ pub(super) fn ask(
     let Some(message) = message(&LabTask::Ask { run, question }, content) else {
         return on_reply(TaskReply::Failed(TaskError::NotSent));
     };
-    let task = Task { run_data: run_data.clone(), message, on_reply: Rc::new(on_reply) };
+    put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) });
+}
+
+/// Puts a report into the queue; `content` is the content of the file that the source names.
+pub(super) fn report(
+    source: RunSource,
+    options: ReportOptions,
+    content: Option<&Blob>,
+    on_reply: impl Fn(TaskReply) + 'static,
+) {
+    let Some(message) = message(&LabTask::Report { source, options }, content) else {
+        return on_reply(TaskReply::Failed(TaskError::NotSent));
+    };
+    put(Task { run_data: None, message, on_reply: Rc::new(on_reply) });
+}
+
+fn put(task: Task) {
     let failed = POOL.with_borrow_mut(|pool| {
         pool.queue.push_back(task);
         pool.dispatch()
@@ -166,14 +188,15 @@ impl WorkerPool {
         while let Some(task) = self.queue.pop_front() {
             let free = || self.members.iter().enumerate().filter(|(_, member)| member.task.is_none());
             // A worker that has read the runs is best; else a new worker, while the pool may grow.
-            let place = free().find(|(_, member)| member.has_read(&task.run_data)).or_else(|| {
-                let is_full = self.members.len() >= task.run_data.most_workers();
+            let most = task.run_data.as_ref().map_or_else(most_workers, |run_data| run_data.most_workers());
+            let place = free().find(|(_, member)| member.has_read(task.run_data.as_ref())).or_else(|| {
+                let is_full = self.members.len() >= most;
                 free().next().filter(|_| is_full)
             });
             let place = place.map(|(place, _)| place);
             let place = match place {
                 Some(place) => place,
-                None if self.members.len() < task.run_data.most_workers() => match self.start_worker() {
+                None if self.members.len() < most => match self.start_worker() {
                     Some(place) => place,
                     None if self.members.is_empty() => return Some(task),
                     None => {
@@ -205,14 +228,17 @@ impl WorkerPool {
 }
 
 impl PoolWorker {
-    fn has_read(&self, run_data: &Rc<RunData>) -> bool {
-        self.run_data.as_ref().is_some_and(|last| Rc::ptr_eq(last, run_data))
+    /// Whether the worker has read the runs that a task needs.
+    fn has_read(&self, needed: Option<&Rc<RunData>>) -> bool {
+        let Some(needed) = needed else { return true };
+        self.run_data.as_ref().is_some_and(|last| Rc::ptr_eq(last, needed))
     }
 
     /// Sends the question of the task, or first the runs that the question is about.
     fn send_next(&self) {
         let (true, Some(task)) = (self.is_ready, &self.task) else { return };
-        let message = if self.has_read(&task.run_data) { &task.message } else { &task.run_data.message };
+        let unread = task.run_data.as_ref().filter(|needed| !self.has_read(Some(needed)));
+        let message = unread.map_or(&task.message, |needed| &needed.message);
         let _ = self.worker.post_message(message);
     }
 }
@@ -232,15 +258,16 @@ fn receive(number: u32, message: &JsValue) {
             }
             Some(Ok(LabReply::Progress(progress))) => TaskReply::Progress(progress),
             Some(Ok(LabReply::Taken(runs))) => {
-                member.run_data = member.task.as_ref().map(|task| task.run_data.clone());
+                member.run_data = member.task.as_ref().and_then(|task| task.run_data.clone());
                 member.send_next();
                 TaskReply::Taken(runs)
             }
             Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
+            Some(Ok(LabReply::Report(html))) => TaskReply::Report(html),
             Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Lab(why)),
             Some(Err(error)) => TaskReply::Failed(error.into()),
         };
-        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Failed(_));
+        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Report(_) | TaskReply::Failed(_));
         let on_reply = member.task.as_ref().map(|task| task.on_reply.clone());
         if is_over {
             member.task = None;

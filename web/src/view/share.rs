@@ -1,5 +1,6 @@
-//! The dialog that shares what is shown: as a link, as a frame for another page, as files, and on paper.
+//! The dialog that shares what is shown: as a link, as a frame for another page, as a report, as files, and on paper.
 
+use blockyard_questions::ReportOptions;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -7,9 +8,10 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::export;
 use crate::files::save_workload;
+use crate::lab::ReportStep;
 use crate::session::{Embed, Place, Session};
 use crate::view::icon::Icon;
-use crate::view::kit::{button, click, flag, icon_button, on, select, text};
+use crate::view::kit::{button, check, click, flag, icon_button, on, select, text};
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -18,8 +20,16 @@ pub(crate) struct Share {
     session: Session,
     /// The link to what was shown when the dialog was opened.
     link: RwSignal<String>,
+    /// Whether other readers see the same at the link: it cannot hold a file of the reader's.
+    has_link: RwSignal<bool>,
     embed: RwSignal<Embed>,
     theme: RwSignal<String>,
+    is_redacted: RwSignal<bool>,
+    /// The reader's own words for the report.
+    note: RwSignal<String>,
+    /// What is being done for the report, or why there is none; empty if nothing is to be said.
+    report_words: RwSignal<String>,
+    is_report_made: RwSignal<bool>,
 }
 
 /// Some programs cut off links with more bytes than this.
@@ -31,13 +41,20 @@ impl Share {
             node: NodeRef::new(),
             session,
             link: RwSignal::new(String::new()),
+            has_link: RwSignal::new(true),
             embed: RwSignal::new(Embed::Stage),
             theme: RwSignal::new("auto".to_owned()),
+            is_redacted: RwSignal::new(false),
+            note: RwSignal::new(String::new()),
+            report_words: RwSignal::new(String::new()),
+            is_report_made: RwSignal::new(false),
         }
     }
 
     pub(crate) fn open(self) {
         self.link.set(export::link(self.session));
+        self.has_link.set(export::has_link(self.session));
+        self.report_words.set(String::new());
         let is_lesson = matches!(self.session.place.get_untracked(), Place::Lesson { .. });
         self.embed.set(if is_lesson { Embed::Lesson } else { Embed::Stage });
         if let Some(dialog) = self.node.get_untracked()
@@ -79,13 +96,19 @@ impl Share {
                     {icon_button("icon plain", "share-close", Icon::Close, "Close (Esc)", click(move || self.close()))}
                 </header>
                 <h3>"Link to what is shown"</h3>
-                <div class="cluster">
+                <div class="cluster" hidden=flag(move || !self.has_link.get())>
                     {field("share-link", "Link", text(move || self.link.get()))}
                     {button("primary", "copy-link", "Copy link", "", click(move || browser::copy(&self.link.get_untracked())))}
                 </div>
-                <p class="quiet">{text(move || self.limits_of_link().to_owned())}</p>
-                <h3>"Frame for another page"</h3>
-                {self.frame()}
+                <p class="quiet" data-testid="link-words">{text(move || self.limits_of_link())}</p>
+                <section hidden=flag(move || !self.has_link.get())>
+                    <h3>"Frame for another page"</h3>
+                    {self.frame()}
+                </section>
+                <section hidden=flag(move || !self.has_report())>
+                    <h3>"Report"</h3>
+                    {self.report()}
+                </section>
                 <h3>"Files"</h3>
                 {self.files()}
             </dialog>
@@ -93,16 +116,68 @@ impl Share {
         .into_any()
     }
 
-    /// What the link does not contain, or why it may not work; empty if there is nothing to say. Reads signals.
-    fn limits_of_link(self) -> &'static str {
-        let is_own_file = self.session.shown_recording().is_some_and(|opened| !opened.is_sample());
-        if is_own_file && self.session.place.get() == Place::Workbench {
-            "A file of yours stays on your machine: the link opens the workbench without it."
-        } else if self.link.with(String::len) > LONG_LINK {
-            "This text is long: some programs cut such a link off. Send the file instead."
-        } else {
-            ""
+    /// What a link cannot hold, or why it may not work; empty if there is nothing to say. Reads signals.
+    fn limits_of_link(self) -> String {
+        if !self.has_link.get() {
+            let name = self.session.heading();
+            let instead = if self.has_report() { "Send the report, or the file." } else { "Send the file." };
+            return format!(
+                "A link or a frame cannot hold your file {name}, which stays on your machine: a colleague would see this page without it. {instead}"
+            );
         }
+        if self.link.with(String::len) > LONG_LINK {
+            return "This text is long: some programs cut such a link off. Send the file instead.".to_owned();
+        }
+        String::new()
+    }
+
+    /// Whether a run is shown that a report can be about. Reads signals.
+    fn has_report(self) -> bool {
+        matches!(self.session.place.get(), Place::Workbench | Place::Program)
+    }
+
+    /// The report about the run: one page to read, to send and to print.
+    fn report(self) -> AnyView {
+        let write = on(move |event: ev::Event| self.note.set(event_target_value(&event)));
+        view! {
+            <p class="quiet">
+                "One HTML page to read, to send and to print, which needs no network: the verdict, figures, who holds the memory, settings that were tried."
+            </p>
+            <textarea class="field wide" rows="2" data-testid="report-note" aria-label="Your note for the report"
+                placeholder="Your note for the report" prop:value=text(move || self.note.get()) on:input=write></textarea>
+            <div class="cluster">
+                {button("", "save-report", "Save report (HTML)", "", click(move || self.save_report()))}
+                {check("report-redacted", "Leave out stacks and file names", "Functions, paths, tensors and the name of the file; sizes stay",
+                    Signal::from(self.is_redacted), move |is_redacted| self.is_redacted.set(is_redacted))}
+            </div>
+            <p class="quiet" role="status" data-testid="report-words">{text(move || self.report_words.get())}</p>
+        }
+        .into_any()
+    }
+
+    fn save_report(self) {
+        if self.is_report_made.get_untracked() {
+            return;
+        }
+        self.is_report_made.set(true);
+        self.report_words.set("Making the report …".to_owned());
+        let (redact, note) = (self.is_redacted.get_untracked(), self.note.get_untracked());
+        let notes = Some(note.trim().to_owned()).filter(|note| !note.is_empty()).into_iter().collect();
+        let options = ReportOptions { redact, notes, device: None };
+        self.session.make_report(options, move |step| {
+            let words = match step {
+                ReportStep::Phase(phase) => {
+                    return self.report_words.set(format!("Making the report: {phase} …"));
+                }
+                ReportStep::Made(html) => {
+                    export::report(self.session, &html, redact);
+                    "The report is saved.".to_owned()
+                }
+                ReportStep::Failed(why) => format!("There is no report. {why}"),
+            };
+            self.is_report_made.set(false);
+            self.report_words.set(words);
+        });
     }
 
     /// The options of a frame, and the HTML to copy.

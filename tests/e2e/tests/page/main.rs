@@ -15,6 +15,7 @@ mod painted;
 mod play;
 mod programs;
 mod recordings;
+mod sharing;
 mod touch;
 
 use std::path::{Path, PathBuf};

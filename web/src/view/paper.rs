@@ -1,0 +1,94 @@
+//! What the workbench is on paper: figures as SVG, under the name of the file.
+//!
+//! A canvas that the browser scales for paper is empty or blurred, and its figure would be as wide as the screen. So the sheet is made
+//! when the browser is about to print, and stands in place of the workbench until it has printed.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::{Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_text};
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::session::{ComparisonState, Place, Session};
+use crate::view::numbers::grouped_count;
+use crate::view::stage_scene;
+
+/// Figures are laid out for a sheet of paper, and scaled to it.
+const WIDTH_PX: f32 = 900.0;
+const TIMELINE_PX: f32 = 300.0;
+
+/// The most lines of a workload that are printed.
+const MOST_LINES: usize = 400;
+
+/// The attribute of the page's root while the sheet is shown.
+const ATTRIBUTE: &str = "data-paper";
+
+/// The empty sheet.
+pub(crate) fn sheet() -> AnyView {
+    view! { <div class="paper" data-testid="paper"></div> }.into_any()
+}
+
+/// Fills the sheet, or empties it again. Nothing waits for a frame or a task here: the browser prints when the event has been handled.
+pub(crate) fn turn(session: Session, is_paper: bool) {
+    let Some(document) = browser::document() else { return };
+    let (Ok(Some(sheet)), Some(root)) = (document.query_selector(".paper"), document.document_element())
+    else {
+        return;
+    };
+    let content = untrack(|| content(session)).filter(|_| is_paper);
+    let _ = match &content {
+        Some(_) => root.set_attribute(ATTRIBUTE, ""),
+        None => root.remove_attribute(ATTRIBUTE),
+    };
+    sheet.set_inner_html(content.as_deref().unwrap_or_default());
+}
+
+/// The sheet as HTML; `None` where the page prints as it is.
+fn content(session: Session) -> Option<String> {
+    if session.place.get() != Place::Workbench {
+        return None;
+    }
+    let run = session.run.get();
+    let recording = &run.recording;
+    let title = session.heading();
+    let steps = session.player.with(|player| player.steps);
+    let mut out = format!("<h1>{}</h1>", escaped(&title));
+    if let Some(opened) = session.shown_recording()
+        && let ComparisonState::Done(comparison) = opened.comparison.get()
+    {
+        let _ = write!(out, "<p>{}</p>", escaped(&comparison.headline()));
+    }
+    if !recording.info().config.is_empty() {
+        let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().config));
+    }
+    let size = Size::new(WIDTH_PX, TIMELINE_PX);
+    let view = session.timeline_view_or_fit();
+    let mut scene = timeline(&run.series, recording, &view, None, size);
+    scene.marks.extend(timeline_cursor(Some(recording), &view, None, steps, size).marks);
+    let words = timeline_text(&run.series, recording);
+    let of_all = format!("step {} of {}", grouped_count(steps), grouped_count(recording.step_count()));
+    let svg = scene.to_svg(Theme::Light, &format!("{title}: memory over time"), &words);
+    let _ = write!(
+        out,
+        "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
+    );
+    let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
+    if let Some(scene) = stage_scene(session, WIDTH_PX, true) {
+        let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
+        let _ = write!(
+            out,
+            "<figure><h2>Memory of the device after {of_all}</h2>{svg}<figcaption>{}</figcaption></figure>",
+            escaped(&words)
+        );
+    }
+    if session.shows_text() {
+        let text = session.history.with(|history| history.text().to_owned());
+        let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
+        let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
+    }
+    Some(out)
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
