@@ -266,10 +266,8 @@ impl TraceReplay<'_> {
                 }
             }
             TraceAction::SegmentAlloc => {
-                let is_small = match self.device.is_host {
-                    true => size.get() <= SMALL_SIZE,
-                    false => size == SMALL_SEGMENT,
-                };
+                let is_small =
+                    if self.device.is_host { size.get() <= SMALL_SIZE } else { size == SMALL_SEGMENT };
                 let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
                 let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
                 let at_end = self.pools.get(&addr).filter(|(last, _)| *last == index).map(|(_, pool)| *pool);
