@@ -21,7 +21,8 @@ fn rule(face: &Face) -> String {
 
 /// The page's style with the fonts in it, in the place of their files.
 pub(crate) fn with_fonts_inside(style: &str) -> String {
-    let replace = |style: String, face: &Face| style.replace(&format!("./typeface/{}", face.file), &address(face));
+    let replace =
+        |style: String, face: &Face| style.replace(&format!("./typeface/{}", face.file), &address(face));
     FACES.iter().fold(style.to_owned(), replace)
 }
 

@@ -350,11 +350,8 @@ impl TraceReplay<'_> {
         let state = self.layout.recorder.state();
         let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);
         let (most, memory) = (Bytes::new(most), state.breakdown());
-        let text = if self.device.is_host {
-            host_failure(size, memory)
-        } else {
-            failure(size, free, most, memory)
-        };
+        let text =
+            if self.device.is_host { host_failure(size, memory) } else { failure(size, free, most, memory) };
         self.end_step(StepOutcome::OutOfMemory(text));
     }
 
