@@ -10,11 +10,14 @@ use blockyard_workload::Workload;
 
 use crate::sites::own_frame;
 
+const PASSED_OVER: &str = "parts of the file were passed over; their names are left out";
+
 /// The snapshot with a number in the place of each call site. Only what is known to have no names is taken over.
 pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
     let contexts = file.contexts.iter().map(|context| EntryContext {
         compile_context: None,
         user_metadata: None,
+        internal_metadata: None,
         ..*context
     });
     SnapshotFile {
@@ -22,8 +25,10 @@ pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
         stacks: Arc::new(numbered(&file.stacks)),
         annotations: Vec::new(),
         devices: file.devices,
+        host: file.host,
         settings: file.settings,
-        notes: file.notes,
+        // Notes quote names and texts of the file.
+        notes: file.notes.first().map(|_| PASSED_OVER.to_owned()).into_iter().collect(),
     }
 }
 

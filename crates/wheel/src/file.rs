@@ -116,7 +116,7 @@ impl SnapshotData {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// The report about the snapshot, as HTML; `device` is an index, none for all.
+    /// The report about the snapshot, as HTML; `device` is an index, none for all. Host memory has none.
     fn report(
         &self,
         py: Python<'_>,

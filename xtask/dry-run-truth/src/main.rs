@@ -106,7 +106,8 @@ struct Wanted {
 }
 
 fn wanted() -> Result<Option<Wanted>> {
-    let mut wanted = Wanted { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
+    let mut wanted =
+        Wanted { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -133,8 +134,16 @@ fn compare_all() -> Result<bool> {
     let torch = Torch::find(&wanted.python)?;
     let begun = std::time::Instant::now();
     let prepared = prepare(&torch, &find_standin()?)?;
-    println!("PyTorch {} in {}, prepared in {:.2} s", torch.version, torch.folder.display(), begun.elapsed().as_secs_f64());
-    let scratch = wanted.keep.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("dry-run-truth-{}", std::process::id())));
+    println!(
+        "PyTorch {} in {}, prepared in {:.2} s",
+        torch.version,
+        torch.folder.display(),
+        begun.elapsed().as_secs_f64()
+    );
+    let scratch = wanted
+        .keep
+        .clone()
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("dry-run-truth-{}", std::process::id())));
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
     println!("| program | lines equal | events equal | marked | wrong without a mark |");
     println!("| --- | --- | --- | --- | --- |");
@@ -179,11 +188,18 @@ fn compare_all() -> Result<bool> {
     Ok(unmarked == 0)
 }
 
-fn compare(file: &Path, python: &str, torch: &Torch, prepared: &Prepared, scratch: &Path) -> Result<Compared> {
+fn compare(
+    file: &Path,
+    python: &str,
+    torch: &Torch,
+    prepared: &Prepared,
+    scratch: &Path,
+) -> Result<Compared> {
     let opened = File::open(file).with_context(|| file.display().to_string())?;
     let recorded: Recorded =
         serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())?;
-    let name = file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
+    let name =
+        file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
     let in_scratch = |ending: &str| scratch.join(format!("{name}.{ending}"));
     let (driver, program, out) = (scratch.join("driver.py"), in_scratch("py"), in_scratch("json"));
     fs::write(&driver, DRIVER)?;
@@ -205,7 +221,10 @@ fn compare(file: &Path, python: &str, torch: &Torch, prepared: &Prepared, scratc
     let report = run(&started, torch, prepared)?;
     let done: Done = match fs::read_to_string(&out) {
         Ok(text) => serde_json::from_str(&text)?,
-        Err(_missing) => Done { error: Some(format!("the process ended with status {}", report.status)), ..Done::default() },
+        Err(_missing) => Done {
+            error: Some(format!("the process ended with status {}", report.status)),
+            ..Done::default()
+        },
     };
     let expected: Vec<&str> = recorded.stdout.lines().collect();
     let found: Vec<&str> = done.stdout.lines().collect();

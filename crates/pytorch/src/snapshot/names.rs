@@ -15,7 +15,7 @@ pub(super) struct Names<'a> {
     coming: &'a [TensorAnnotation],
     /// The last allocation at each address; empty for a trace without annotations.
     allocations: FxHashMap<u64, AllocationId>,
-    names: BTreeMap<AllocationId, Vec<TextId>>,
+    found: BTreeMap<AllocationId, Vec<TextId>>,
     /// Annotations of memory that holds no block.
     unplaced: usize,
 }
@@ -26,7 +26,7 @@ impl<'a> Names<'a> {
         let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
         let allocations = blocks.filter(|_| !coming.is_empty());
         let allocations = allocations.filter_map(|block| Some((block.addr.get(), block.allocation?)));
-        Self { file, coming, allocations: allocations.collect(), names: BTreeMap::new(), unplaced: 0 }
+        Self { file, coming, allocations: allocations.collect(), found: BTreeMap::new(), unplaced: 0 }
     }
 
     pub(super) fn allocate(&mut self, addr: u64, allocation: AllocationId) {
@@ -49,7 +49,7 @@ impl<'a> Names<'a> {
                 self.unplaced += 1;
                 continue;
             };
-            let texts = self.names.entry(*allocation).or_default();
+            let texts = self.found.entry(*allocation).or_default();
             if !texts.contains(&text) {
                 texts.push(text);
             }
@@ -68,6 +68,6 @@ impl<'a> Names<'a> {
         let texts = self.file.stacks.texts();
         let join =
             |names: Vec<TextId>| names.into_iter().map(|name| texts.get(name)).collect::<Vec<_>>().join(", ");
-        self.names.into_iter().map(|(allocation, names)| (allocation, join(names))).collect()
+        self.found.into_iter().map(|(allocation, names)| (allocation, join(names))).collect()
     }
 }

@@ -266,10 +266,8 @@ impl TraceReplay<'_> {
                 }
             }
             TraceAction::SegmentAlloc => {
-                let is_small = match self.device.is_host {
-                    true => size.get() <= SMALL_SIZE,
-                    false => size == SMALL_SEGMENT,
-                };
+                let is_small =
+                    if self.device.is_host { size.get() <= SMALL_SIZE } else { size == SMALL_SEGMENT };
                 let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
                 let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
                 let at_end = self.pools.get(&addr).filter(|(last, _)| *last == index).map(|(_, pool)| *pool);
@@ -352,11 +350,8 @@ impl TraceReplay<'_> {
         let state = self.layout.recorder.state();
         let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);
         let (most, memory) = (Bytes::new(most), state.breakdown());
-        let text = if self.device.is_host {
-            host_failure(size, memory)
-        } else {
-            failure(size, free, most, memory)
-        };
+        let text =
+            if self.device.is_host { host_failure(size, memory) } else { failure(size, free, most, memory) };
         self.end_step(StepOutcome::OutOfMemory(text));
     }
 

@@ -61,6 +61,7 @@ impl SnapshotFile {
 }
 
 /// An item of a trace.
+#[derive(Clone, Copy)]
 enum Item {
     Entry(SnapshotEntry),
     Annotation(TensorAnnotation),
