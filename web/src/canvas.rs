@@ -1,9 +1,7 @@
 //! Draws a [`Scene`] on a canvas. Knows colors and pixels and nothing about memory.
 
 use blockyard_figure::typeface::FONT_FAMILY;
-use blockyard_figure::{
-    Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px,
-};
+use blockyard_figure::{Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px};
 use wasm_bindgen::prelude::*;
 use web_sys::{CanvasPattern, CanvasRenderingContext2d, HtmlCanvasElement};
 

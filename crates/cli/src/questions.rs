@@ -202,7 +202,9 @@ pub(crate) fn limit_json(limit: Option<Limit>) -> Value {
 pub(crate) fn counted(run: &Run, limit: Option<Limit>) -> String {
     let requests = grouped(run.requests().len() as u64);
     match limit.filter(Limit::is_inferred) {
-        Some(limit) => format!("{requests} requests, under the limit that the file implies: {}", limit.range()),
+        Some(limit) => {
+            format!("{requests} requests, under the limit that the file implies: {}", limit.range())
+        }
         None => format!("{requests} requests"),
     }
 }

@@ -10,7 +10,9 @@ pub use self::search::Search;
 
 use std::collections::BTreeMap;
 
-use blockyard_record::{AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId};
+use blockyard_record::{
+    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId,
+};
 
 use crate::allocations::{Allocations, NEVER};
 use crate::numbers::step_u32;

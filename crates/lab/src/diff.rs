@@ -9,10 +9,10 @@ use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::leaks::step_ends;
+use crate::outcome::outcome;
 use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::sites::Sites;
-use crate::outcome::outcome;
 use crate::{LabError, Outcome, Run};
 
 mod align;
@@ -118,10 +118,7 @@ pub fn diff_steps(run: &Run, first: usize, second: usize, on_progress: OnProgres
 }
 
 /// That the peaks of a run depend on its limit, in a sentence, where they do.
-fn dependence(
-    run: &Run,
-    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
-) -> Result<Option<String>, LabError> {
+fn dependence(run: &Run, tell: &mut dyn FnMut(usize) -> ControlFlow<()>) -> Result<Option<String>, LabError> {
     let [low, high] = &run.terms(&run.conditions())[..] else { return Ok(None) };
     let (at_low, at_high) = (outcome(run, low, 0, tell)?, outcome(run, high, 0, tell)?);
     let peaks = |outcome: &Outcome| (outcome.peak_allocated, outcome.peak_reserved);

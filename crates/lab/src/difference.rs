@@ -7,8 +7,8 @@ use blockyard_record::Event;
 use blockyard_replay::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::request_number;
 use crate::replay::ReplayTerms;
+use crate::request_number;
 use crate::{Conditions, LabError, Run};
 
 const INTERVAL: usize = 8192;

@@ -17,7 +17,11 @@ use crate::{Conditions, LabError, Outcome, Run};
 const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
 
 /// What kept the first failed request of a recording from new memory, as its trace tells.
-pub(crate) fn recorded_limit(run: &RecordedRun, inferred: &Inferred, config: &AllocatorConfig) -> Option<Limit> {
+pub(crate) fn recorded_limit(
+    run: &RecordedRun,
+    inferred: &Inferred,
+    config: &AllocatorConfig,
+) -> Option<Limit> {
     let trace = run.trace.as_deref().filter(|_| run.operations.is_empty())?;
     let mut held: Bytes = inferred.start.segments.iter().map(SegmentSnapshot::mapped).sum();
     let mut most = held;

@@ -154,8 +154,7 @@ impl Run {
     /// Under what the run is replayed: at the lower bound of the limit, and at the upper one where that is another.
     pub(crate) fn terms(&self, conditions: &Conditions) -> Vec<ReplayTerms> {
         let capacity = conditions.capacity_of(self);
-        let terms =
-            |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), capacity, fraction };
+        let terms = |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), capacity, fraction };
         match self.limit_under(conditions) {
             None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![terms(capacity, None)],
             // A full device is a smaller device: a memory fraction would switch garbage collection on.

@@ -139,7 +139,8 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
 
 /// No setting fits at both bounds of the limit; some may at one of them.
 fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
-    let depends = rows.iter().filter(|row| row.depends_on_limit()).min_by_key(|row| row.conditions.conf.len());
+    let depends =
+        rows.iter().filter(|row| row.depends_on_limit()).min_by_key(|row| row.conditions.conf.len());
     match (depends, baseline.limit) {
         (Some(row), Some(limit)) => format!(
             "no setting is sure to let the run fit: it depends on the limit, which is {}, and {} fits at one of the two bounds only",

@@ -38,7 +38,9 @@ pub fn what_if(
     let requests = run.requests().len();
     let mut tell = Tell { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
     let own = run.conditions();
-    let baseline = Replay::of(run, &own, &mut |done| tell.at(done))?.row(&own.conf, samples, &mut |done| tell.at(done))?;
+    let baseline =
+        Replay::of(run, &own, &mut |done| tell.at(done))?
+            .row(&own.conf, samples, &mut |done| tell.at(done))?;
     let mut rows = Vec::with_capacity(conditions.len());
     let mut differences = Vec::with_capacity(conditions.len());
     for other in conditions {

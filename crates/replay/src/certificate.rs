@@ -4,8 +4,8 @@ use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 
-use crate::verify::verify;
 use crate::config::{known_config, left_out_note};
+use crate::verify::verify;
 use crate::{Difference, OnProgress, RunError};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.

@@ -13,15 +13,16 @@ use crate::sites::own_frame;
 /// The snapshot with a number in the place of each call site. Only what is known to have no names is taken over.
 pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
     let contexts = file.contexts.iter().map(|context| EntryContext {
-        compile_context: None,
-        user_metadata: None,
-        ..*context
+        pool_id: context.pool_id,
+        has_empty_stack: context.has_empty_stack,
+        ..EntryContext::default()
     });
     SnapshotFile {
         contexts: contexts.collect(),
         stacks: Arc::new(numbered(&file.stacks)),
         annotations: Vec::new(),
         devices: file.devices,
+        host: file.host,
         settings: file.settings,
         notes: file.notes,
     }

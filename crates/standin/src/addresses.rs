@@ -47,7 +47,8 @@ impl Addresses {
         if let Some(length) = self.free.remove(&end) {
             end = end.checked_add(length)?;
         }
-        if let Some((before, length)) = self.free.range(..base).next_back().map(|(base, length)| (*base, *length))
+        if let Some((before, length)) =
+            self.free.range(..base).next_back().map(|(base, length)| (*base, *length))
             && before.checked_add(length) == Some(base)
         {
             start = before;

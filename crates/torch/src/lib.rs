@@ -67,10 +67,10 @@ pub mod tables;
 mod tensor;
 mod value;
 
+pub use blockyard_gpus::GpuProfile;
 pub use dtype::{Dtype, promote};
 pub use error::{Foreign, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};
-pub use blockyard_gpus::GpuProfile;
 pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};
 pub use storage::{Device, Storage};

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
+use crate::page::memory;
 use crate::report::AskedReport;
 use crate::run::RunData;
 use crate::signals::Signals;
@@ -116,15 +117,15 @@ impl SnapshotData {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// The report about the snapshot, as HTML; `device` is an index, none for all.
+    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all.
     fn report(
         &self,
         py: Python<'_>,
         name: &str,
-        device: Option<u32>,
+        device: Option<&str>,
         asked: &AskedReport,
     ) -> PyResult<String> {
-        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), device)
+        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), memory(device)?)
     }
 
     /// The requests of each device, in the order of `devices`.
@@ -232,9 +233,7 @@ impl SnapshotData {
 impl SnapshotData {
     /// The device at `place` of `devices`, or host memory at `host`.
     pub(crate) fn device(&self, place: usize) -> PyResult<&DeviceSnapshot> {
-        self.file
-            .memory(place)
-            .map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
+        self.file.memory(place).map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
     }
 
     /// Stacks as texts, a line a frame, innermost first; no text for the stack without frames.

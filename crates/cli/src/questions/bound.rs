@@ -51,7 +51,8 @@ fn text(run: &Run, found: &Bound, baseline: &Row) -> String {
     let _ = writeln!(text, "  a planned layout needs       {} bytes", grouped(found.layout_peak.get()));
     if let Some(own) = baseline.answered() {
         let end = if baseline.fits() { "" } else { ", and go out of memory" };
-        let _ = writeln!(text, "  the run's own settings take  {} bytes{end}", grouped(own.peak_reserved.get()));
+        let _ =
+            writeln!(text, "  the run's own settings take  {} bytes{end}", grouped(own.peak_reserved.get()));
     }
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");

@@ -47,11 +47,8 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::R
 }
 
 fn text(run: &Run, found: &Found, all: bool) -> String {
-    let mut text = format!(
-        "{} settings on {}\n",
-        grouped(found.rows.len() as u64),
-        counted(run, found.baseline.limit)
-    );
+    let mut text =
+        format!("{} settings on {}\n", grouped(found.rows.len() as u64), counted(run, found.baseline.limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     let front = found.front.iter().filter_map(|index| found.rows.get(*index));
     lines.extend(front.map(|row| cells(setting(&row.conditions.conf), row)));

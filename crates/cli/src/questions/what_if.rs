@@ -133,10 +133,10 @@ pub(crate) fn cells(name: &str, row: &Row) -> Vec<String> {
 }
 
 fn first_oom(outcome: &Outcome) -> String {
-    outcome.first_oom.as_ref().map_or_else(
-        || "no".to_owned(),
-        |oom| format!("request {} ({})", grouped(oom.request), oom.size),
-    )
+    outcome
+        .first_oom
+        .as_ref()
+        .map_or_else(|| "no".to_owned(), |oom| format!("request {} ({})", grouped(oom.request), oom.size))
 }
 
 fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {

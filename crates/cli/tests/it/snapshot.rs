@@ -35,10 +35,17 @@ fn host_memory_and_texts_of_tensors_are_in_the_lines() {
     let alone = blockyard(["snapshot", "--device", "host", &path]);
     assert!(!alone.out.contains("device 0") && alone.out.contains("host (pinned memory)"), "{}", alone.out);
     let value = json(blockyard(["snapshot", "--json", &path]).out.trim_end());
-    assert_eq!((value["devices"].as_array().unwrap().len(), &value["host"]["peak_allocated"]), (1, &540_672.into()));
+    assert_eq!(
+        (value["devices"].as_array().unwrap().len(), &value["host"]["peak_allocated"]),
+        (1, &540_672.into())
+    );
     let missing = blockyard(["snapshot", "--device", "host", &snapshot("small_2.11.pickle")]);
     assert_eq!(missing.status, 2);
-    assert!(missing.out.contains("nothing of host (pinned memory) is in the snapshot; it has 0"), "{}", missing.out);
+    assert!(
+        missing.out.contains("nothing of host (pinned memory) is in the snapshot; it has 0"),
+        "{}",
+        missing.out
+    );
 }
 
 #[test]

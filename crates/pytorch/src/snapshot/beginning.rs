@@ -34,11 +34,8 @@ impl Beginning {
         sizes_at_end.reverse();
         let ranges = ranges(device, &before);
         let max_split = u64::try_from(file.settings.max_split_size()).ok();
-        let rules = if device.is_host {
-            Rules::of_host()
-        } else {
-            Rules::of(&file.settings.config, max_split)
-        };
+        let rules =
+            if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.config, max_split) };
         let sizes = sizes_before(&before, &rules);
         let has_open = sizes.values().any(|size| size.extra > 0);
         let shown = if has_open || rules.has_divisions {

@@ -59,15 +59,15 @@ impl<'a> Names<'a> {
     pub(super) fn note(&self) -> Option<String> {
         let verb = if self.unplaced == 1 { "names" } else { "name" };
         let count = counted(self.unplaced, "annotation");
-        (self.unplaced > 0).then(|| format!("{count} of a tensor {verb} memory that holds no block; left out"))
+        (self.unplaced > 0)
+            .then(|| format!("{count} of a tensor {verb} memory that holds no block; left out"))
     }
 
     /// The texts of each allocation, by ascending number.
     pub(super) fn into_names(self) -> Vec<(AllocationId, String)> {
         let texts = self.file.stacks.texts();
-        let join = |names: Vec<TextId>| {
-            names.into_iter().map(|name| texts.get(name)).collect::<Vec<_>>().join(", ")
-        };
+        let join =
+            |names: Vec<TextId>| names.into_iter().map(|name| texts.get(name)).collect::<Vec<_>>().join(", ");
         self.names.into_iter().map(|(allocation, names)| (allocation, join(names))).collect()
     }
 }

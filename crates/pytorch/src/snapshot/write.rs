@@ -265,8 +265,7 @@ impl<'a, W: Write> Writer<'a, W> {
             Item::Entry(SnapshotEntry { entry, time_us, stack, context }) => {
                 let TraceEntry { action, addr, size, stream } = entry;
                 let is_new = matches!(action, TraceAction::Alloc | TraceAction::SegmentAlloc);
-                let annotation =
-                    TensorAnnotation { after: 0, addr, size, stream, time_us, stack, context };
+                let annotation = TensorAnnotation { after: 0, addr, size, stream, time_us, stack, context };
                 self.entry(action.name(), &annotation, is_new)
             }
             Item::Annotation(annotation) => self.entry("annotate", &annotation, false),

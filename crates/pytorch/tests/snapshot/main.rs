@@ -11,8 +11,8 @@ mod hostile;
 mod pickles;
 mod random;
 mod reading;
-mod releases;
 mod recordings;
+mod releases;
 mod rivals;
 mod writing;
 

@@ -105,9 +105,7 @@ fn an_annotation_names_its_block() {
 
 #[test]
 fn annotations_name_the_block_that_is_there_at_their_moment() {
-    let entry = |action: &str, text: &str| {
-        serde_json::json!({"action": action, "addr": 2 << 20, "size": 1024, "stream": 0, "user_metadata": text})
-    };
+    let entry = |action: &str, text: &str| serde_json::json!({"action": action, "addr": 2 << 20, "size": 1024, "stream": 0, "user_metadata": text});
     let segment =
         serde_json::json!({"action": "segment_alloc", "addr": 2 << 20, "size": 2 << 20, "stream": 0});
     let value = serde_json::json!({"segments": [], "device_traces": [[

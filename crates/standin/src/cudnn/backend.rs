@@ -127,7 +127,9 @@ enum Answer {
 
 fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
     match attribute {
-        name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => return Answer::Bytes(workspace(handle).to_le_bytes().to_vec()),
+        name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => {
+            return Answer::Bytes(workspace(handle).to_le_bytes().to_vec());
+        }
         name::CONFIG_SHARED_MEMORY => return Answer::Bytes(1024_i32.to_le_bytes().to_vec()),
         name::GRAPH_ENGINE_COUNT => return Answer::Bytes(1_i64.to_le_bytes().to_vec()),
         name::ENGINE_INDEX => return Answer::Bytes(0_i64.to_le_bytes().to_vec()),
@@ -150,11 +152,16 @@ fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
 /// The only configuration that the heuristics give: an engine for the graph, put into the caller's descriptor.
 fn put_heuristics(handle: usize, wanted: i64, to: Out<u64>) -> c_int {
     let mut all = descriptors();
-    let Some(graph) = all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned()) else {
+    let Some(graph) =
+        all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned())
+    else {
         return BAD_PARAM;
     };
     if wanted > 0 && !to.is_null() {
-        let engine = all.add(Descriptor { kind: kind::ENGINE, attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]) });
+        let engine = all.add(Descriptor {
+            kind: kind::ENGINE,
+            attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]),
+        });
         let config = to.get().and_then(|config| all.get_mut(usize::try_from(config).ok()?));
         let Some(config) = config else { return BAD_PARAM };
         config.attributes.insert(name::CONFIG_ENGINE, (engine as u64).to_le_bytes().to_vec());

@@ -1,8 +1,6 @@
 //! Dictionaries of values become rows: entries, segments, blocks, annotations, stacks.
 
-use blockyard_record::{
-    BlockState, Bytes, PoolKind, StackId, StreamId, TextId, TraceAction, TraceEntry,
-};
+use blockyard_record::{BlockState, Bytes, PoolKind, StackId, StreamId, TextId, TraceAction, TraceEntry};
 
 use super::lists::RowKind;
 use super::{DEEPEST_STACK, Heap, Misfit, Object, Value, count_one, fields, missing};
@@ -85,8 +83,7 @@ impl Heap {
         match key {
             key::COMPILE_CONTEXT => {
                 let text = self.text_id(value, "");
-                context.compile_context =
-                    self.optional(key, text).filter(|text| *text != key::NOT_AVAILABLE);
+                context.compile_context = self.optional(key, text).filter(|text| *text != key::NOT_AVAILABLE);
             }
             key::USER_METADATA => {
                 let text = self.metadata(value);
