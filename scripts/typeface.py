@@ -110,6 +110,15 @@ def name_it(font: TTFont, family: str, style: str, weight: int) -> None:
     font["OS/2"].usWeightClass = weight
 
 
+def tighten(font: TTFont) -> None:
+    """The box of a line of text ends where the letters end, as in Arial: Noto Sans leaves room for scripts that the subset does not have,
+    and two texts that stand close above each other would have boxes that overlap."""
+    for name, value in (("ascent", 940), ("descent", -240), ("lineGap", 0)):
+        setattr(font["hhea"], name, value)
+    for name, value in (("sTypoAscender", 940), ("sTypoDescender", -240), ("sTypoLineGap", 0), ("usWinAscent", 940), ("usWinDescent", 240)):
+        setattr(font["OS/2"], name, value)
+
+
 def save(font: TTFont, name: str) -> None:
     """Writes the font for programs, and packed for browsers."""
     font["head"].modified = font["head"].created
@@ -195,10 +204,12 @@ def main() -> None:
             font = of_weight(fetched(SANS, folder), weight, LETTERS)
             add_glyphs(font, math, FROM_MATH.translate({c: None for c in font.getBestCmap()}))
             add_glyphs(font, signs, FROM_SIGNS)
+            tighten(font)
             name_it(font, "Noto Sans", style, weight)
             save(font, name)
             made.append(font)
         mono = of_weight(fetched(MONO, folder), 400, LETTERS)
+        tighten(mono)
         name_it(mono, "Noto Sans Mono", "Regular", 400)
         save(mono, "mono-regular")
         write_widths(*made)

@@ -22,6 +22,11 @@ addEventListener("error", ({ error }) => {
   if (error instanceof WebAssembly.RuntimeError) showError("Blockyard stopped working. Reload the page to go on.");
 });
 
+// Figures are drawn on canvases, which do not wait for a font. A font that does not come keeps nobody from the page.
+const faces = ['400 13px "Noto Sans"', '600 13px "Noto Sans"', '400 13px "Noto Sans Mono"'];
+const patience = new Promise((done) => setTimeout(done, 3000));
+await Promise.race([Promise.allSettled(faces.map((face) => document.fonts.load(face))), patience]);
+
 try {
   await init({ module_or_path: "./blockyard-web_bg.wasm" });
 } catch (error) {

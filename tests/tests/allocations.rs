@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, Allocations, Cell, Collector, FlameGraph, Grid, GridKind, GridView, GroupBy, Scope, Search,
-    TimelineView, bytes_of, holders, rows_in,
+    AddressMap, Allocations, Cell, Changes, Collector, FlameGraph, Grid, GridKind, GridView, GroupBy,
+    MapView, Mark, Scope, Search, Size, TargetId, TimelineView, bytes_of, describe_event, describe_target,
+    holder_text, holders, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -23,7 +24,8 @@ const SNAPSHOTS: [&str; 6] = [
 ];
 
 fn recording(name: &str) -> Arc<Recording> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/snapshots/{name}.pickle.gz"));
+    let end = if name.starts_with("small") { "pickle" } else { "pickle.gz" };
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/snapshots/{name}.{end}"));
     let bytes = std::fs::read(path).expect("the fixture");
     let file = snapshot::read(&*bytes, &mut |_| ControlFlow::Continue(())).expect("a snapshot");
     let found = file.record(0, name, &mut |_, _| ControlFlow::Continue(())).expect("a recording");
@@ -221,4 +223,32 @@ fn what_is_too_small_is_counted() {
         let moment = grid.moment(column).expect("a moment");
         assert!(grid.hidden(column).bytes <= allocations.active_bytes(moment));
     }
+}
+
+#[test]
+fn a_text_of_a_tensor_names_its_block_in_every_figure() {
+    const NAME: &str = "saved for backward";
+    let recording = recording("small_2.15");
+    let state = recording.state_at(recording.event_count()).expect("a state");
+    let map =
+        segment_map(&state, &Changes::default(), &recording, &MapView::default(), Size::new(1280.0, 400.0));
+    let is_label = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains(NAME));
+    assert!(map.marks.iter().any(is_label), "the segment map has no label");
+    let blocks = state.snapshot().segments.into_iter().flat_map(|segment| segment.blocks);
+    let named = |id| recording.name(id) == Some(NAME);
+    let block = blocks.into_iter().find(|block| block.allocation.is_some_and(named)).expect("a named block");
+    let tip = describe_target(TargetId::Block(block.id), &state, &recording).expect("words");
+    assert!(tip.starts_with(NAME), "{tip}");
+    let allocations = Collector::collect(recording.clone());
+    let rows = rows_in(&allocations, Scope::At(recording.step_count()));
+    let found = holders(&allocations, &recording, &rows, GroupBy::Stack);
+    let texts: Vec<String> = found.iter().map(|holder| holder_text(&recording, holder)).collect();
+    assert_eq!(
+        texts,
+        ["<module> snap.py:7 (saved for backward)", "<module> snap.py:5", "<module> snap.py:10"]
+    );
+    let before = |event: usize| recording.state_at(event).expect("a state");
+    let events = recording.events_from(0).enumerate();
+    let words = events.map(|(at, event)| describe_event(&event, &before(at), &recording));
+    assert!(words.into_iter().any(|words| words.contains(NAME)), "no event has the name");
 }

@@ -268,12 +268,18 @@ impl Session {
 
     /// If an opened recording goes out of memory, asks why and shows the answer.
     pub(crate) fn explain_failure(self) {
-        let run = self.run.get_untracked();
-        let mut failed = run.recording.failed_steps().iter();
-        if failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_))) {
+        if untrack(|| self.has_failed()) {
             self.open_lab(QuestionKind::Autopsy);
             self.ask_lab();
         }
+    }
+
+    /// Whether a step of the shown run ran out of memory.
+    pub(crate) fn has_failed(self) -> bool {
+        self.run.with(|run| {
+            let mut failed = run.recording.failed_steps().iter();
+            failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
+        })
     }
 
     /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.
@@ -334,7 +340,7 @@ impl Session {
         self.lab.work.set(Some(work));
         let device = self.lab_device();
         for (place, conditions) in all.into_iter().enumerate() {
-            let question = Question::SearchRow { base: own.clone(), conditions };
+            let question = Question::SearchRow(conditions);
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
                 TaskReply::Answered(answer) => {

@@ -77,7 +77,7 @@ part!(
 );
 part!(
     /// A lesson to be printed.
-    handout in lessons: load_handout, show_handout(session: Session, lesson: String) => view::lessons::handout(session, &lesson)
+    handout in lessons: load_handout, show_handout(lesson: String) => view::lessons::handout(&lesson)
 );
 part!(
     /// The program with its output and its memory.

@@ -122,7 +122,7 @@ fn page() -> AnyView {
             Place::Glossary(entry) => parts::words(session, entry),
             Place::Quiz => parts::quiz(session),
             Place::Teachers => parts::teachers(session),
-            Place::Handout(id) => parts::handout(session, id),
+            Place::Handout(id) => parts::handout(id),
             Place::Program => parts::program(session),
             Place::Workbench => parts::workbench(session, samples),
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
-use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text};
+use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text, typeface};
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
@@ -183,15 +183,12 @@ fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> an
 /// The figure as pixels, two for each of its own in both directions, as screens of today show them.
 fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
+    for face in typeface::FACES {
+        options.fontdb_mut().load_font_data(face.ttf.to_vec());
+    }
+    // For characters that the typeface does not have.
     options.fontdb_mut().load_system_fonts();
-    if options.fontdb.is_empty() {
-        bail!("a PNG needs a font for its texts, and none is installed: install one, or export an SVG");
-    }
-    // A figure's last resort is any sans-serif font, which the library takes to be Arial.
-    let any = options.fontdb.faces().find_map(|face| Some(face.families.first()?.0.clone()));
-    if let Some(any) = any {
-        options.fontdb_mut().set_sans_serif_family(any);
-    }
+    options.fontdb_mut().set_sans_serif_family(typeface::SANS_REGULAR.family);
     let tree = resvg::usvg::Tree::from_str(svg, &options)?;
     let size = tree.size().to_int_size();
     let scaled = size.scale_by(PIXEL_SCALE).context("the figure has no size")?;

@@ -25,7 +25,7 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
     };
     let lesson = open(name)?;
     if let Some(path) = &options.handout {
-        let html = handout::handout(&lesson)?;
+        let html = handout::document(&lesson)?;
         std::fs::write(path, html).with_context(|| path.display().to_string())?;
         eprintln!("{}", path.display());
         return Ok(ExitCode::SUCCESS);

@@ -29,6 +29,7 @@ mod questions;
 mod report;
 mod run;
 mod snapshot;
+mod typeface;
 mod verify;
 
 pub use export::{Export, export_bytes};
@@ -39,6 +40,7 @@ pub use page::{BuiltPage, PageFile, frame, one_page};
 pub use python::{PlayedProgram, play_program};
 pub use questions::{ask, ask_diff, ask_diff_steps};
 pub use snapshot::describe_device;
+pub use typeface::font_faces;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -45,7 +45,7 @@ const UNPACK: &str = include_str!("page/unpack.js");
 
 /// Nothing is fetched from anywhere, and nothing can be sent anywhere.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline' blob: data: 'wasm-unsafe-eval'; style-src 'unsafe-inline'; \
-                      img-src data: blob:; worker-src data:; connect-src blob:; base-uri 'none'; form-action 'none'";
+                      img-src data: blob:; font-src data:; worker-src data:; connect-src blob:; base-uri 'none'; form-action 'none'";
 
 /// The height of the stage with its timeline, as in the page's own texts for frames, and a line more.
 const FRAME_PX: u32 = 480;
@@ -203,6 +203,7 @@ pub fn one_page(page: &BuiltPage, file: &PageFile, is_embedded: bool) -> anyhow:
     let place = if is_embedded { "?embed=stage" } else { "" };
     let address = format!("{place}#open={}", percent_encoded(&file.name));
     let style = String::from_utf8(page.read("style.css")?).context("style.css")?;
+    let style = crate::typeface::with_fonts_inside(&style);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\" data-address=\"{address}\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" \

@@ -111,7 +111,10 @@ pub fn autopsy(
     let (cause, others) = cause::cause(&examined, &mut tell)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
-    notes.push(limit.sentence());
+    // The run's own notes say which limit its file implies.
+    if !limit.is_inferred() {
+        notes.push(limit.sentence());
+    }
     if met.highest < limit.highest {
         notes.push(format!(
             "whether the run goes out of memory depends on the limit, which is {}: this is what happens at {}",

@@ -88,13 +88,13 @@ impl Run {
         }
         self.set_implied_limit(limit);
         let kind = match limit.source {
-            LimitSource::Device => "a full device",
-            _ => "a memory fraction, which the file does not name",
+            LimitSource::Device => "on a full device",
+            _ => "under a memory fraction that the file does not name",
         };
-        let range = limit.range();
         self.add_note(format!(
-            "the run went out of memory under a limit, by {kind}: what was given and what was not shows that it is {range}, and all \
-             answers are for that unless another limit is given"
+            "the run went out of memory {kind}; what was given before and what was not shows the limit, {}: every answer is for this limit, \
+             unless another one is given",
+            limit.range()
         ));
         match failed.first() {
             Some(Some(found)) if *found == request => {}

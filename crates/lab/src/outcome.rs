@@ -57,7 +57,8 @@ pub struct FirstOom {
     pub allocations_before: u64,
     /// What it asked for.
     pub size: Bytes,
-    /// PyTorch's message.
+    /// PyTorch's message, with the numbers of the replay. Where the file does not tell how much memory the device has, a sentence that
+    /// names those of the numbers that are known.
     pub message: String,
 }
 
@@ -171,6 +172,7 @@ pub(crate) fn outcome_before(
     let config: AllocatorConfig = terms.conf.parse()?;
     let mut replay = Replay {
         run,
+        terms,
         replayer: terms.replayer(run, &config, NullSink)?,
         outcome: Outcome { warnings: config.warnings().to_vec(), ..Outcome::default() },
         has_ended: false,
@@ -203,6 +205,7 @@ pub(crate) fn outcome_before(
 
 struct Replay<'a> {
     run: &'a Run,
+    terms: &'a ReplayTerms,
     replayer: Replayer<'a, VirtualDevice, NullSink>,
     outcome: Outcome,
     has_ended: bool,
@@ -248,6 +251,7 @@ impl Replay<'_> {
                 Some(Request::Allocate { size, .. }) => *size,
                 _ => Bytes::ZERO,
             };
+            let message = if self.is_device_known() { message } else { self.known(size) };
             let before = requests.iter().take(request);
             let allocations = before.filter(|request| matches!(request, Request::Allocate { .. })).count();
             self.outcome.first_oom = Some(FirstOom {
@@ -257,6 +261,24 @@ impl Replay<'_> {
                 message,
             });
         }
+    }
+}
+
+impl Replay<'_> {
+    /// Whether the replayed device is the run's, or one that was asked for, and not an assumption.
+    fn is_device_known(&self) -> bool {
+        !self.run.is_capacity_assumed || self.terms.capacity != self.run.capacity
+    }
+
+    /// A failure without PyTorch's voice, whose message would have the assumed device's numbers.
+    fn known(&self, size: Bytes) -> String {
+        let stats = self.replayer.stats();
+        format!(
+            "out of memory in a replay where at most {} may be reserved: {size} were asked for, {} were reserved, {} of them allocated",
+            self.terms.most(),
+            bytes(stats.reserved_bytes.all.current),
+            bytes(stats.allocated_bytes.all.current)
+        )
     }
 }
 

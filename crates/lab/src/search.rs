@@ -139,14 +139,17 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
 
 /// No setting fits at both bounds of the limit; some may at one of them.
 fn nothing_fits(baseline: &Row, rows: &[Row]) -> String {
-    let depends =
-        rows.iter().filter(|row| row.depends_on_limit()).min_by_key(|row| row.conditions.conf.len());
-    match (depends, baseline.limit) {
-        (Some(row), Some(limit)) => format!(
-            "no setting is sure to let the run fit: it depends on the limit, which is {}, and {} fits at one of the two bounds only",
-            limit.range(),
-            name(row)
-        ),
+    let depends = rows.iter().filter(|row| row.depends_on_limit() && !is_drivers_pool(&row.conditions.conf));
+    match (depends.min_by_key(|row| row.conditions.conf.len()), baseline.limit) {
+        (Some(row), Some(limit)) => {
+            let fits_at_low = row.answered().is_some_and(|outcome| outcome.ooms == 0);
+            let bound = if fits_at_low { limit.lowest } else { limit.highest };
+            format!(
+                "no setting is sure to let the run fit: it depends on the limit, which is {}, and under {} the run fits at {bound} only",
+                limit.range(),
+                name(row)
+            )
+        }
         _ => "no setting lets the run fit: it needs more memory, or fewer live bytes".to_owned(),
     }
 }

@@ -219,7 +219,7 @@ fn trace(program: &Value, folder: &std::path::Path) -> Vec<(u64, i64)> {
 fn learn_all<'a>(programs: impl Iterator<Item = &'a Value>, folder: &std::path::Path) {
     let mut entries = tables::recorded();
     programs.for_each(|program| entries.extend(learn(program, folder)));
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../torch/src/tables.bin");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../gpus/src/tables.bin");
     std::fs::write(path, tables::write(&entries)).expect("the tables can be written");
 }
 

@@ -21,6 +21,16 @@ const NOT_SUPPORTED: c_int = 3000;
 
 const HANDLE: &str = "cuDNN handle";
 
+/// `CUDNN_BATCHNORM_SPATIAL_PERSISTENT`, for channels that lie last in memory.
+const PERSISTENT: c_int = 2;
+
+/// A batch norm takes nothing beside, as recorded; only one of channels that lie last was not recorded.
+fn batch_norm(mode: c_int) {
+    if mode == PERSISTENT {
+        report::estimate("what cuDNN takes for a batch norm with channels last is not recorded, and is taken to be 0 bytes");
+    }
+}
+
 entries! {
     fn cudnnGetVersion() -> usize {
         settings().cudnn
@@ -64,27 +74,27 @@ entries! {
     }
 
     fn cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-        _handle: usize, _mode: c_int, _operation: c_int, _x: usize, _z: usize, _y: usize, _scale: usize, _activation: usize,
+        _handle: usize, mode: c_int, _operation: c_int, _x: usize, _z: usize, _y: usize, _scale: usize, _activation: usize,
         to: Out<usize>,
     ) -> c_int {
-        report::estimate("cuDNN's workspace of a batch norm is not recorded and is taken to be 0 bytes");
+        batch_norm(mode);
         to.put(0);
         SUCCESS
     }
 
     fn cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-        _handle: usize, _mode: c_int, _operation: c_int, _x: usize, _y: usize, _dy: usize, _dz: usize, _dx: usize, _scale: usize,
+        _handle: usize, mode: c_int, _operation: c_int, _x: usize, _y: usize, _dy: usize, _dz: usize, _dx: usize, _scale: usize,
         _activation: usize, to: Out<usize>,
     ) -> c_int {
-        report::estimate("cuDNN's workspace of a batch norm is not recorded and is taken to be 0 bytes");
+        batch_norm(mode);
         to.put(0);
         SUCCESS
     }
 
     fn cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
-        _handle: usize, _mode: c_int, _operation: c_int, _activation: usize, _x: usize, to: Out<usize>,
+        _handle: usize, mode: c_int, _operation: c_int, _activation: usize, _x: usize, to: Out<usize>,
     ) -> c_int {
-        report::estimate("cuDNN's reserve of a batch norm is not recorded and is taken to be 0 bytes");
+        batch_norm(mode);
         to.put(0);
         SUCCESS
     }

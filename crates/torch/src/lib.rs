@@ -63,7 +63,7 @@ mod registry;
 mod schema;
 pub mod session;
 mod storage;
-pub mod tables;
+pub use blockyard_gpus::tables;
 mod tensor;
 mod value;
 

@@ -8,7 +8,6 @@ import pickle
 import signal
 import sys
 import threading
-import time
 import types
 
 import polars
@@ -20,6 +19,7 @@ from blockyard import _answers, _files, _page, _progress, _programs
 
 FIXTURES = pathlib.Path(__file__).parents[3] / "tests" / "fixtures"
 GNN = FIXTURES / "programs" / "gnn_random.jsonl.gz"
+LOSS_HISTORY = FIXTURES / "oom" / "loss_history_100.pickle.gz"
 MIB = 1 << 20
 
 
@@ -131,6 +131,35 @@ def test_a_workload_goes_out_of_memory():
     assert run.autopsy(capacity=1 << 30).cause is None
 
 
+def test_a_run_that_went_out_of_memory_is_asked_under_the_limit_that_its_file_implies():
+    snapshot = blockyard.open(LOSS_HISTORY)
+    answer = snapshot.what_if("expandable_segments:True")
+    assert (answer.limit.low, answer.limit.high, answer.limit.source) == (594 * MIB, 614 * MIB - 1, "inferred")
+    assert not answer.baseline.fits and not answer.baseline.depends_on_limit
+    assert answer.baseline.ooms == answer.baseline.ooms_at_high == 1
+    assert answer.settings[0].depends_on_limit and not answer.settings[0].fits
+    assert "between 594 MiB and 613.99 MiB" in str(answer) and "depends on the limit" in str(answer)
+    found = snapshot.autopsy()
+    assert found.limit == answer.limit
+    change = next(change for change in found.in_vain if change.value == "expandable_segments:True")
+    assert change.depends_on_limit and not change.proved
+    given = snapshot.what_if("expandable_segments:True", limit=600 * MIB)
+    assert given.limit.source == "given" and given.limit.low == given.limit.high == 600 * MIB
+    assert given.settings[0].ooms == given.settings[0].ooms_at_high == 1
+    assert snapshot.search().best is None
+
+
+def test_answers_of_version_1_are_read():
+    row = {"conf": "", "capacity": 1, "limit": None, "peak_allocated": 1, "peak_reserved": 2, "ooms": 0, "first_oom": None}
+    answer = _answers.WhatIf.of({"version": 1, "baseline": row, "settings": [row], "notes": []})
+    assert answer.limit is None and answer.baseline.fits and answer.baseline.peak_reserved_at_high == 2
+    limit = {"lowest": 1, "highest": 2, "source": "fraction", "others": 0}
+    autopsy = _answers.Autopsy.of({"version": 1, "cause": "live_bytes_at_limit", "sentence": "", "limit": limit})
+    assert (autopsy.limit.low, autopsy.limit.high, autopsy.limit.source) == (1, 2, "inferred")
+    change = {"kind": "setting", "value": "", "proved": False, "sentence": ""}
+    assert not _answers.Change.of(change).depends_on_limit
+
+
 def test_errors_say_what_is_wrong(tmp_path):
     with pytest.raises(FileNotFoundError):
         blockyard.open(tmp_path / "missing.pickle")
@@ -219,15 +248,17 @@ def test_two_steps_of_a_run_are_compared():
 def test_long_work_without_the_lock_ends_on_ctrl_c():
     run = blockyard.open(GNN)
     ticks = []
-    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
-    other = threading.Thread(target=lambda: ticks.extend(time.sleep(0.02) for _ in range(10)))
+
+    def tick():
+        ticks.extend(range(10))
+        signal.raise_signal(signal.SIGINT)
+
+    other = threading.Thread(target=tick)
     other.start()
     with pytest.raises(KeyboardInterrupt):
-        # As often as the signal needs on any machine; a signal that never comes is a failure.
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+        # Until the other thread has ended its work, which needs the lock, and sends the signal.
+        while True:
             run.search()
-    # The other thread ran meanwhile: the lock was released.
     assert len(ticks) == 10
     other.join()
 

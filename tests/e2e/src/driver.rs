@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -16,8 +16,8 @@ use thirtyfour::{
     FirefoxCapabilities, LoggingPrefsLogLevel, TimeoutConfiguration, WebDriver,
 };
 
-use crate::page::{GpuChoice, Window};
-use crate::{PATIENCE, output};
+use crate::page::{Fonts, GpuChoice, Window};
+use crate::{PATIENCE, output, repository_file};
 
 /// Browsers that run at a time in one test program.
 const BROWSERS: u32 = 2;
@@ -64,6 +64,19 @@ impl Drop for Profile {
     }
 }
 
+/// Writes the settings of fontconfig below which a browser finds the font of `tests/fixtures/fonts` and no other.
+fn write_font_settings(profile: &Profile) -> Result<PathBuf> {
+    let fonts = repository_file("tests/fixtures/fonts")?;
+    let (file, cache) = (profile.0.join("fonts.conf"), profile.0.join("fontconfig"));
+    let text = format!(
+        "<?xml version=\"1.0\"?>\n<fontconfig>\n<dir>{}</dir>\n<cachedir>{}</cachedir>\n</fontconfig>\n",
+        fonts.display(),
+        cache.display()
+    );
+    fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(file)
+}
+
 /// A browser, and the program that drives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Browser {
@@ -96,10 +109,12 @@ struct Process {
 }
 
 impl Process {
-    fn start(browser: Browser) -> Result<Self> {
+    /// The browser gets its environment from the driver: `fonts` are the settings of fontconfig in the place of the system's.
+    fn start(browser: Browser, fonts: Option<&Path>) -> Result<Self> {
         let program = browser.program();
         let mut child = Command::new(&program)
             .arg("--port=0")
+            .envs(fonts.map(|file| ("FONTCONFIG_FILE", file)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -147,22 +162,31 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn start(window: Window, gpu: GpuChoice) -> Result<Self> {
+    pub(crate) fn start(window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
         let profile = Profile::new()?;
+        let fonts = match fonts {
+            Fonts::System => None,
+            Fonts::OneThatNobodyChose => Some(write_font_settings(&profile)?),
+        };
         let capabilities = capabilities(window, gpu, &profile).map_err(|error| readable(&error))?;
-        Self::open(Browser::Chromium, capabilities, profile)
+        Self::open(Browser::Chromium, capabilities, profile, fonts.as_deref())
     }
 
     /// Firefox, without adapters; geckodriver makes a profile below the folder for profiles.
     pub(crate) fn start_firefox(window: Window) -> Result<Self> {
         let profile = Profile::new()?;
         let capabilities = firefox(window).map_err(|error| readable(&error))?;
-        Self::open(Browser::Firefox, capabilities, profile)
+        Self::open(Browser::Firefox, capabilities, profile, None)
     }
 
-    fn open(browser: Browser, capabilities: impl Into<Capabilities>, profile: Profile) -> Result<Self> {
+    fn open(
+        browser: Browser,
+        capabilities: impl Into<Capabilities>,
+        profile: Profile,
+        fonts: Option<&Path>,
+    ) -> Result<Self> {
         let permit = Permit::wait();
-        let process = Process::start(browser)?;
+        let process = Process::start(browser, fonts)?;
         let capabilities = capabilities.into();
         let url = format!("http://127.0.0.1:{}", process.port);
         let session = answer(async {

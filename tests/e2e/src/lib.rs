@@ -32,13 +32,13 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 pub use axe::Violation;
 pub use console::NetworkRequest;
-pub use page::{ElementRect, GpuChoice, Page, Window, built_page};
+pub use page::{ElementRect, Fonts, GpuChoice, Page, Window, built_page};
 pub use thirtyfour::{BrowserLogEntry, Key};
 
 /// So many tests of one program may fail and run once more; the next failure is final. One or two slow moments of a machine do not
@@ -47,6 +47,31 @@ const MOST_SECOND_RUNS: u32 = 3;
 
 /// How long anything is waited for.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a file of many megabytes is waited for. Neither limit says how fast anything has to be: they end tests that hang.
+pub const PATIENCE_WITH_LARGE_FILES: Duration = Duration::from_secs(180);
+
+/// Asks until there is an answer, at most for `patience`.
+///
+/// # Errors
+/// What `ask` says, or that no answer came; `what` says in vain for what.
+pub fn wait_for_answer<T>(
+    what: &str,
+    patience: Duration,
+    mut ask: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        if let Some(answer) = ask()? {
+            return Ok(answer);
+        }
+        if begun.elapsed() > patience {
+            bail!("waited in vain for {what}");
+        }
+        // Between two questions; the test itself goes on as soon as there is an answer.
+        std::thread::sleep(Duration::from_millis(15));
+    }
+}
 
 /// Opens the page's workbench in a window of 1280 x 900, runs `test` on it, and checks that the console stayed clean.
 ///
@@ -87,13 +112,28 @@ pub fn drive_at(
     gpu: GpuChoice,
     test: impl Fn(&mut Page) -> Result<()>,
 ) -> Result<()> {
+    drive_with_fonts(path, window, gpu, Fonts::System, test)
+}
+
+/// As [`drive_at`], with other fonts than this machine's.
+///
+/// # Errors
+/// As [`drive`].
+pub fn drive_with_fonts(
+    path: &str,
+    window: Window,
+    gpu: GpuChoice,
+    fonts: Fonts,
+    test: impl Fn(&mut Page) -> Result<()>,
+) -> Result<()> {
     static SECOND_RUNS: AtomicU32 = AtomicU32::new(0);
-    drive_once(path, window, gpu, &test).or_else(|error| {
+    let once = || drive_once(path, Page::with_fonts(window, gpu, fonts)?, &test);
+    once().or_else(|error| {
         if SECOND_RUNS.fetch_add(1, Ordering::Relaxed) >= MOST_SECOND_RUNS {
             return Err(error);
         }
         note_second_run(&error)?;
-        drive_once(path, window, gpu, &test)
+        once()
     })
 }
 
@@ -109,13 +149,7 @@ fn note_second_run(error: &anyhow::Error) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn drive_once(
-    path: &str,
-    window: Window,
-    gpu: GpuChoice,
-    test: impl Fn(&mut Page) -> Result<()>,
-) -> Result<()> {
-    let mut page = Page::blank(window, gpu)?;
+fn drive_once(path: &str, mut page: Page, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         page.goto(path)?;
         test(&mut page)?;

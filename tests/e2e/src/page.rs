@@ -2,16 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use blockyard_serve::{Port, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use thirtyfour::{By, WebElement};
 
 use crate::driver::{Driver, answer};
-use crate::{PATIENCE, root};
+use crate::{PATIENCE, root, wait_for_answer};
 
 /// The size of the browser's window.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +32,16 @@ pub enum GpuChoice {
     Software,
     /// As [`GpuChoice::Software`], and its pictures are shown.
     SoftwareScreen,
+}
+
+/// The fonts that the browser finds beside those that the page brings along.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fonts {
+    /// Those of this machine.
+    #[default]
+    System,
+    /// One, whose letters are far wider than those of any font that a page would ask for: a text that is drawn in it is seen.
+    OneThatNobodyChose,
 }
 
 impl Default for Window {
@@ -91,14 +100,26 @@ impl Page {
         Self::of(&built_page()?, window, gpu)
     }
 
+    /// As [`Page::blank`], with other fonts than this machine's.
+    ///
+    /// # Errors
+    /// As [`Page::blank`].
+    pub fn with_fonts(window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
+        Self::before(&built()?, window, gpu, fonts)
+    }
+
     /// A browser before the files below another folder, which need not be the page.
     ///
     /// # Errors
     /// Where the folder is missing, or the browser does not start.
     pub fn of(folder: &Path, window: Window, gpu: GpuChoice) -> Result<Self> {
+        Self::before(folder, window, gpu, Fonts::System)
+    }
+
+    fn before(folder: &Path, window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
         let server = Server::start(folder, Port::take(0)?)?;
         let url = server.url();
-        let driver = Driver::start(window, gpu)?;
+        let driver = Driver::start(window, gpu, fonts)?;
         Ok(Self { driver, server: Some(server), url, media: Vec::new() })
     }
 
@@ -172,18 +193,11 @@ impl Page {
     /// # Errors
     /// Where it does not become true, or throws.
     pub fn wait_until(&self, condition: &str) -> Result<Value> {
-        let begun = Instant::now();
-        loop {
+        wait_for_answer(condition, PATIENCE, || {
             let value = self.execute(&format!("return ({condition})"), &[])?;
-            if !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0) && value != json!("") {
-                return Ok(value);
-            }
-            if begun.elapsed() > PATIENCE {
-                bail!("waited in vain for {condition}");
-            }
-            // Between two questions; the test itself goes on as soon as the answer is yes.
-            std::thread::sleep(Duration::from_millis(15));
-        }
+            let is_true = !matches!(value, Value::Null | Value::Bool(false)) && value != json!(0);
+            Ok((is_true && value != json!("")).then_some(value))
+        })
     }
 
     /// Waits until an element matches `css` and is displayed.

@@ -9,6 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::input::Input;
 
+#[path = "../../../crates/pytorch/tests/snapshot/pickles.rs"]
+mod pickles;
+
 /// A program with pinned memory, memory pools and a text for a tensor, under PyTorch 2.15.
 const REAL: &str = include_str!("../../fixtures/snapshots/small_2.15.json");
 
@@ -71,9 +74,8 @@ const OPTIONAL: [&str; 18] = [
 /// Reads the bytes as changes of a snapshot, which opens after them.
 pub fn later_release(data: &[u8]) {
     let mut input = Input::new(data);
-    let real: Value = serde_json::from_str(REAL).unwrap();
-    let expected = read(&real);
-    let mut value = real.clone();
+    let expected = read(REAL.as_bytes());
+    let mut value: Value = serde_json::from_str(REAL).unwrap();
     let mut is_same = true;
     for _ in 0..MOST_CHANGES {
         if input.is_empty() {
@@ -89,7 +91,12 @@ pub fn later_release(data: &[u8]) {
             }
         }
     }
-    let found = read(&value);
+    for bytes in [value.to_string().into_bytes(), pickles::pickle(&value)] {
+        check(&read(&bytes), &expected, is_same);
+    }
+}
+
+fn check(found: &SnapshotFile, expected: &SnapshotFile, is_same: bool) {
     assert_eq!(found.memories().count(), expected.memories().count());
     for (found, expected) in found.memories().zip(expected.memories()) {
         assert_eq!(core(found), core(expected));
@@ -103,9 +110,8 @@ pub fn later_release(data: &[u8]) {
     }
 }
 
-fn read(value: &Value) -> SnapshotFile {
-    let bytes = value.to_string();
-    read_within(bytes.as_bytes(), LIMITS, &mut |_| ControlFlow::Continue(())).expect("the snapshot opens")
+fn read(bytes: &[u8]) -> SnapshotFile {
+    read_within(bytes, LIMITS, &mut |_| ControlFlow::Continue(())).expect("the snapshot opens")
 }
 
 /// What no change may touch: entries, segments and blocks, without their contexts.
@@ -119,7 +125,8 @@ fn core(device: &DeviceSnapshot) -> impl PartialEq + std::fmt::Debug + use<> {
 }
 
 /// All that a snapshot says, but for settings, whose names are free.
-fn content(mut file: SnapshotFile) -> Vec<u8> {
+fn content(file: &SnapshotFile) -> Vec<u8> {
+    let mut file = file.clone();
     file.settings.values.clear();
     let mut bytes = Vec::new();
     file.write_pickle(&mut bytes).unwrap();

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use blockyard_lab::{Answer, LabError, Question, Run, RunSource};
+use blockyard_lab::{Answer, LabError, Limit, Question, Run, RunSource};
 use blockyard_record::Bytes;
 use blockyard_replay::Progress;
 pub use blockyard_report::ReportOptions;
@@ -77,6 +77,8 @@ pub struct RunSummary {
     pub requests: u64,
     /// The request that went out of memory in the recorded run, counted from 1.
     pub recorded_oom: Option<u64>,
+    /// The limit that the file implies.
+    pub limit: Option<Limit>,
     /// Sentences about what is not known about the run.
     pub notes: Vec<String>,
 }
@@ -88,6 +90,7 @@ impl RunSummary {
             config: run.config.clone(),
             capacity: run.capacity,
             requests: run.requests().len() as u64,
+            limit: run.implied_limit(),
             recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
             notes: run.notes().to_vec(),
         }

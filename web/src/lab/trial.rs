@@ -2,7 +2,6 @@
 
 use blockyard_figure::PlayerAction;
 use blockyard_lab::{Answer, ChangeKind, Conditions, Question, Row};
-use blockyard_record::Bytes;
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
@@ -18,9 +17,7 @@ type TriedChange = (String, Option<ChangeKind>);
 impl Session {
     /// Tries a change that an autopsy found, and shows the run before and after the change.
     pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
-        let Some((request, limit)) = self.failure() else { return };
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
-        let conditions = Conditions { limit: Some(limit), ..Conditions::with_conf(&conf) };
+        let Some((request, conditions)) = self.failure() else { return };
         let tried = Some(change.clone());
         let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
         self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
@@ -32,11 +29,11 @@ impl Session {
         });
     }
 
-    /// The request that the autopsy is about, counted from 1, and the most that may be reserved.
-    fn failure(self) -> Option<(u64, Bytes)> {
+    /// The request that the autopsy is about, counted from 1, and under what the run was replayed for it.
+    fn failure(self) -> Option<(u64, Conditions)> {
         let answers = untrack(|| self.answers())?;
         let autopsy = answers.autopsy?;
-        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.limit.highest))
+        (*autopsy).as_ref().map(|autopsy| (autopsy.request.request, autopsy.conditions.clone()))
     }
 
     fn take_trial(self, of: &PtrEq<Run>, (title, change): TriedChange, before: Row, after: Row) {

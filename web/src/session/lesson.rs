@@ -72,6 +72,15 @@ impl OpenLesson {
         Ok(Self::read(file.text)?)
     }
 
+    /// The lesson that comes with the page under this id, as HTML for paper; or why not.
+    pub(crate) fn handout(id: &str) -> Result<String, String> {
+        let file = lessons().iter().find(|file| file.id == id);
+        let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())?;
+        let played = Lesson::parse(file.text).and_then(|lesson| lesson.play());
+        let played = played.map_err(|error| error.to_string())?;
+        blockyard_lessons::handout(&played).map_err(|error| error.to_string())
+    }
+
     /// The lesson in a file.
     pub(crate) fn read(text: &str) -> Result<Self, LessonError> {
         Lesson::parse(text).and_then(|lesson| lesson.play()).map(Self::of)

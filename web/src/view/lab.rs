@@ -57,6 +57,7 @@ pub(crate) fn lab(session: Session) -> AnyView {
         };
         view! {
             {asked}
+            {parts::implied_limit(session)}
             {working(session)}
             {failed(session, kind)}
             {answer(session, kind)}

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::Target;
-use crate::session::{CardDone, Place, Session};
+use crate::session::{CardDone, OpenLesson, Place, Session};
 use crate::view::kit::{button, click, on, text};
 use crate::view::prose;
 
@@ -260,56 +260,16 @@ pub(crate) fn teachers(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A lesson on paper: every card with its figure.
-pub(crate) fn handout(session: Session, id: &str) -> AnyView {
-    use crate::session::OpenLesson;
-    use blockyard_figure::{Changes, Stage, StageView, Theme};
-    let lesson = match OpenLesson::bundled(id) {
-        Ok(lesson) => lesson,
-        Err(error) => return view! { <main class="page"><p>{error.to_string()}</p></main> }.into_any(),
+/// A lesson on paper: every card with its figure, and the answers at the end.
+pub(crate) fn handout(id: &str) -> AnyView {
+    let html = match OpenLesson::handout(id) {
+        Ok(html) => html,
+        Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
     };
-    let figure = |card: usize, steps: usize| {
-        let run = lesson.run(card)?;
-        let bounds = steps.checked_sub(1).and_then(|step| run.recording.step(step));
-        let (from, to) = bounds.map_or((0, 0), |step| (step.start, step.end));
-        let state = run.recording.state_at(to).ok()?;
-        let changes = Changes::of(&run.recording, from, to);
-        let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
-        let moment = Stage::new(&state, &run.recording, &changes, steps.checked_sub(1), &pool_name);
-        let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
-        let words = blockyard_figure::breakdown_text(&state, &run.recording);
-        Some(moment.scene(&view, 760.0).to_svg(Theme::Light, "The memory of the device", &words))
-    };
-    let cards = lesson
-        .cards
-        .iter()
-        .enumerate()
-        .map(|(place, card)| {
-            let svg = figure(place, card.steps.end).unwrap_or_default();
-            let question = card.question.as_ref().map(|question| {
-                view! {
-                    <p><b>"Predict: "</b>{prose::inlines(session, &question.text)}</p>
-                    <p class="quiet">{format!("Answer: {}. {}", question.right.trim_end_matches('.'), plain(&question.because))}</p>
-                }
-                .into_any()
-            });
-            view! {
-                <section class="handout-card">
-                    <h2>{format!("{}. ", place + 1)}{prose::inlines(session, &card.title)}</h2>
-                    {question}
-                    {prose::blocks(session, &card.body)}
-                    <div class="handout-figure" inner_html=svg></div>
-                </section>
-            }
-            .into_any()
-        })
-        .collect::<Vec<_>>();
-    let title = lesson.title.clone();
     view! {
         <main class="page handout">
-            <h1>{title}</h1>
             <p class="no-print">{button("primary large", "print", "Print", "", click(browser::print))}</p>
-            {cards}
+            <div inner_html=html></div>
         </main>
     }
     .into_any()

@@ -6,6 +6,7 @@ mod lab;
 mod lock;
 mod memory;
 mod memory_viz;
+mod page;
 mod parts;
 mod programs;
 mod pytorch;
@@ -59,6 +60,11 @@ pub const SECTIONS: &[SectionEntry] = &[
         "memory-viz",
         "the same snapshot in our page and in PyTorch's MemoryViz.js (--memory-viz DIR), in Chromium; seconds",
         memory_viz::memory_viz,
+    ),
+    entry(
+        "page",
+        "the page's thread a move of the scrubber and a key in a long text, in Chromium; ms",
+        page::page,
     ),
     entry("programs", "PyTorch programs without PyTorch, beside `import torch`; seconds", programs::programs),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),

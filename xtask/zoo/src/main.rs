@@ -16,7 +16,7 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --op NAME    only operators whose name contains this
 --show N     print the first N lines of each operator that are wrong or refused
 --every N    only every N-th line
---write-tables OUT    write what cuDNN takes into the file that crates/torch reads (src/tables.bin)
+--write-tables OUT    write what cuDNN takes into the file that crates/gpus reads (src/tables.bin)
 --leave-out N         with tables: without every N-th line, also where --keep has its sizes, to see how other shapes come out
 --keep                with tables: what the file holds now stays, where no line of FILE says otherwise
 ";

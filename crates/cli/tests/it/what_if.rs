@@ -29,6 +29,40 @@ fn other_settings_stand_beside_the_recorded_ones() {
 }
 
 #[test]
+fn a_run_that_went_out_of_memory_does_so_again_under_the_limit_that_its_file_implies() {
+    let snapshot = fixture("oom/loss_history_100").replace(".jsonl.gz", ".pickle.gz");
+    let asked = |more: &[&str]| {
+        let all = ["what-if", snapshot.as_str(), "--json", "--conf", "expandable_segments:True"];
+        let called = blockyard(all.iter().chain(more).copied());
+        assert_eq!(called.status, 1, "{}", called.err);
+        json(called.out.trim_end())
+    };
+    let (low, high) = (594_u64 << 20, (614_u64 << 20) - 1);
+    let answer = asked(&[]);
+    let by = "memory_fraction";
+    assert_eq!(
+        answer["limit"],
+        serde_json::json!({"low": low, "high": high, "source": "inferred", "by": by, "others": 0})
+    );
+    let (own, other) = (&answer["baseline"], &answer["settings"][0]);
+    assert_eq!((&own["ooms"], &own["ooms_at_high"], &own["limit"]), (&1.into(), &1.into(), &low.into()));
+    assert_eq!((&other["ooms"], &other["ooms_at_high"]), (&1.into(), &0.into()));
+    // The device's memory is not in the file: the message does not make up a number for it.
+    let message = own["first_oom"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("out of memory in a replay where at most 594 MiB may be reserved"),
+        "{message}"
+    );
+    // A limit that is given replaces the implied one.
+    let answer = asked(&["--limit", "600 MiB"]);
+    let limit = &answer["limit"];
+    assert_eq!((&limit["low"], &limit["high"]), (&(600_u64 << 20).into(), &(600_u64 << 20).into()));
+    assert_eq!(limit["source"], "given");
+    let other = &answer["settings"][0];
+    assert_eq!((&other["ooms"], &other["ooms_at_high"]), (&1.into(), &1.into()), "as on an H200");
+}
+
+#[test]
 fn out_of_memory_and_errors_have_exit_statuses_of_their_own() {
     let recording = fixture("programs/gnn_random");
     let limited = blockyard(["what-if", recording.as_str(), "--limit", "2 GiB", "--json"]);

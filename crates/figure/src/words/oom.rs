@@ -23,6 +23,10 @@ pub(super) fn why_no_memory(
         (Some(FailureCause::Fraction), Some(limit)) => {
             format!("the limit of {limit} leaves {}", limit.saturating_sub(breakdown.reserved()))
         }
+        // A snapshot does not tell the limit, only that the device would have had more.
+        _ if recording.info().is_capacity_unknown && device_free >= segment_size => {
+            format!("a limit of the process stops it, not the device, which has {device_free} free")
+        }
         _ => format!("the device has {device_free} free"),
     };
     let of = if rounded == segment_size { String::new() } else { format!(" of {segment_size}") };

@@ -12,7 +12,7 @@ use OomCause::{
 };
 
 /// What must be among the changes that help.
-enum Helps {
+pub(crate) enum Helps {
     /// This setting, and it is the first of the settings.
     Setting(&'static str),
     /// This setting, whichever else does too: for programs that cannot use expandable segments.
@@ -27,11 +27,11 @@ enum Helps {
     OneStream,
 }
 
-struct Case {
-    name: &'static str,
-    text: &'static str,
-    conf: &'static str,
-    limit_mib: u64,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) text: &'static str,
+    pub(crate) conf: &'static str,
+    pub(crate) limit_mib: u64,
     cause: OomCause,
     helps: Helps,
 }
@@ -66,7 +66,7 @@ const ONE_SHOT: &str = "stream first; stream second; stream third
     d = alloc 90 MiB";
 
 #[rustfmt::skip]
-const CASES: [Case; 31] = [
+pub(crate) const CASES: [Case; 31] = [
     case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(300)),
     case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(320)),
     case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, Helps::NoSetting),

@@ -26,7 +26,7 @@ const CAPS: [(&str, f64); 9] = [
 ];
 
 /// The snapshots: a program and how its limit was scaled.
-const SNAPSHOTS: [(&str, f64); 11] = [
+pub(crate) const SNAPSHOTS: [(&str, f64); 11] = [
     ("checkerboard_default", 1.0),
     ("loss_history", 1.0),
     ("views_pin", 1.0),
@@ -136,6 +136,8 @@ fn under_the_limit_that_the_snapshot_implies_every_answer_is_the_devices_or_depe
             // What the run did itself is known, whatever the limit was.
             assert!(!found.baseline.fits() && !found.baseline.depends_on_limit(), "{name}");
             let own = found.baseline.answered().unwrap();
+            let message = &own.first_oom.as_ref().unwrap().message;
+            assert!(message.starts_with("out of memory in a replay where at most "), "{name}: {message}");
             assert_eq!(own.first_oom.as_ref().unwrap().request, run.requests().len() as u64, "{name}");
             if conf == run.config {
                 assert_eq!(row, &found.baseline, "{name}");

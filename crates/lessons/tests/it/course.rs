@@ -10,7 +10,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
-fn played() -> Vec<PlayedLesson> {
+pub(crate) fn played() -> Vec<PlayedLesson> {
     let play = |text| Lesson::parse(text).and_then(|lesson| lesson.play());
     lessons()
         .iter()

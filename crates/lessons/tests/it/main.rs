@@ -7,5 +7,6 @@ mod claims;
 mod course;
 mod errors;
 mod grading;
+mod handout;
 mod language;
 mod transcript;

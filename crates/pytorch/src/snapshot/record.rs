@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_record::{
-    Backend, Bytes, Event, EventSink, Marker, PoolId, PoolKind, Recorder, Recording, RunInfo,
+    Backend, Breakdown, Bytes, Event, EventSink, Marker, PoolId, PoolKind, Recorder, Recording, RunInfo,
     SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
 use rustc_hash::FxHashMap;
@@ -349,13 +349,14 @@ impl TraceReplay<'_> {
             stream: entry.stream,
             device_free: free,
         });
-        let breakdown = self.layout.recorder.state().breakdown();
-        let text = format!(
-            "{} out of memory. Tried to allocate {size}; the device reported {free} free, {} were reserved, {} of them in use",
-            if self.device.is_host { "Host" } else { "CUDA" },
-            breakdown.reserved(),
-            breakdown.active(),
-        );
+        let state = self.layout.recorder.state();
+        let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);
+        let (most, memory) = (Bytes::new(most), state.breakdown());
+        let text = if self.device.is_host {
+            host_failure(size, memory)
+        } else {
+            failure(size, free, most, memory)
+        };
         self.end_step(StepOutcome::OutOfMemory(text));
     }
 
@@ -467,4 +468,49 @@ impl Markers {
         let (start_step, start_us) = if is_end { (0, 0) } else { (step, time) };
         self.done.push(Marker { text: text(), start_step, end_step: end, start_us, end_us });
     }
+}
+
+/// What is known of a request that found no memory. The trace has neither PyTorch's message nor the limit, so the text has the
+/// snapshot's own numbers and says so; `most` is the most that was ever reserved.
+fn failure(size: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
+    let (reserved, active) = (memory.reserved(), memory.active());
+    let wanted = segment_size(size);
+    let cause = if free < wanted {
+        "The GPU was full".to_owned()
+    } else {
+        let highest = reserved.saturating_add(wanted).max(most);
+        format!("A process limit near {}, not the GPU", roundest(most, highest))
+    };
+    format!(
+        "{cause}: {size} were asked for, {reserved} were reserved, {active} of them in use, and the device reported {free} free. These \
+         are the snapshot's numbers; PyTorch's message is not in the file."
+    )
+}
+
+/// The same for pinned host memory, whose limit is the operating system's.
+fn host_failure(size: Bytes, memory: Breakdown) -> String {
+    format!(
+        "Pinned host memory ran out: {size} were asked for, {} were reserved, {} of them in use. These are the snapshot's numbers.",
+        memory.reserved(),
+        memory.active()
+    )
+}
+
+/// The segment that PyTorch wants for a request under default settings.
+fn segment_size(size: Bytes) -> Bytes {
+    const LARGE_BUFFER: Bytes = Bytes::mib(20);
+    let whole = || size.get().checked_next_multiple_of(SMALL_SEGMENT.get()).map_or(size, Bytes::new);
+    match size {
+        _ if size <= Bytes::mib(1) => SMALL_SEGMENT,
+        _ if size < Bytes::mib(10) => LARGE_BUFFER,
+        _ => whole(),
+    }
+}
+
+/// The roundest number of MiB from `low` to below `high`; `low` where none lies there.
+fn roundest(low: Bytes, high: Bytes) -> Bytes {
+    let decades = [1_000_000, 100_000, 10_000, 1000, 100, 10, 1_u64];
+    let steps = decades.iter().flat_map(|step| [5, 2, 1].map(|times| Bytes::mib(step.saturating_mul(times))));
+    let multiple = |step: Bytes| low.get().checked_next_multiple_of(step.get()).map(Bytes::new);
+    steps.filter_map(multiple).find(|near| *near < high).unwrap_or(low)
 }

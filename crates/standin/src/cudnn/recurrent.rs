@@ -29,8 +29,6 @@ pub(super) struct Layer {
 /// The shape of a batch of sequences.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
-    /// 1: sequences are packed.
-    pub(super) layout: c_int,
     pub(super) time: c_int,
     pub(super) batch: c_int,
     /// Steps of all sequences.
@@ -200,11 +198,11 @@ entries! {
     }
 
     fn cudnnSetRNNDataDescriptor(
-        handle: usize, _kind: c_int, layout: c_int, time: c_int, batch: c_int, _width: c_int, lengths: In<c_int>, _fill: usize,
+        handle: usize, _kind: c_int, _layout: c_int, time: c_int, batch: c_int, _width: c_int, lengths: In<c_int>, _fill: usize,
     ) -> c_int {
         let lengths = lengths.list(usize::try_from(batch).unwrap_or(0));
         let steps = lengths.iter().fold(0_i64, |sum, length| sum.saturating_add(i64::from(*length)));
-        set(handle, Object::Sequence(Sequence { layout, time, batch, steps }))
+        set(handle, Object::Sequence(Sequence { time, batch, steps }))
     }
 
     fn cudnnGetRNNWeightSpaceSize(_library: usize, handle: usize, to: Out<usize>) -> c_int {

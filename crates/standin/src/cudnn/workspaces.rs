@@ -1,18 +1,154 @@
-//! What cuDNN takes beside the operands.
+//! What cuDNN takes beside the operands: recorded, or an estimate that says so.
 
-use crate::cudnn::backend::Convolution;
+use std::ffi::c_int;
+
+use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_size};
+
+use crate::cudnn::backend::{Convolution, Tensor};
 use crate::cudnn::recurrent::{Layer, Sequence};
 
-/// Bytes, and why they are an estimate.
-pub(super) fn of_convolution(_convolution: &Convolution) -> (u64, Option<&'static str>) {
-    (0, Some("cuDNN's workspace of a convolution is not recorded and is taken to be 0 bytes"))
+/// The tables' number of a type, and the bytes of an element.
+fn kind(number: c_int) -> Option<(i64, u64)> {
+    Some(match number {
+        0 => (dtype::F32, 4),
+        1 => (dtype::F64, 8),
+        2 => (dtype::F16, 2),
+        9 => (dtype::BF16, 2),
+        _ => return None,
+    })
+}
+
+/// Elements of a tensor; none for sizes that no tensor has.
+fn elements(sizes: &[i64]) -> u64 {
+    sizes.iter().fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
+}
+
+/// Whether channels lie last in memory; `None` where both orders are the same.
+fn is_channels_last(tensor: &Tensor) -> Option<bool> {
+    let spatial = tensor.sizes.get(2..).unwrap_or(&[]);
+    if tensor.sizes.get(1) == Some(&1) || elements(spatial) == 1 {
+        return None;
+    }
+    Some(tensor.strides.get(1) == Some(&1))
+}
+
+/// Sizes with channels rounded up to what tensor cores read at once.
+fn padded(sizes: &[i64], places: std::ops::Range<usize>, element: u64) -> Vec<i64> {
+    let at_once = i64::try_from(16 / element.max(1)).unwrap_or(1).max(1);
+    let mut sizes = sizes.to_vec();
+    for size in sizes.get_mut(places).into_iter().flatten() {
+        *size = size.saturating_add(at_once - 1) / at_once * at_once;
+    }
+    sizes
+}
+
+/// A convolution as PyTorch's operator has it: cuDNN's own, or a transposed one, whose forward pass is the gradient of an input.
+struct Operator<'a> {
+    pass: i64,
+    is_transposed: bool,
+    input: &'a [i64],
+    output: &'a [i64],
+}
+
+impl Operator<'_> {
+    fn recorded(&self, asked: &Convolution, is_last: bool) -> Option<u64> {
+        let (number, element) = kind(asked.input.kind)?;
+        let filter = &asked.filter.sizes;
+        let groups = asked.input.sizes.get(1)?.checked_div(*filter.get(1)?)?;
+        let mut numbers = vec![1, self.pass, i64::from(self.is_transposed), number, i64::from(is_last), groups];
+        for list in [self.input, filter, &asked.stride, &asked.padding, &asked.dilation] {
+            numbers.push(-1);
+            numbers.extend(list);
+        }
+        let bytes = |sizes: &[i64]| elements(sizes).saturating_mul(element);
+        let operands = Operands {
+            plain: [bytes(self.input), bytes(filter), bytes(self.output)],
+            padded: [
+                bytes(&padded(self.input, 1..2, element)),
+                bytes(&padded(filter, 0..2, element)),
+                bytes(&padded(self.output, 1..2, element)),
+            ],
+            partial: elements(filter).saturating_mul(4),
+            batch: u64::try_from(*self.input.first()?).unwrap_or(0),
+        };
+        recorded_size(hash(&numbers), &operands)
+    }
+}
+
+/// Bytes of a convolution's workspace, and why they are an estimate.
+pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>) {
+    let (input, output) = (asked.input.sizes.as_slice(), asked.output.sizes.as_slice());
+    let is_last = [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
+    let own = i64::try_from(asked.operation).unwrap_or(0);
+    let other = match asked.operation {
+        0 => 1,
+        1 => 0,
+        _ => own,
+    };
+    let plain = Operator { pass: own, is_transposed: false, input, output };
+    let transposed = Operator { pass: other, is_transposed: true, input: output, output: input };
+    match (plain.recorded(asked, is_last), transposed.recorded(asked, is_last)) {
+        (Some(one), Some(two)) if one != two => {
+            (one, Some("cuDNN's workspace of a convolution was recorded in two ways, with and without a transposed one"))
+        }
+        (Some(size), _) | (None, Some(size)) => (size, None),
+        (None, None) => {
+            let estimated = kind(asked.input.kind).and_then(|(number, element)| {
+                estimate(&Request {
+                    operation: asked.operation,
+                    dtype: number,
+                    element,
+                    is_channels_last: is_last,
+                    input,
+                    filter: &asked.filter.sizes,
+                    output,
+                    stride: &asked.stride,
+                    padding: &asked.padding,
+                    dilation: &asked.dilation,
+                })
+            });
+            (estimated.unwrap_or(0), Some("cuDNN's workspace of a convolution is not recorded, and is estimated"))
+        }
+    }
+}
+
+/// The workspace of the forward pass, of the backward pass, and the reserve, as the tables number them.
+const FORWARD: i64 = 0;
+const BACKWARD: i64 = 1;
+const RESERVE: i64 = 3;
+/// The algorithm that keeps the states of small layers in registers: PyTorch chooses it for forward passes alone.
+const SMALL_LAYERS: c_int = 3;
+
+fn recorded_part(part: i64, layer: &Layer, sequence: &Sequence, is_training: bool) -> Option<u64> {
+    let (number, element) = kind(layer.kind)?;
+    let [input, hidden, layers, directions] =
+        [layer.input, layer.hidden, layer.layers, layer.directions].map(i64::from);
+    let (batch, time) = (i64::from(sequence.batch), i64::from(sequence.time));
+    let mut numbers = vec![2, part, i64::from(layer.mode), input, hidden, layers, batch, time, directions];
+    numbers.extend([i64::from(layer.has_dropout), i64::from(is_training), number]);
+    let bytes = |width: i64| elements(&[sequence.steps, width]).saturating_mul(element);
+    let wide = hidden.saturating_mul(directions);
+    let plain = [bytes(input), bytes(wide), bytes(wide.saturating_mul(layers))];
+    let operands = Operands { plain, padded: plain, ..Operands::default() };
+    let is_whole = sequence.steps == batch.saturating_mul(time);
+    let whole = if is_whole { recorded_size(hash(&numbers), &operands) } else { None };
+    whole.or_else(|| {
+        numbers.push(sequence.steps);
+        recorded_size(hash(&numbers), &operands)
+    })
 }
 
 /// Bytes of workspace and reserve of a recurrent layer, and why they are an estimate.
-pub(super) fn of_layer(
-    _layer: &Layer,
-    _sequence: &Sequence,
-    _is_training: bool,
-) -> ([u64; 2], Option<&'static str>) {
-    ([0, 0], Some("cuDNN's workspace of a recurrent layer is not recorded and is taken to be 0 bytes"))
+pub(super) fn of_layer(layer: &Layer, sequence: &Sequence, is_training: bool) -> ([u64; 2], Option<&'static str>) {
+    let part = if layer.algorithm == SMALL_LAYERS || !is_training { FORWARD } else { BACKWARD };
+    let projects = layer.projection > 0 && layer.projection != layer.hidden;
+    let workspace = recorded_part(part, layer, sequence, is_training).filter(|_| !projects);
+    let reserve = if is_training { recorded_part(RESERVE, layer, sequence, true).filter(|_| !projects) } else { Some(0) };
+    match (workspace, reserve) {
+        (Some(workspace), Some(reserve)) => ([workspace, reserve], None),
+        (workspace, reserve) => (
+            [workspace.unwrap_or(0), reserve.unwrap_or(0)],
+            Some("what cuDNN takes for a recurrent layer is not recorded, and is taken to be 0 bytes"),
+        ),
+    }
 }

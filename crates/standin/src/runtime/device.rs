@@ -138,7 +138,7 @@ fn properties(to: Out<u8>, device: c_int, is_13: bool, settings: &Settings) {
     // Sizes of textures and surfaces, of which nothing here depends.
     list.ints(&[131_072, 32_768]);
     list.until_12(268_435_456);
-    list.ints(&[0; 35]);
+    list.ints(&[0; 37]);
     list.long(512);
     // Kernels side by side, ECC, PCI bus, device, domain, TCC, copy engines, unified addresses.
     list.ints(&[1, 1, device.saturating_add(1), 0, 0, 0, 3, 1]);

@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use blockyard_record::{Bytes, PoolId, StreamId};
 use blockyard_workload::{ParseErrorKind, Request, TensorId, Workload};
 use expect_test::{Expect, expect};
@@ -284,20 +282,16 @@ fn a_text_without_statements_is_an_empty_workload() {
 }
 
 #[test]
-fn a_million_steps_are_parsed_quickly() {
-    let start = Instant::now();
+fn a_million_steps_are_parsed() {
     let workload = Workload::parse("repeat 1000000 { t = alloc 1 MiB; free t }").unwrap();
     assert_eq!(workload.requests().len(), 2_000_000);
     let workload = Workload::parse("repeat 300000 as i { t[i] = alloc 1 MiB }\nfree t[*]").unwrap();
     assert_eq!(workload.requests().len(), 600_000);
     assert_eq!(workload.tensor_name(TensorId::new(299_999)).as_deref(), Some("t[299999]"));
-    // Far more than it takes without optimization, far less than anything that grows faster than the loop.
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
 fn loops_that_are_too_long_fail_before_they_run() {
-    let start = Instant::now();
     let deep = format!("{}{}", "repeat 1000000000 {".repeat(20), "}".repeat(20));
     let texts = [
         "repeat 1000000000 { repeat 1000000000 { a = alloc 1; free a } }",
@@ -315,9 +309,10 @@ fn loops_that_are_too_long_fail_before_they_run() {
             ParseErrorKind::TooManyRequests | ParseErrorKind::TooManyRounds | ParseErrorKind::TooManyLabels
         );
         assert!(is_too_long, "{text}: {error}");
+        // The loop is at fault. An error of a loop that runs would be at the statement that is one too many.
+        let (line, column, _) = error.position();
+        assert!(line == 1 && text[column as usize - 1..].starts_with("repeat"), "{text}: {error}");
     }
-    // Running them even to the limit would take longer.
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -333,8 +328,10 @@ fn a_workload_is_as_long_as_it_may_be() {
 #[test]
 fn a_text_knows_its_length_without_running_its_loops() {
     let text = "step \"x\"\nrepeat 1000 as i { repeat 1000 as j { x[i][j] = alloc 512 } }\nfree x[*]";
-    let start = Instant::now();
     assert_eq!(Workload::length(text).unwrap(), 1_000_000 + 1 + 1);
-    assert!(start.elapsed() < Duration::from_secs(1));
+    // A loop that runs would find that nothing is left to free.
+    let text = "x = alloc 1; repeat 1000 { repeat 1000 { free x } }";
+    assert!(Workload::parse(text).is_err());
+    assert_eq!(Workload::length(text).unwrap(), 1 + 1_000_000);
     assert!(Workload::length("repeat 3 {").is_err());
 }

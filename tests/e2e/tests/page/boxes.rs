@@ -1,7 +1,8 @@
 //! Every text in its box: nothing is cut off, nothing lies over anything else, at any size, light and dark.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_e2e::{Fonts, GpuChoice, Page, Window, drive_at, drive_with_fonts};
+use blockyard_figure::{Weight, text_width_px};
 use serde_json::json;
 
 /// Widths and heights in CSS pixels; the last is a laptop's screen at 200 percent.
@@ -84,9 +85,63 @@ fn clashes(page: &Page) -> Result<Vec<String>> {
     Ok(serde_json::from_value(page.execute(CLASHES, &[])?)?)
 }
 
+const LAPTOP: Window = Window { width: 1366, height: 768 };
+
 #[test]
 fn no_text_is_cut_off_or_covered_at_any_size() -> Result<()> {
-    drive_at("/#lessons", Window { width: 1366, height: 768 }, GpuChoice::None, |page| {
+    at_any_size(Fonts::System)
+}
+
+#[test]
+fn no_text_is_cut_off_or_covered_at_any_size_whatever_fonts_the_machine_has() -> Result<()> {
+    at_any_size(Fonts::OneThatNobodyChose)
+}
+
+#[test]
+fn no_text_is_cut_off_or_covered_on_paper() -> Result<()> {
+    on_paper(Fonts::System)
+}
+
+#[test]
+fn no_text_is_cut_off_or_covered_on_paper_whatever_fonts_the_machine_has() -> Result<()> {
+    on_paper(Fonts::OneThatNobodyChose)
+}
+
+/// In headings, in code and on canvases: each letter is as wide as the figures' layout assumes, so it comes from the page's typeface.
+#[test]
+fn the_page_draws_its_texts_in_the_typeface_that_figures_are_measured_for() -> Result<()> {
+    const TEXTS: [&str; 4] =
+        ["allocated 0123456789 MiB", "AVATAR To fi ffl", "größer ≤ 2 × 20 MiB → … ✓", "reserved − “free”"];
+    drive_with_fonts("/#lessons", LAPTOP, GpuChoice::None, Fonts::OneThatNobodyChose, |page| {
+        page.wait_for("main")?;
+        let script = "
+            const context = document.createElement('canvas').getContext('2d');
+            context.textRendering = 'geometricPrecision';
+            const family = getComputedStyle(document.querySelector('h1, h2')).fontFamily;
+            return [400, 600].map((weight) => arguments[0].map((text) => {
+                context.font = `${weight} 100px ${family}`;
+                return context.measureText(text).width;
+            }));";
+        let drawn: [Vec<f32>; 2] = serde_json::from_value(page.execute(script, &[json!(TEXTS)])?)?;
+        for (weight, widths) in [Weight::Normal, Weight::Bold].into_iter().zip(drawn) {
+            for (text, width) in TEXTS.into_iter().zip(widths) {
+                let wanted = text_width_px(text, 100.0, weight);
+                ensure!((width - wanted).abs() < 0.1, "{text:?} {weight:?}: {width} px, not {wanted}");
+            }
+        }
+        // Mono: digits and letters of code have one width, that of the typeface.
+        let script = "
+            const context = document.createElement('canvas').getContext('2d');
+            context.font = `100px ${getComputedStyle(document.documentElement).getPropertyValue('--mono')}`;
+            return ['i', 'W', '0'].map((letter) => context.measureText(letter).width);";
+        let mono: Vec<f32> = serde_json::from_value(page.execute(script, &[])?)?;
+        ensure!(mono == [60.0; 3], "{mono:?}");
+        Ok(())
+    })
+}
+
+fn at_any_size(fonts: Fonts) -> Result<()> {
+    drive_with_fonts("/#lessons", LAPTOP, GpuChoice::None, fonts, |page| {
         page.reduced_motion(true)?;
         let mut found = Vec::new();
         let mut measured = 0;
@@ -122,9 +177,8 @@ fn no_text_is_cut_off_or_covered_at_any_size() -> Result<()> {
     })
 }
 
-#[test]
-fn no_text_is_cut_off_or_covered_on_paper() -> Result<()> {
-    drive_at("/#lessons", Window { width: 1366, height: 768 }, GpuChoice::None, |page| {
+fn on_paper(fonts: Fonts) -> Result<()> {
+    drive_with_fonts("/#lessons", LAPTOP, GpuChoice::None, fonts, |page| {
         page.reduced_motion(true)?;
         let mut found = Vec::new();
         for place in PLACES {
@@ -161,7 +215,7 @@ fn no_text_is_cut_off_or_covered_on_paper() -> Result<()> {
 
 #[test]
 fn the_measure_itself_finds_what_is_wrong() -> Result<()> {
-    drive_at("/#lessons", Window { width: 1366, height: 768 }, GpuChoice::None, |page| {
+    drive_at("/#lessons", LAPTOP, GpuChoice::None, |page| {
         page.wait_for("main")?;
         let script = "document.querySelector('main').insertAdjacentHTML('beforeend',
             '<div style=\"position: relative; height: 20px\"><p style=\"position: absolute\">one text</p><p style=\"position: absolute\">another</p></div>')";

@@ -88,7 +88,7 @@ fn an_error_stands_in_the_margin_and_is_one_click_away() -> Result<()> {
 }
 
 #[test]
-fn a_hundred_thousand_lines_type_smoothly() -> Result<()> {
+fn a_hundred_thousand_lines_are_typed_into() -> Result<()> {
     drive(|page| {
         let lines: Vec<_> = (0..100_000).map(|index| format!("a{index} = alloc 512")).collect();
         page.drop_file("main", "long.txt", lines.join("\n").as_bytes())?;
@@ -96,19 +96,6 @@ fn a_hundred_thousand_lines_type_smoothly() -> Result<()> {
         page.wait_until("document.querySelector('.editor .sheet.is-long') !== null")?;
         // Until the run has ended, its explanation may still move the lines under the pointer.
         page.wait_text(&id("verdict"), "100,000 steps")?;
-        // How long the page's thread is busy from a key to the frame behind it.
-        page.execute(
-            "window.keys = [];
-            document.addEventListener('keydown', () => {
-                const begun = performance.now();
-                requestAnimationFrame(() => {
-                    const { port1, port2 } = new MessageChannel();
-                    port1.onmessage = () => window.keys.push(performance.now() - begun);
-                    port2.postMessage(0);
-                });
-            }, true);",
-            &[],
-        )?;
         // Far down, and the caret goes where the pointer is.
         let scroll = "
             const sheet = document.querySelector('.editor .sheet');
@@ -153,10 +140,6 @@ fn a_hundred_thousand_lines_type_smoothly() -> Result<()> {
         page.wait_text(&id("verdict"), "100,002 steps")?;
         page.press_with(&Key::Control, "z")?;
         page.wait_text(&id("verdict"), "100,001 steps")?;
-        let mut keys: Vec<f64> = serde_json::from_value(page.execute("return window.keys", &[])?)?;
-        keys.sort_by(f64::total_cmp);
-        let at = |percent: usize| keys[(keys.len() - 1) * percent / 100];
-        println!("{} keys in 100,000 lines: median {:.0} ms, p90 {:.0} ms", keys.len(), at(50), at(90));
         // All of it is chosen and gone.
         page.click_at(".editor .sheet", 120.0, 60.0)?;
         page.press_with(&Key::Control, "a")?;

@@ -1,7 +1,7 @@
 //! The figures of a memory snapshot: allocations over time, and who holds the bytes.
 
 use anyhow::{Context, Result, ensure};
-use blockyard_e2e::{Key, Page, drive};
+use blockyard_e2e::{Key, PATIENCE, Page, drive, wait_for_answer};
 use serde_json::json;
 
 use crate::{choose, fixture, id};
@@ -176,10 +176,9 @@ fn the_mini_map_shows_a_part_and_moves_it() -> Result<()> {
         let before = step(page)?;
         page.click_at(&id("mini-map"), map.width * 0.8, middle)?;
         // The figures follow in the next frame.
-        let begun = std::time::Instant::now();
-        while step(page)? < before * 9 / 5 {
-            ensure!(begun.elapsed().as_secs() < 20, "the shown part stays around step {before}");
-        }
+        wait_for_answer("another part of the run", PATIENCE, || {
+            Ok((step(page)? >= before * 9 / 5).then_some(()))
+        })?;
         page.press("0")?;
         page.wait_gone(&id("fit"))
     })

@@ -3,10 +3,9 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{Page, drive};
+use blockyard_e2e::{PATIENCE_WITH_LARGE_FILES, Page, drive, wait_for_answer};
 use blockyard_pytorch::snapshot::{DeviceTrace, read};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -128,14 +127,11 @@ impl Drop for ManyStacks {
 }
 
 fn wait_for_end(page: &Page, name: &str) -> Result<()> {
-    let begun = Instant::now();
     // The file has 37 MB, which may take longer than a test waits for one thing.
-    while page.text(&id("document-title"))? != name {
-        ensure!(begun.elapsed().as_secs() < 180, "the file neither opens nor is refused");
+    wait_for_answer("the file, open or refused", PATIENCE_WITH_LARGE_FILES, || {
         ensure!(page.count(&id("message"))? == 0, "{}", page.text(&id("message"))?);
-        std::thread::sleep(Duration::from_millis(200));
-    }
-    Ok(())
+        Ok((page.text(&id("document-title"))? == name).then_some(()))
+    })
 }
 
 #[test]

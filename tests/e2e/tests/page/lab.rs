@@ -123,6 +123,50 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
 }
 
 #[test]
+fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_file_implies() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
+        // What is known comes first, and nothing speaks for PyTorch with other numbers.
+        page.wait_text(&id("failure"), "A process limit near 600 MiB, not the GPU: 2 MiB were asked for")?;
+        let failure = page.text(&id("failure"))?;
+        ensure!(
+            !failure.contains("CUDA out of memory") && !failure.contains("Tried to allocate"),
+            "{failure}"
+        );
+        page.wait_text(&id("cause"), "between 594 MiB and 613.99 MiB")?;
+        let limit = "The file shows that the limit is between 594 MiB and 613.99 MiB";
+        page.wait_text(&id("lab-implied-limit"), limit)?;
+        // The autopsy: expandable segments help only if the limit is high enough.
+        page.wait_text(&id("answer-autopsy"), "With expandable_segments:True it depends on the limit")?;
+        // What if: the run's own settings went out of memory, and the other row says the same as the autopsy.
+        try_setting(page, "expandable_segments:True")?;
+        let own = format!("{} table[class='answer'] tr.is-own td:last-child", id("answer-what-if"));
+        page.wait_text(&own, "request 1,525")?;
+        let depends = "depends on the limit: between 594 MiB and 613.99 MiB";
+        page.wait_text(&id("answer-what-if"), depends)?;
+        page.wait_text(&id("lab-implied-limit"), limit)?;
+        // Best setting: nothing is recommended that fits at one bound only.
+        ask(page, "search")?;
+        page.wait_text(
+            &id("search-sentence"),
+            "no setting is sure to let the run fit: it depends on the limit",
+        )?;
+        ensure!(page.count(&id("search-line"))? == 0, "a setting is recommended");
+        let own = format!("{} tr.is-own td:last-child", id("answer-search"));
+        page.wait_text(&own, "request 1,525")?;
+        // Other allocators, under the same limit.
+        ask(page, "compare-allocators")?;
+        page.wait_text(&id("answer-compare-allocators"), depends)?;
+        // A limit that the reader gives replaces the file's.
+        page.click(&id("lab-what-if"))?;
+        page.fill(&id("lab-limit"), "600 MiB")?;
+        try_setting(page, "expandable_segments:True")?;
+        page.wait_text(&id("answer-what-if"), "expandable_segments:True, at most 600 MiB")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
 fn how_good_it_could_be_is_a_bound_and_a_layout() -> Result<()> {
     drive(|page| {
         open_gnn(page)?;

@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use blockyard_e2e::drive;
+use blockyard_e2e::{PATIENCE_WITH_LARGE_FILES, drive, wait_for_answer};
 use blockyard_measure::write_long;
 use blockyard_pytorch::snapshot::read;
 
@@ -85,17 +84,13 @@ fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
         ensure!(page.text(&id("document-title"))? == before, "what was open is gone");
         // What the growing figure says is noted in the page: a busy machine may read the whole file between two questions.
         page.execute(NOTE_CAPTIONS, &[])?;
-        let begun = Instant::now();
         page.upload(&id("file"), large.path())?;
         // A figure of what is read grows long before that.
         page.wait_until("window.captions.length > 0")?;
-        println!("300 MB: a figure grows after {:.1} s", begun.elapsed().as_secs_f64());
         // Reading that many events takes longer than a test waits for one thing.
-        while page.text(&id("document-title"))? != name {
-            ensure!(begun.elapsed().as_secs() < 120, "the file does not open");
-            std::thread::sleep(std::time::Duration::from_millis(100));
-        }
-        println!("300 MB: all figures after {:.1} s", begun.elapsed().as_secs_f64());
+        wait_for_answer("the open file", PATIENCE_WITH_LARGE_FILES, || {
+            Ok((page.text(&id("document-title"))? == name).then_some(()))
+        })?;
         page.wait_gone(&id("growing-timeline"))?;
         let captions = page.execute("return window.captions", &[])?;
         let captions = captions.as_array().context("captions")?;

@@ -1,10 +1,7 @@
 //! Playing by hand.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use anyhow::{Result, ensure};
-use blockyard_e2e::{Page, drive, repository_file};
+use blockyard_e2e::{PATIENCE, Page, drive, repository_file, wait_for_answer};
 use serde_json::json;
 
 use crate::{FIRST_BLOCK, choose, id, workload, write_workload};
@@ -198,10 +195,7 @@ fn a_workload_comes_from_a_file_and_goes_into_one() -> Result<()> {
         page.devtools("Browser.setDownloadBehavior", &allowed)?;
         page.click(&id("save"))?;
         let saved = folder.join("lesson-1.workload");
-        let until = Instant::now() + Duration::from_secs(10);
-        while !saved.exists() && Instant::now() < until {
-            sleep(Duration::from_millis(50));
-        }
+        wait_for_answer("the saved file", PATIENCE, || Ok(saved.exists().then_some(())))?;
         ensure!(std::fs::read_to_string(saved)? == "capacity 2 GiB\n\nkept = alloc 5 MiB\nfree kept\n");
         page.click(&id("undo"))?;
         page.wait_until("document.querySelector('#workload-text').value === ''")?;

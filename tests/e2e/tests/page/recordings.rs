@@ -9,7 +9,7 @@ use crate::{fixture, id, write_workload};
 const GPT2: &str = "52,141 of 52,141 events identical";
 
 #[test]
-fn gpt2_opens_identically_and_scrubs_at_30_frames_a_second() -> Result<()> {
+fn gpt2_opens_identically_and_each_move_of_the_scrubber_is_drawn() -> Result<()> {
     drive(|page| {
         page.click(&id("sample-gpt2_varlen"))?;
         page.wait_text(&id("headline"), GPT2)?;
@@ -23,14 +23,11 @@ fn gpt2_opens_identically_and_scrubs_at_30_frames_a_second() -> Result<()> {
                 slider.dispatchEvent(new Event('input', { bubbles: true }));
                 await new Promise(requestAnimationFrame);
             }
-            const frames = performance.getEntriesByName('frame').map((entry) => entry.duration);
-            return frames.sort((left, right) => left - right);";
-        let frames: Vec<f64> = serde_json::from_value(page.execute_async(script, &[json!(id("scrub"))])?)?;
-        ensure!(frames.len() >= 200, "only {} frames were drawn", frames.len());
-        let at = |percent: usize| frames[(frames.len() - 1) * percent / 100];
-        println!("scrub gpt2_varlen: main thread per frame, median {:.1} ms, p95 {:.1} ms", at(50), at(95));
-        ensure!(at(95) < 1000.0 / 30.0, "p95 of the main thread's work per frame is {:.1} ms", at(95));
-        Ok(())
+            return performance.getEntriesByName('frame').length;";
+        let frames = page.execute_async(script, &[json!(id("scrub"))])?;
+        // How long a frame takes is measured by `cargo xtask bench page`.
+        ensure!(frames.as_u64().context("a number")? >= 200, "only {frames} frames were drawn");
+        page.wait_text(&id("position"), "of 34,659")
     })
 }
 

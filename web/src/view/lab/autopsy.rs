@@ -1,7 +1,7 @@
 //! The answer to the question why a run went out of memory.
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
-use blockyard_lab::{Autopsy, ChangeKind, PinnedSegment, PinningBlock};
+use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, PinningBlock};
 use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
@@ -43,7 +43,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
             {trial(session)}
             {files(session, "autopsy", sheet_of(autopsy))}
             <details hidden=!has_vain>
-                <summary>"What was tried in vain"</summary>
+                <summary>{vain_title(autopsy)}</summary>
                 <ul class="quiet">{vain}</ul>
             </details>
             <ul class="quiet">{notes.collect::<Vec<_>>()}</ul>
@@ -52,10 +52,23 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
     .into_any()
 }
 
+/// The heading of the changes that are not sure to help.
+fn vain_title(autopsy: &Autopsy) -> &'static str {
+    if autopsy.in_vain.iter().any(|change| change.depends_on_limit) {
+        "What was tried in vain, or depends on the limit"
+    } else {
+        "What was tried in vain"
+    }
+}
+
 /// Everything that was tried, as a table for files.
 fn sheet_of(autopsy: &Autopsy) -> Sheet {
     let all = autopsy.changes.iter().chain(&autopsy.in_vain).map(|change| {
-        let passes = if change.proved { "passes" } else { "fails" };
+        let passes = match change {
+            Change { proved: true, .. } => "passes",
+            Change { depends_on_limit: true, .. } => "depends on the limit",
+            _ => "fails",
+        };
         vec![Cell::Text(change.sentence.clone()), Cell::text(passes)]
     });
     let cause = vec![Cell::Text(autopsy.sentence.clone()), Cell::text(autopsy.cause.name())];

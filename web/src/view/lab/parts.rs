@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Outcome, Row};
+use blockyard_lab::{Limit, LimitSource, Outcome, Row};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -64,7 +64,7 @@ pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
             Cell::Bytes(outcome.peak_allocated),
             Cell::Count(outcome.device_calls()),
             Cell::Count(outcome.alloc_retries),
-            Cell::Text(first_oom(outcome)),
+            Cell::Text(row.dependence().unwrap_or_else(|| first_oom(outcome))),
         ]),
         Err(why) => cells.push(Cell::Text(why.to_string())),
     }
@@ -131,7 +131,7 @@ pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     let choose = on(move |event: ev::FocusEvent| browser::select_all(&event));
     view! {
         <div class="cluster copy">
-            <input class="field mono wide" data-testid=id aria-label="Line to copy" readonly prop:value=line on:focus=choose />
+            <textarea class="field mono wide" data-testid=id aria-label="Line to copy" rows="1" readonly prop:value=line on:focus=choose></textarea>
             {button("", "copy-line", "Copy", "", click(move || browser::copy(&copied)))}
         </div>
     }
@@ -159,14 +159,46 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
 /// The fields of the device and of the limit.
 pub(super) fn sizes(session: Session) -> AnyView {
     let lab = session.lab;
+    let hint = text(move || {
+        let hint = if session.has_failed() { "as in the file" } else { "no limit" };
+        hint.to_owned()
+    });
     view! {
-        {field("lab-capacity", "Device", "its own", lab.capacity)}
-        {field("lab-limit", "At most reserved", "no limit", lab.limit)}
+        {field("lab-capacity", "Device", text(|| "its own".to_owned()), lab.capacity)}
+        {field("lab-limit", "At most reserved", hint, lab.limit)}
     }
     .into_any()
 }
 
-fn field(id: &'static str, label: &'static str, hint: &'static str, value: RwSignal<String>) -> AnyView {
+/// The limit that the file implies, where its run went out of memory: every answer without another limit is for that one.
+pub(super) fn implied_limit(session: Session) -> AnyView {
+    let words = Memo::new(move |_| {
+        let answers = session.answers().unwrap_or_default();
+        let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
+        limit.filter(Limit::is_inferred).map(|limit| implied_words(&limit)).unwrap_or_default()
+    });
+    view! {
+        <p class="quiet" data-testid="lab-implied-limit" hidden=flag(move || words.with(String::is_empty))>
+            {text(move || words.get())}
+        </p>
+    }
+    .into_any()
+}
+
+fn implied_words(limit: &Limit) -> String {
+    let cause = match limit.source {
+        LimitSource::Device => "a full device",
+        _ => "a limit of its process, not by a full GPU",
+    };
+    let both = if limit.lowest == limit.highest { "" } else { ", and replayed at both bounds" };
+    format!(
+        "This run was stopped by {cause}. The file shows that the limit is {}: every setting is replayed under it{both}, unless \
+         you give another device or limit.",
+        limit.range()
+    )
+}
+
+fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwSignal<String>) -> AnyView {
     view! {
         <label class="small-field">
             <span>{label}</span>

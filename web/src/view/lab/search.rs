@@ -62,6 +62,8 @@ fn sheet_of(rows: &[&Row]) -> Sheet {
 }
 
 pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
+    let answers = untrack(|| session.answers()).unwrap_or_default();
+    let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
     let rows = rows.iter().map(|row| {
         vec![
             Cell::text(&row.name),
@@ -69,9 +71,7 @@ pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
             Cell::Bytes(row.external_fragmentation),
             Cell::Bytes(row.internal_fragmentation),
             row.device_calls.map_or(Cell::Nothing, Cell::Count),
-            row.failed.map_or(Cell::text("no"), |request| {
-                Cell::Text(format!("request {}", blockyard_record::grouped(request)))
-            }),
+            Cell::Text(row.out_of_memory(limit)),
             Cell::Text(format!("{:.0} ns", row.nanos_per_request)),
         ]
     });

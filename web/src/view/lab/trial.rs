@@ -1,7 +1,7 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Row};
+use blockyard_lab::{Change, ChangeKind, Outcome, Row};
 use blockyard_record::{Bytes, grouped};
 use leptos::prelude::*;
 
@@ -28,7 +28,8 @@ fn curve(row: &Row) -> ComparedCurve {
 pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
     let is_difference = session.lab.shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
-    let limit = after.conditions.limit.or(after.conditions.capacity);
+    // Where only bounds of the limit are known, the curves are those at the lower one.
+    let limit = after.limit.map(|limit| limit.lowest);
     let timelines = ComparedTimelines { before: curve(before), after: curve(after), requests, limit };
     let drawn = figure(session, "lab-timelines", label, HEIGHT_PX, move |width_px| {
         compared_timelines(&timelines, is_difference.get(), Size::new(width_px, HEIGHT_PX))
@@ -44,6 +45,11 @@ pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u6
         )}
     }
     .into_any()
+}
+
+/// The request that went out of memory, or that this depends on the limit.
+fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
+    row.dependence().unwrap_or_else(|| first_oom(outcome))
 }
 
 /// A table of the values before and after, with their differences.
@@ -73,7 +79,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
         sizes("peak allocated", old.peak_allocated, new.peak_allocated),
         counts("device calls", old.device_calls(), new.device_calls()),
         counts("retries", old.alloc_retries, new.alloc_retries),
-        ("out of memory".to_owned(), first_oom(old), first_oom(new), None),
+        ("out of memory".to_owned(), out_of_memory(before, old), out_of_memory(after, new), None),
     ];
     let rows = rows.map(|(name, old, new, change)| {
         view! {
@@ -104,7 +110,10 @@ pub(crate) fn trial(session: Session) -> AnyView {
 
 fn trial_view(session: Session, trial: &Trial) -> AnyView {
     let (result_class, result) = match (trial.after.answered(), &trial.after.outcome) {
-        (Some(outcome), _) if outcome.ooms == 0 => ("verdict is-right", "Now the whole run fits.".to_owned()),
+        _ if trial.after.fits() => ("verdict is-right", "Now the whole run fits.".to_owned()),
+        _ if trial.after.depends_on_limit() => {
+            ("verdict is-wrong", sentence(&trial.after.dependence().unwrap_or_default()))
+        }
         (Some(outcome), _) => ("verdict is-wrong", format!("Out of memory at {}.", first_oom(outcome))),
         (None, Err(why)) => ("error", sentence(&why.to_string())),
         (None, Ok(_)) => ("", String::new()),

@@ -8,6 +8,7 @@ use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAlloca
 use blockyard_device::VirtualDevice;
 use blockyard_measure::Section;
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_workload::Workload;
 
 use super::BenchContext;
 
@@ -45,6 +46,9 @@ pub(super) fn parts(context: &BenchContext) -> Result<Section> {
         "roundup_power2_divisions:[256:1,512:2,1024:4,>:8]",
     ] {
         time(&format!("settings of {} letters", text.len()), &mut settings(text))?;
+    }
+    for rounds in [100, 100_000] {
+        time(&format!("workload of a loop of {rounds} rounds"), &mut workload(rounds))?;
     }
     section
         .notes
@@ -145,6 +149,18 @@ fn snapshot(count: usize) -> Result<impl FnMut(u32) -> Result<Duration>> {
             Ok(())
         })
     })
+}
+
+/// The text of a workload, read: a time that grows faster than its rounds is a defect.
+fn workload(rounds: u32) -> impl FnMut(u32) -> Result<Duration> {
+    let text = format!("repeat {rounds} as i {{ t[i] = alloc 1 MiB }}\nfree t[*]");
+    move |times| {
+        let begun = Instant::now();
+        for _ in 0..times {
+            black_box(Workload::parse(black_box(&text))?);
+        }
+        Ok(begun.elapsed())
+    }
 }
 
 /// `PYTORCH_CUDA_ALLOC_CONF`, read.

@@ -8,20 +8,27 @@ use super::trees::{Trees, with_trees};
 
 /// A convolution as cuDNN is asked for it. A transposed one is the gradient of an input.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
+pub struct Request<'a> {
     /// Forward, gradient of the input, gradient of the filter.
-    pub(crate) operation: usize,
-    /// As [`crate::Dtype`] numbers its types.
-    pub(crate) dtype: i64,
+    pub operation: usize,
+    /// As `blockyard_torch::Dtype` numbers its types: see [`dtype`](super::dtype).
+    pub dtype: i64,
     /// Bytes of an element.
-    pub(crate) element: u64,
-    pub(crate) is_channels_last: bool,
-    pub(crate) input: &'a [i64],
-    pub(crate) filter: &'a [i64],
-    pub(crate) output: &'a [i64],
-    pub(crate) stride: &'a [i64],
-    pub(crate) padding: &'a [i64],
-    pub(crate) dilation: &'a [i64],
+    pub element: u64,
+    /// Whether channels lie last in memory.
+    pub is_channels_last: bool,
+    /// Sizes of the input.
+    pub input: &'a [i64],
+    /// Sizes of the filter.
+    pub filter: &'a [i64],
+    /// Sizes of the output.
+    pub output: &'a [i64],
+    /// Steps between results.
+    pub stride: &'a [i64],
+    /// Zeros at each border.
+    pub padding: &'a [i64],
+    /// Steps between what a filter reads.
+    pub dilation: &'a [i64],
 }
 
 /// The number at a place counted from the end, as if all had three dimensions in space.
@@ -242,7 +249,7 @@ fn features(request: &Request<'_>, shape: &Shape) -> Vec<i64> {
 }
 
 /// Bytes that cuDNN probably takes.
-pub(crate) fn estimate(request: &Request<'_>) -> Option<u64> {
+pub fn estimate(request: &Request<'_>) -> Option<u64> {
     let shape = Shape::of(request);
     let features = features(request, &shape);
     let code = with_trees(|trees: &Trees| trees.find(request.operation, &features))?;

@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
-pub(crate) use estimate::{Request, estimate};
+pub use estimate::{Request, estimate};
 
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 
@@ -26,6 +26,18 @@ thread_local! {
 /// Asks `learner` instead of the tables, until it is set to `None`.
 pub fn set_learner(learner: Option<Learner>) {
     LEARNER.with(|slot| *slot.borrow_mut() = learner);
+}
+
+/// The numbers of types in a configuration.
+pub mod dtype {
+    /// `float16`.
+    pub const F16: i64 = 6;
+    /// `bfloat16`.
+    pub const BF16: i64 = 7;
+    /// `float32`.
+    pub const F32: i64 = 8;
+    /// `float64`.
+    pub const F64: i64 = 9;
 }
 
 /// Sizes in bytes that cuDNN's workspaces are made of: copies of the operands in another order, and sums of partial filters.
@@ -62,7 +74,7 @@ impl Operands {
 const MOST_PARTIALS: u64 = 63;
 
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
-pub(crate) fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
+pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
     if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
         return learner(numbers, operands);
     }

@@ -1,0 +1,189 @@
+//! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and the answers at the end.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::{Changes, Stage, StageView, Theme, breakdown_text};
+use blockyard_record::{MemoryState, Recording, RecordingError};
+
+use crate::exercise::Exercise;
+use crate::played::{PlayedCard, PlayedLesson};
+use crate::question::{Answers, LessonQuestion};
+use crate::text::{Inline, TextBlock, plain};
+
+/// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
+const WIDTH_PX: f32 = 720.0;
+
+/// The lesson as HTML for paper, to be put into a document: a heading, a `section` for each card, and a last part
+/// `section.answers`, which belongs on a page of its own.
+///
+/// A card with a question shows the moment before its steps. Its text, which has the answer, stands in the last part.
+///
+/// # Errors
+/// Where a recording is damaged, which no run of a lesson is.
+pub fn handout(lesson: &PlayedLesson) -> Result<String, RecordingError> {
+    let mut out = String::new();
+    let _ = writeln!(out, "<h1>{}</h1>\n<p>{}</p>", escaped(&lesson.title), escaped(&lesson.summary));
+    for (index, card) in lesson.cards.iter().enumerate() {
+        write_card(&mut out, lesson, card, index)?;
+    }
+    write_answers(&mut out, lesson)?;
+    Ok(out)
+}
+
+/// The text in HTML, also in an attribute.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The memory after so many steps of a card's run, and the recording that names its blocks.
+fn moment<'a>(
+    lesson: &'a PlayedLesson,
+    card: &PlayedCard,
+    step: usize,
+) -> Result<Option<(MemoryState, &'a Recording)>, RecordingError> {
+    let Some(run) = lesson.runs.get(card.run) else { return Ok(None) };
+    let last = step.checked_sub(1).and_then(|step| run.recording.step(step));
+    let state = run.recording.state_at(last.map_or(0, |step| step.end))?;
+    Ok(Some((state, &run.recording)))
+}
+
+fn write_card(
+    out: &mut String,
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+    index: usize,
+) -> Result<(), RecordingError> {
+    let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+    match &card.question {
+        // On paper nothing can be hidden: the answers are printed after the last card.
+        Some(question) => {
+            out.push_str(&figure(lesson, card, card.steps.start)?);
+            write_question(out, question);
+        }
+        None => write_card_text(out, lesson, card)?,
+    }
+    if let Some(exercise) = &card.exercise {
+        write_exercise(out, exercise);
+    }
+    out.push_str("</section>\n");
+    Ok(())
+}
+
+/// The task's lines are the reader's paper: what may be changed stands between its comments.
+fn write_exercise(out: &mut String, exercise: &Exercise) {
+    let settings = if exercise.settings.is_empty() {
+        String::new()
+    } else {
+        format!(", with <code>{}</code>", escaped(&exercise.settings))
+    };
+    let _ = writeln!(
+        out,
+        "<p>The device has {}{settings}.</p>\n<pre class=\"code\">{}</pre>\n<ul>",
+        exercise.capacity,
+        escaped(exercise.start())
+    );
+    for goal in &exercise.goals {
+        let _ = writeln!(out, "<li>Goal: {}</li>", escaped(&goal.to_string()));
+    }
+    for hint in &exercise.hints {
+        let _ = writeln!(out, "<li class=\"quiet\">Hint: {}</li>", inlines(hint));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn write_question(out: &mut String, question: &LessonQuestion) {
+    let _ = writeln!(out, "<div class=\"question\"><p>{}</p>", inlines(&question.text));
+    match &question.answers {
+        Answers::Choices(choices) => {
+            out.push_str("<ol class=\"choices\">\n");
+            for choice in choices {
+                let _ = writeln!(out, "<li>{}</li>", inlines(&choice.text));
+            }
+            out.push_str("</ol>\n");
+        }
+        Answers::Bytes(_) | Answers::Count(_) => out.push_str("<p class=\"answer\"></p>\n"),
+    }
+    out.push_str("</div>\n");
+}
+
+/// The moment after so many steps of the card's run, with patterns, so that it can be read in grey.
+fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
+    let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
+    if card.steps.is_empty() && !is_first {
+        // The figure of the card before still stands.
+        return Ok(String::new());
+    }
+    let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
+    let events =
+        |step: usize| step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
+    let changes = Changes::of(recording, events(card.steps.start.min(step)), events(step));
+    let workload = lesson.runs.get(card.run).map(|run| &run.workload);
+    let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
+    let last = step.checked_sub(1).filter(|_| step > card.steps.start);
+    let figure = Stage::new(&state, recording, &changes, last, &pool_name);
+    let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
+    let svg = figure.scene(&view, WIDTH_PX).to_svg(
+        Theme::Light,
+        &plain(&card.title),
+        &breakdown_text(&state, recording),
+    );
+    Ok(svg)
+}
+
+fn write_block(out: &mut String, block: &TextBlock) {
+    let _ = match block {
+        TextBlock::Paragraph(text) => writeln!(out, "<p>{}</p>", inlines(text)),
+        TextBlock::List(items) => {
+            let items = items.iter().map(|item| format!("<li>{}</li>\n", inlines(item)));
+            writeln!(out, "<ul>\n{}</ul>", items.collect::<String>())
+        }
+        TextBlock::Code { text, .. } => writeln!(out, "<pre>{}</pre>", escaped(text)),
+    };
+}
+
+/// The figure of a card, and its text.
+fn write_card_text(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -> Result<(), RecordingError> {
+    if card.exercise.is_none() {
+        out.push_str(&figure(lesson, card, card.steps.end)?);
+    }
+    card.body.iter().for_each(|block| write_block(out, block));
+    Ok(())
+}
+
+fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), RecordingError> {
+    out.push_str(
+        "<section class=\"answers\">\n<h2>Answers</h2>\n<p class=\"quiet\">As the allocator gave them.</p>\n",
+    );
+    for (index, card) in lesson.cards.iter().enumerate() {
+        let Some(question) = &card.question else { continue };
+        let _ = writeln!(
+            out,
+            "<section>\n<h3>{}. {}</h3>\n<p><strong>{}</strong> {}</p>",
+            index + 1,
+            inlines(&card.title),
+            escaped(&question.right),
+            inlines(&question.because)
+        );
+        write_card_text(out, lesson, card)?;
+        out.push_str("</section>\n");
+    }
+    let id = escaped(&lesson.id);
+    let _ = writeln!(
+        out,
+        "<p>The exercise is checked by <code>blockyard lesson {id} --check FILE</code>.</p>\n</section>"
+    );
+    Ok(())
+}
+
+fn inlines(text: &[Inline]) -> String {
+    text.iter()
+        .map(|inline| match inline {
+            Inline::Text(text) | Inline::Value { text, .. } => escaped(text),
+            Inline::Strong(text) => format!("<strong>{}</strong>", inlines(text)),
+            Inline::Emphasis(text) => format!("<em>{}</em>", inlines(text)),
+            Inline::Code(text) => format!("<code>{}</code>", escaped(text)),
+            // Paper has no links.
+            Inline::Link { text, .. } => inlines(text),
+        })
+        .collect()
+}

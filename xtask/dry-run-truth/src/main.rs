@@ -1,0 +1,233 @@
+//! Recorded programs, run by a dry run and compared with what a GPU printed and did: `cargo xtask dry-run-truth`.
+//!
+//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a process of its own.
+#![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail};
+use blockyard_dry_run::{Prepared, Program, Torch, find_standin, prepare, run};
+use blockyard_gpus::GpuProfile;
+use flate2::read::GzDecoder;
+use lexopt::prelude::*;
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+const HELP: &str = "\
+Runs recorded programs without a GPU and compares them with what a GPU printed and did.
+
+cargo xtask dry-run-truth --python PYTHON [--verbose] [--keep DIR] FILE.json.gz [...]
+
+PYTHON has PyTorch 2.11.0, which the recordings were made with:
+  python3 -m venv VENV && VENV/bin/pip install --no-deps torch==2.11.0 typing_extensions filelock sympy mpmath networkx jinja2 \\
+    markupsafe fsspec numpy setuptools
+The exit status is 1 if a program differs without a mark.
+";
+
+/// The program that runs each recorded program.
+const DRIVER: &str = include_str!("driver.py");
+
+/// What was recorded on a GPU.
+#[derive(Debug, Deserialize)]
+struct Recorded {
+    source: String,
+    stdout: String,
+    #[serde(default)]
+    trace: Vec<Vec<Json>>,
+    /// By device, where there are several.
+    #[serde(default)]
+    traces: Vec<Vec<Vec<Json>>>,
+}
+
+/// What a dry run did.
+#[derive(Debug, Default, Deserialize)]
+struct Done {
+    stdout: String,
+    traces: Vec<Vec<(String, u64)>>,
+    error: Option<String>,
+}
+
+/// How many are equal, of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    equal: usize,
+    all: usize,
+}
+
+impl Share {
+    fn of<T: PartialEq>(found: &[T], expected: &[T]) -> Self {
+        let equal = found.iter().zip(expected).filter(|(found, expected)| found == expected).count();
+        Self { equal, all: found.len().max(expected.len()) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.equal += other.equal;
+        self.all += other.all;
+    }
+
+    fn is_whole(self) -> bool {
+        self.equal == self.all
+    }
+}
+
+struct Compared {
+    lines: Share,
+    events: Share,
+    notes: Vec<String>,
+    error: Option<String>,
+    first: Option<String>,
+}
+
+impl Compared {
+    fn is_equal(&self) -> bool {
+        self.lines.is_whole() && self.events.is_whole()
+    }
+}
+
+fn main() -> ExitCode {
+    match compare_all() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+struct Wanted {
+    python: String,
+    files: Vec<PathBuf>,
+    is_verbose: bool,
+    keep: Option<PathBuf>,
+}
+
+fn wanted() -> Result<Option<Wanted>> {
+    let mut wanted = Wanted { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
+    let mut arguments = lexopt::Parser::from_env();
+    while let Some(argument) = arguments.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(None),
+            Long("python") => wanted.python = arguments.value()?.string()?,
+            Long("verbose") => wanted.is_verbose = true,
+            Long("keep") => wanted.keep = Some(arguments.value()?.into()),
+            Value(file) => wanted.files.push(PathBuf::from(OsString::from(file))),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if wanted.files.is_empty() {
+        bail!("no recorded programs were named; see --help");
+    }
+    Ok(Some(wanted))
+}
+
+/// Compares all programs and prints the table; false where one differs without a mark.
+fn compare_all() -> Result<bool> {
+    let Some(wanted) = wanted()? else {
+        print!("{HELP}");
+        return Ok(true);
+    };
+    let torch = Torch::find(&wanted.python)?;
+    let begun = std::time::Instant::now();
+    let prepared = prepare(&torch, &find_standin()?)?;
+    println!("PyTorch {} in {}, prepared in {:.2} s", torch.version, torch.folder.display(), begun.elapsed().as_secs_f64());
+    let scratch = wanted.keep.clone().unwrap_or_else(|| std::env::temp_dir().join(format!("dry-run-truth-{}", std::process::id())));
+    fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
+    println!("| program | lines equal | events equal | marked | wrong without a mark |");
+    println!("| --- | --- | --- | --- | --- |");
+    let (mut lines, mut events) = (Share::default(), Share::default());
+    let (mut whole, mut text_whole, mut unmarked) = (0, 0, 0);
+    for file in &wanted.files {
+        let compared = compare(file, &wanted.python, &torch, &prepared, &scratch)?;
+        lines.add(compared.lines);
+        events.add(compared.events);
+        whole += usize::from(compared.is_equal());
+        text_whole += usize::from(compared.lines.is_whole());
+        let is_wrong = !compared.is_equal() && compared.notes.is_empty();
+        unmarked += usize::from(is_wrong);
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        println!(
+            "| {} | {} of {} | {} of {} | {} | {} |",
+            name.trim_end_matches(".json.gz"),
+            compared.lines.equal,
+            compared.lines.all,
+            compared.events.equal,
+            compared.events.all,
+            compared.notes.len(),
+            if is_wrong { "yes" } else { "" }
+        );
+        if wanted.is_verbose {
+            for text in compared.error.iter().chain(&compared.first).chain(&compared.notes) {
+                println!("    {text}");
+            }
+        }
+    }
+    println!(
+        "{} programs: text equal {text_whole}, text and events equal {whole}, wrong without a mark {unmarked}; lines {} of {}, events {} of {}",
+        wanted.files.len(),
+        lines.equal,
+        lines.all,
+        events.equal,
+        events.all
+    );
+    if wanted.keep.is_none() {
+        let _ = fs::remove_dir_all(&scratch);
+    }
+    Ok(unmarked == 0)
+}
+
+fn compare(file: &Path, python: &str, torch: &Torch, prepared: &Prepared, scratch: &Path) -> Result<Compared> {
+    let opened = File::open(file).with_context(|| file.display().to_string())?;
+    let recorded: Recorded =
+        serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())?;
+    let name = file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
+    let in_scratch = |ending: &str| scratch.join(format!("{name}.{ending}"));
+    let (driver, program, out) = (scratch.join("driver.py"), in_scratch("py"), in_scratch("json"));
+    fs::write(&driver, DRIVER)?;
+    fs::write(&program, &recorded.source)?;
+    let _ = fs::remove_file(&out);
+    let text = |path: &Path| path.display().to_string();
+    let devices = recorded.traces.len().max(1);
+    let started = Program {
+        file: driver,
+        arguments: vec![text(&program), name.clone(), text(&out)],
+        python: python.to_owned(),
+        gpu: GpuProfile::H200,
+        devices: u32::try_from(devices)?,
+        conf: None,
+        snapshot: None,
+        environment: Vec::new(),
+        output: Some(in_scratch("txt")),
+    };
+    let report = run(&started, torch, prepared)?;
+    let done: Done = match fs::read_to_string(&out) {
+        Ok(text) => serde_json::from_str(&text)?,
+        Err(_missing) => Done { error: Some(format!("the process ended with status {}", report.status)), ..Done::default() },
+    };
+    let expected: Vec<&str> = recorded.stdout.lines().collect();
+    let found: Vec<&str> = done.stdout.lines().collect();
+    let mut events = Share::default();
+    let traces = if recorded.traces.is_empty() { vec![recorded.trace] } else { recorded.traces };
+    let none = Vec::new();
+    for (device, trace) in traces.iter().enumerate() {
+        let expected: Vec<(String, u64)> = trace
+            .iter()
+            .map(|event| {
+                let action = event.first().and_then(Json::as_str).unwrap_or_default().to_owned();
+                (action, event.get(2).and_then(Json::as_u64).unwrap_or(0))
+            })
+            .collect();
+        events.add(Share::of(done.traces.get(device).unwrap_or(&none), &expected));
+    }
+    let first = (0..expected.len().max(found.len()))
+        .find(|line| expected.get(*line) != found.get(*line))
+        .map(|line| format!("line {line}: expected {:?}, found {:?}", expected.get(line), found.get(line)));
+    let mut notes = report.sentences();
+    if report.is_cut && notes.is_empty() {
+        notes.push(format!("the process ended with status {}", report.status));
+    }
+    Ok(Compared { lines: Share::of(&found, &expected), events, notes, error: done.error, first })
+}
