@@ -338,9 +338,9 @@ pub(crate) struct ReportOptions {
     /// Leave out stacks, and the names of functions, files and tensors. Sizes stay.
     #[arg(long)]
     pub(crate) redact: bool,
-    /// Only this device of a snapshot; without it, all.
-    #[arg(long, value_name = "INDEX")]
-    pub(crate) device: Option<u32>,
+    /// Only this device of a snapshot, or `host` for its pinned memory; without it, all.
+    #[arg(long, value_name = "INDEX|host")]
+    pub(crate) device: Option<MemoryName>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,

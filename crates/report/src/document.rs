@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{FONT_FAMILY, Series, theme_css};
+use blockyard_figure::typeface::FONT_FAMILY;
+use blockyard_figure::{Series, theme_css};
 use blockyard_lab::{Conditions, Run};
 use blockyard_record::PoolId;
 use blockyard_replay::OnProgress;

@@ -44,7 +44,7 @@ mod source;
 mod verdict;
 
 use blockyard_lab::{Conditions, LabError, Run, RunSource};
-use blockyard_pytorch::snapshot::SnapshotFile;
+use blockyard_pytorch::snapshot::{MemoryName, SnapshotFile};
 use blockyard_record::RecordingError;
 use blockyard_replay::OnProgress;
 use serde::{Deserialize, Serialize};
@@ -56,8 +56,9 @@ pub struct ReportOptions {
     pub redact: bool,
     /// What the reader of the file wants to say, a paragraph each.
     pub notes: Vec<String>,
-    /// The device of a snapshot, by its index; `None` for all.
-    pub device: Option<u32>,
+    /// The device of a snapshot, or its host memory; `None` for all, and where options travel.
+    #[serde(skip)]
+    pub device: Option<MemoryName>,
 }
 
 /// What a report is about.
@@ -86,11 +87,11 @@ pub enum ReportError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// The file has nothing of the device.
-    #[error("nothing of device {wanted} is in the file; it has {known}")]
+    #[error("nothing of {wanted} is in the file; it has {known}")]
     NoDevice {
-        /// The index that was asked for.
-        wanted: u32,
-        /// The indices that the file has.
+        /// What was asked for.
+        wanted: MemoryName,
+        /// The devices that the file has.
         known: String,
     },
     /// The snapshot is empty.

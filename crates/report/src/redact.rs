@@ -15,10 +15,9 @@ const PASSED_OVER: &str = "parts of the file were passed over; their names are l
 /// The snapshot with a number in the place of each call site. Only what is known to have no names is taken over.
 pub(crate) fn snapshot(file: SnapshotFile) -> SnapshotFile {
     let contexts = file.contexts.iter().map(|context| EntryContext {
-        compile_context: None,
-        user_metadata: None,
-        internal_metadata: None,
-        ..*context
+        pool_id: context.pool_id,
+        has_empty_stack: context.has_empty_stack,
+        ..EntryContext::default()
     });
     SnapshotFile {
         contexts: contexts.collect(),

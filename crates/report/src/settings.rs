@@ -1,10 +1,9 @@
 //! What other settings would have done: a table of replays under the limit that the file implies.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use blockyard_lab::{Conditions, LabError, Limit, LimitSource, Row, Run, candidates, replay_under};
-use blockyard_record::{Bytes, grouped};
+use blockyard_lab::{Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates};
+use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
 
 use crate::html::{escaped, exact, sentence, two_sizes};
@@ -18,57 +17,30 @@ pub(crate) struct Settings {
 /// One setting, at both ends of what the limit may be.
 struct Tried {
     name: String,
-    low: Row,
-    /// `None` where the limit is known exactly.
-    high: Option<Row>,
+    row: Row,
 }
 
 /// Replays the run under its own settings and under each plain one.
 pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Result<Settings, LabError> {
-    let limit = limit_of(run, own);
-    let most = own.and_limit(limit.highest);
-    let single = |conf: &String| !conf.contains(',') && *conf != own.conf;
-    let others = candidates(run, &most).into_iter().filter(single);
+    let others = candidates(run, own).into_iter().filter(|conf| !conf.contains(',') && *conf != own.conf);
     let settings: Vec<String> = std::iter::once(own.conf.clone()).chain(others).collect();
-    let ends = limit.ends();
-    let total = settings.len().saturating_mul(ends.len());
-    let mut done = 0_usize;
-    let mut rows = Vec::with_capacity(settings.len());
-    let runs: Vec<(Bytes, Cow<'_, Run>)> = ends
-        .into_iter()
-        .map(|end| {
-            let mut tell = |_: usize| on_progress(Progress::new("trying settings", 0, total));
-            Ok((end, run.under_limit(&own.and_limit(end), &mut tell)?))
-        })
-        .collect::<Result<_, LabError>>()?;
+    let total = settings.len();
+    let step = |done: usize| Progress::new("trying settings", done, total);
+    let replay = Replay::of(run, own, &mut |_| on_progress(step(0)))?;
+    let mut rows = Vec::with_capacity(total);
     for (place, conf) in settings.into_iter().enumerate() {
-        let mut found = Vec::with_capacity(runs.len());
-        for (end, run) in &runs {
-            let mut tell = |_: usize| on_progress(Progress::new("trying settings", done, total));
-            found.push(replay_under(run, &own.and_conf(&conf).and_limit(*end), 0, &mut tell)?);
-            done = done.saturating_add(1);
-        }
-        let mut found = found.into_iter();
-        let Some(low) = found.next() else { continue };
+        let row = replay.row(&conf, 0, &mut |_| on_progress(step(place)))?;
         let name = match (place, conf.is_empty()) {
             (0, true) => "own settings (default settings)".to_owned(),
             (0, false) => format!("own settings ({conf})"),
             (_, true) => "default settings".to_owned(),
             (_, false) => conf,
         };
-        rows.push(Tried { name, low, high: found.next() });
+        rows.push(Tried { name, row });
     }
-    Ok(Settings { limit, rows })
-}
-
-/// The limit that was given; else the one that the file implies; else the capacity.
-fn limit_of(run: &Run, own: &Conditions) -> Limit {
     let capacity = own.capacity_of(run);
-    match (own.limit_of(run), run.recorded_limit().filter(|_| own.capacity.is_none())) {
-        (Some(given), _) => Limit::exactly(given.min(capacity), LimitSource::Given),
-        (None, Some(recorded)) => recorded,
-        (None, None) => Limit::exactly(capacity, LimitSource::Device),
-    }
+    let limit = replay.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
+    Ok(Settings { limit, rows })
 }
 
 impl Settings {
@@ -106,7 +78,9 @@ impl Settings {
             LimitSource::Fraction => format!(
                 "The limit of reserved bytes is inferred from the file, which does not name it: {ends}."
             ),
-            LimitSource::Device => sentence(&format!("the limit is the memory of the device: {ends}")),
+            LimitSource::Capacity | LimitSource::Device => {
+                sentence(&format!("the limit is the memory of the device: {ends}"))
+            }
         }
     }
 }
@@ -114,11 +88,11 @@ impl Settings {
 impl Tried {
     /// Peak reserved, out of memory, device calls, as HTML.
     fn cells(&self) -> [String; 3] {
-        let low = match &self.low.outcome {
+        let low = match &self.row.outcome {
             Ok(outcome) => outcome,
             Err(error) => return [escaped(&error.to_string()), "not replayed".to_owned(), String::new()],
         };
-        let high = self.high.as_ref().and_then(Row::answered).unwrap_or(low);
+        let high = self.row.answered_at_high().unwrap_or(low);
         let oom = match (&low.first_oom, &high.first_oom) {
             (None, None) => "no".to_owned(),
             (Some(_), None) => "depends on the limit: yes at the lower end, no at the upper".to_owned(),

@@ -106,13 +106,13 @@ pub(crate) fn of_snapshot(
     on_progress: OnProgress,
 ) -> Result<Opened, ReportError> {
     if let Some(wanted) = options.device {
-        let known: Vec<String> = file.devices.iter().map(|device| device.index.to_string()).collect();
-        file.devices.retain(|device| device.index == wanted);
-        if file.devices.is_empty() {
-            return Err(ReportError::NoDevice { wanted, known: known.join(", ") });
+        let known = file.memory_names();
+        if file.place_of(wanted).is_none() {
+            return Err(ReportError::NoDevice { wanted: wanted, known });
         }
+        file.retain(wanted);
     }
-    if file.devices.is_empty() {
+    if file.memories().next().is_none() {
         return Err(ReportError::Empty);
     }
     if options.redact {
@@ -128,9 +128,15 @@ pub(crate) fn of_snapshot(
     });
     let notes = file.notes.clone();
     let mut devices = Vec::new();
+    let host = file.host.take();
+    let is_named = has_several || host.is_some();
     for device in std::mem::take(&mut file.devices) {
         let one = SnapshotFile { devices: vec![device], notes: Vec::new(), ..file.clone() };
-        devices.push(of_device(&one, has_several, on_progress)?);
+        devices.push(of_device(&one, is_named, on_progress)?);
+    }
+    if host.is_some() {
+        let one = SnapshotFile { host, notes: Vec::new(), ..file };
+        devices.push(of_device(&one, is_named, on_progress)?);
     }
     Ok(Opened { name: (!options.redact).then(|| name.to_owned()), facts, notes, devices })
 }
@@ -149,7 +155,7 @@ fn of_device(
         Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
         Err(error) => Err(error.to_string()),
     };
-    let has_trace = file.devices.first().is_some_and(|device: &DeviceSnapshot| !device.trace.is_empty());
+    let has_trace = file.memories().next().is_some_and(|device: &DeviceSnapshot| !device.trace.is_empty());
     let certificate = if has_trace {
         let mut found = certify(file, 0, &mut |progress| -> ControlFlow<()> { on_progress(progress) })
             .map_err(LabError::from)?;
@@ -164,7 +170,7 @@ fn of_device(
         Certified::default()
     };
     Ok(OpenedDevice {
-        name: is_named.then(|| format!("device {}", found.device)),
+        name: file.memories().next().filter(|_| is_named).map(DeviceSnapshot::name),
         recording: Arc::new(found.recording),
         run,
         certificate,

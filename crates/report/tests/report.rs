@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blockyard_lab::{Conditions, Run, RunSource};
-use blockyard_pytorch::snapshot::{self, FileKind, SnapshotFile, file_kind};
+use blockyard_pytorch::snapshot::{self, FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_record::{Bytes, Stacks};
 use blockyard_report::{ReportError, ReportOptions, report, report_under};
 
@@ -158,11 +158,13 @@ fn each_device_has_a_part_and_one_can_be_chosen() {
     let two = two_devices();
     let all = made(two(), &ReportOptions::default());
     assert!(all.contains("<a href=\"#part-0\">Device 0</a>") && all.contains("<section id=\"part-1\">"));
-    let one = made(two(), &ReportOptions { device: Some(1), ..ReportOptions::default() });
+    let one = made(two(), &ReportOptions { device: Some(MemoryName::Device(1)), ..ReportOptions::default() });
     assert!(!one.contains("part-1\"") && one.contains("Who holds"));
-    let none = report(two(), &ReportOptions { device: Some(7), ..ReportOptions::default() }, &mut |_| {
-        ControlFlow::Continue(())
-    });
+    let none = report(
+        two(),
+        &ReportOptions { device: Some(MemoryName::Device(7)), ..ReportOptions::default() },
+        &mut |_| ControlFlow::Continue(()),
+    );
     assert_eq!(none.unwrap_err().to_string(), "nothing of device 7 is in the file; it has 0, 1");
 }
 

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
+use crate::page::memory;
 use crate::report::AskedReport;
 use crate::run::RunData;
 use crate::signals::Signals;
@@ -116,15 +117,15 @@ impl SnapshotData {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// The report about the snapshot, as HTML; `device` is an index, none for all. Host memory has none.
+    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all.
     fn report(
         &self,
         py: Python<'_>,
         name: &str,
-        device: Option<u32>,
+        device: Option<&str>,
         asked: &AskedReport,
     ) -> PyResult<String> {
-        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), device)
+        asked.write(py, ReportSource::Snapshot(Box::new(self.file.clone()), name), memory(device)?)
     }
 
     /// The requests of each device, in the order of `devices`.

@@ -11,7 +11,7 @@ use crate::error::BlockyardError;
 use crate::signals::Signals;
 
 /// The memory of a snapshot that is meant: the number of a device as a text, or `host`.
-fn memory(name: Option<&str>) -> PyResult<Option<MemoryName>> {
+pub(crate) fn memory(name: Option<&str>) -> PyResult<Option<MemoryName>> {
     let name = name.map(str::parse).transpose();
     name.map_err(|error: MemoryNameError| BlockyardError::new_err(error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! Reports: a run as one HTML page.
 
 use blockyard_lab::{Conditions, Run};
+use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use blockyard_report::{ReportOptions, ReportSource, report_under};
 use pyo3::prelude::*;
@@ -40,7 +41,7 @@ impl AskedReport {
         &self,
         py: Python<'_>,
         source: ReportSource<'_>,
-        device: Option<u32>,
+        device: Option<MemoryName>,
     ) -> PyResult<String> {
         let options = ReportOptions { redact: self.redact, notes: self.notes.clone(), device };
         let conditions = |run: &Run| {

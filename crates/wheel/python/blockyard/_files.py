@@ -290,9 +290,7 @@ class Device(Questions, Shown):
         return _pickle_name(self._snapshot.name), self._data.pickle(), self._name()
 
     def _report(self, asked: _native.AskedReport) -> str:
-        if self.index is None:
-            raise _native.BlockyardError("a report is about a GPU: host (pinned) memory is not replayed")
-        return self._data.report(self._snapshot.name, self.index, asked)
+        return self._data.report(self._snapshot.name, self._name(), asked)
 
     def __repr__(self) -> str:
         return f"<blockyard.Device {'host' if self.index is None else f'cuda:{self.index}'}>"
