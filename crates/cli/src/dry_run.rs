@@ -80,7 +80,10 @@ fn text(report: &Report, program: &Program, torch: &Torch) -> anyhow::Result<Str
         )?;
     }
     if report.is_exact() {
-        writeln!(text, "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments")?;
+        writeln!(
+            text,
+            "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
+        )?;
     } else {
         writeln!(text, "  an estimate, because:")?;
         for sentence in report.sentences() {

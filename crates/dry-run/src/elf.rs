@@ -49,10 +49,12 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     let mut bytes = Vec::new();
     let mut writer = Writer::new(Endianness::Little, true, &mut bytes);
     let own_name = writer.add_dynamic_string(library.name.as_bytes());
-    let needed: Vec<_> = library.needed.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
+    let needed: Vec<_> =
+        library.needed.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
     let has_entries = !library.entries.is_empty();
     let report = has_entries.then(|| writer.add_dynamic_string(library.report.as_bytes()));
-    let entries: Vec<_> = library.entries.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
+    let entries: Vec<_> =
+        library.entries.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
     writer.reserve_null_dynamic_symbol_index();
     let report_symbol = report.map(|name| (writer.reserve_dynamic_symbol_index(), name));
     for _ in &entries {

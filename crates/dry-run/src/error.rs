@@ -55,7 +55,9 @@ pub enum DryRunError {
     )]
     NoStandin,
     /// A system that no library is written for.
-    #[error("a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here")]
+    #[error(
+        "a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here"
+    )]
     System,
     /// No folder to keep files in.
     #[error("there is no cache directory: set XDG_CACHE_HOME or HOME")]

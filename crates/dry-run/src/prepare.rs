@@ -113,8 +113,8 @@ fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunErro
 
 fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunError> {
     let path = folder.join(file);
-    let bytes =
-        write_library(library).map_err(|error| DryRunError::Library { path: path.clone(), text: error.to_string() })?;
+    let bytes = write_library(library)
+        .map_err(|error| DryRunError::Library { path: path.clone(), text: error.to_string() })?;
     fs::write(&path, bytes).map_err(DryRunError::file(&path))
 }
 

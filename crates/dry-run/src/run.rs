@@ -76,10 +76,10 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
         let errors = file.try_clone().map_err(DryRunError::file(path))?;
         command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
     }
-    let status = command
-        .status()
-        .map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
-    let code = status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
+    let status =
+        command.status().map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
+    let code =
+        status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
     let counted = fs::read_to_string(&counted).ok();
     let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
     Ok(Report::of(code, counted.as_deref(), &lines))
@@ -90,7 +90,12 @@ fn absolute(path: &Path) -> OsString {
 }
 
 /// The variables that make the process load our libraries, and that say which GPU they stand for.
-fn environment(program: &Program, torch: &Torch, prepared: &Prepared, lines: &Path) -> Vec<(OsString, OsString)> {
+fn environment(
+    program: &Program,
+    torch: &Torch,
+    prepared: &Prepared,
+    lines: &Path,
+) -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &str, value: OsString| all.push((name.into(), value));
     let with_before = |name: &str, value: OsString| match std::env::var_os(name) {

@@ -24,8 +24,25 @@ const ASKED: [&str; 2] = ["libcuda.so.1", "libnvidia-ml.so.1"];
 
 /// Starts of the names of NVIDIA's functions; an upper-case letter or an underscore follows the short ones.
 const PREFIXES: [&str; 19] = [
-    "__cuda", "cuda", "cublasLt", "cublas", "cudnn", "cufft", "cusparseLt", "cusparse", "cusolver", "curand", "cupti", "nvrtc",
-    "nvJitLink", "nvml", "nvshmemx", "nvshmem", "pnccl", "nccl", "cu",
+    "__cuda",
+    "cuda",
+    "cublasLt",
+    "cublas",
+    "cudnn",
+    "cufft",
+    "cusparseLt",
+    "cusparse",
+    "cusolver",
+    "curand",
+    "cupti",
+    "nvrtc",
+    "nvJitLink",
+    "nvml",
+    "nvshmemx",
+    "nvshmem",
+    "pnccl",
+    "nccl",
+    "cu",
 ];
 
 /// Whether a function is one of NVIDIA's libraries, by its name.
@@ -34,7 +51,9 @@ fn is_of_cuda(name: &str) -> bool {
         let Some(rest) = name.strip_prefix(prefix) else { return false };
         let next = rest.chars().next();
         match *prefix {
-            "nvshmem" | "nvshmemx" | "curand" | "cupti" => next.is_some_and(|next| next.is_ascii_uppercase() || next == '_' || next == 'i'),
+            "nvshmem" | "nvshmemx" | "curand" | "cupti" => {
+                next.is_some_and(|next| next.is_ascii_uppercase() || next == '_' || next == 'i')
+            }
             _ => next.is_some_and(|next| next.is_ascii_uppercase()),
         }
     })
@@ -56,7 +75,8 @@ struct Read {
 
 fn read(path: &Path) -> Result<Read, DryRunError> {
     let file = File::open(path).map_err(DryRunError::file(path))?;
-    let wrong = |error: object::Error| DryRunError::Library { path: path.to_owned(), text: error.to_string() };
+    let wrong =
+        |error: object::Error| DryRunError::Library { path: path.to_owned(), text: error.to_string() };
     let cache = ReadCache::new(file);
     let elf: ElfFile64<'_, Endianness, _> = ElfFile64::parse(&cache).map_err(wrong)?;
     let mut found = Read::default();
@@ -75,7 +95,10 @@ fn read(path: &Path) -> Result<Read, DryRunError> {
     let sections = elf.elf_section_table();
     if let Some((entries, strings)) = sections.dynamic(endian, &cache).map_err(wrong)? {
         let strings = sections.strings(endian, &cache, strings).map_err(wrong)?;
-        for entry in entries.iter().filter(|entry| i64::from(entry.tag32(endian).unwrap_or(0)) == i64::from(elf::DT_NEEDED)) {
+        for entry in entries
+            .iter()
+            .filter(|entry| i64::from(entry.tag32(endian).unwrap_or(0)) == i64::from(elf::DT_NEEDED))
+        {
             let name = entry.string(endian, strings).map_err(wrong)?;
             found.needed.push(String::from_utf8_lossy(name).into_owned());
         }
@@ -135,10 +158,20 @@ mod tests {
 
     #[test]
     fn nvidias_names_are_known() {
-        for name in ["cudaMalloc", "cuMemMap", "__cudaLaunchKernel", "cublasLtMatmul", "ncclSend", "nvshmemi_init_thread", "nvmlInit_v2"] {
+        for name in [
+            "cudaMalloc",
+            "cuMemMap",
+            "__cudaLaunchKernel",
+            "cublasLtMatmul",
+            "ncclSend",
+            "nvshmemi_init_thread",
+            "nvmlInit_v2",
+        ] {
             assert!(is_of_cuda(name), "{name}");
         }
-        for name in ["curl_easy_init", "cuddle", "culprit", "current", "ncclone", "malloc", "_ZN4c10cudaE", "cublas"] {
+        for name in
+            ["curl_easy_init", "cuddle", "culprit", "current", "ncclone", "malloc", "_ZN4c10cudaE", "cublas"]
+        {
             assert!(!is_of_cuda(name), "{name}");
         }
         assert!(is_library_of_cuda("libcudart.so.13") && is_library_of_cuda("libnccl.so.2"));

@@ -16,8 +16,13 @@ impl Known {
             return;
         }
         let (mut low, mut high) = (start, end);
-        let touching: Vec<(u64, u64)> =
-            self.ranges.range(..=end).rev().map(|(from, to)| (*from, *to)).take_while(|(_, to)| *to >= start).collect();
+        let touching: Vec<(u64, u64)> = self
+            .ranges
+            .range(..=end)
+            .rev()
+            .map(|(from, to)| (*from, *to))
+            .take_while(|(_, to)| *to >= start)
+            .collect();
         for (from, to) in touching {
             self.ranges.remove(&from);
             low = low.min(from);
@@ -48,13 +53,19 @@ impl Known {
     }
 
     /// Whether all bytes from `start` to `end` are known.
+    #[cfg(test)]
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         start >= end || self.ranges.range(..=start).next_back().is_some_and(|(_, to)| *to >= end)
     }
 
     /// The ranges that overlap these addresses, whole.
     fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        self.ranges.range(..end).rev().map(|(from, to)| (*from, *to)).take_while(|(_, to)| *to > start).collect()
+        self.ranges
+            .range(..end)
+            .rev()
+            .map(|(from, to)| (*from, *to))
+            .take_while(|(_, to)| *to > start)
+            .collect()
     }
 
     /// The known parts of these addresses.

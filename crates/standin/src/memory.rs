@@ -51,7 +51,7 @@ impl Device {
         if !map(base, span()) {
             return None;
         }
-        let mut addresses = Addresses::new(base, span());
+        let mut addresses = Addresses::new(base, span(), settings().is_falling);
         // Variables of kernels.
         let symbols = addresses.take(ALIGNMENT)?;
         Some(Self { addresses, used: 0, known: Known::default(), next_symbol: symbols })
@@ -106,7 +106,10 @@ impl Device {
     /// The bytes are no longer there.
     pub(crate) fn discard(&mut self, base: u64, size: u64) {
         self.known.remove(base, base.saturating_add(size));
-        let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok()) else { return };
+        let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok())
+        else {
+            return;
+        };
         // SAFETY: the range was reserved by this library for this device, and nobody else's data is there. A failure keeps the pages.
         let _ = unsafe { libc::madvise(base as *mut c_void, size, libc::MADV_DONTNEED) };
     }
@@ -184,7 +187,10 @@ impl Devices {
         if slot.is_none() {
             *slot = Device::new(index);
             if slot.is_none() {
-                eprintln!("blockyard: the system does not reserve {} bytes of addresses for device {index}", span());
+                eprintln!(
+                    "blockyard: the system does not reserve {} bytes of addresses for device {index}",
+                    span()
+                );
             }
         }
         slot.as_mut()

@@ -109,7 +109,8 @@ fn workspace(handle: usize) -> i64 {
     let found = convolution(&descriptors(), handle);
     let (size, remark) = match found {
         Some(convolution) => crate::cudnn::workspaces::of_convolution(&convolution),
-        None => (0, Some("cuDNN's workspace of an operation is not recorded and is taken to be 0 bytes")),
+        // What attention takes forward; what it takes backward is not recorded.
+        None => (256, Some("what cuDNN takes for an operation that is no convolution is taken to be 256 bytes, as recorded for attention")),
     };
     if let Some(remark) = remark {
         report::estimate(remark);
@@ -127,7 +128,9 @@ enum Answer {
 
 fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
     match attribute {
-        name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => return Answer::Bytes(workspace(handle).to_le_bytes().to_vec()),
+        name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => {
+            return Answer::Bytes(workspace(handle).to_le_bytes().to_vec());
+        }
         name::CONFIG_SHARED_MEMORY => return Answer::Bytes(1024_i32.to_le_bytes().to_vec()),
         name::GRAPH_ENGINE_COUNT => return Answer::Bytes(1_i64.to_le_bytes().to_vec()),
         name::ENGINE_INDEX => return Answer::Bytes(0_i64.to_le_bytes().to_vec()),
@@ -150,11 +153,16 @@ fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
 /// The only configuration that the heuristics give: an engine for the graph, put into the caller's descriptor.
 fn put_heuristics(handle: usize, wanted: i64, to: Out<u64>) -> c_int {
     let mut all = descriptors();
-    let Some(graph) = all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned()) else {
+    let Some(graph) =
+        all.get(handle).and_then(|found| found.attributes.get(&name::HEURISTICS_GRAPH).cloned())
+    else {
         return BAD_PARAM;
     };
     if wanted > 0 && !to.is_null() {
-        let engine = all.add(Descriptor { kind: kind::ENGINE, attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]) });
+        let engine = all.add(Descriptor {
+            kind: kind::ENGINE,
+            attributes: BTreeMap::from([(name::ENGINE_GRAPH, graph)]),
+        });
         let config = to.get().and_then(|config| all.get_mut(usize::try_from(config).ok()?));
         let Some(config) = config else { return BAD_PARAM };
         config.attributes.insert(name::CONFIG_ENGINE, (engine as u64).to_le_bytes().to_vec());
@@ -208,7 +216,7 @@ entries! {
         }
         let room = usize::try_from(wanted).unwrap_or(0);
         match answer(descriptor, attribute, kind) {
-            Answer::None => drop(count.put(0)),
+            Answer::None => _ = count.put(0),
             Answer::Bytes(bytes) => {
                 let size = size_of(kind);
                 count.put(i64::try_from(bytes.len() / size).unwrap_or(0));

@@ -97,14 +97,17 @@ impl Layer {
     /// All matrices, by layer and direction, then all biases.
     fn weights(&self) -> i64 {
         let matrices = (0..self.places()).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)));
-        matrices.saturating_add(self.places().saturating_mul(self.biases()).saturating_mul(i64::from(self.hidden)))
+        matrices.saturating_add(
+            self.places().saturating_mul(self.biases()).saturating_mul(i64::from(self.hidden)),
+        )
     }
 
     /// A matrix: where it starts, rows and columns. `None` where the layer has none of this number.
     fn matrix(&self, place: i64, number: i64) -> Option<(i64, i64, i64)> {
         let (gates, hidden) = (self.gates(), i64::from(self.hidden));
         let before = (0..place).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)));
-        let (of_input, of_state) = (hidden.saturating_mul(self.width(place)), hidden.saturating_mul(self.state()));
+        let (of_input, of_state) =
+            (hidden.saturating_mul(self.width(place)), hidden.saturating_mul(self.state()));
         let (offset, rows, columns) = if number < gates {
             (number.saturating_mul(of_input), hidden, self.width(place))
         } else if number < gates.saturating_mul(2) {

@@ -45,7 +45,13 @@ pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Op
         97 => optin,
         // Virtual memory and file descriptors as handles.
         102 | 103 => 1,
-        106 => if settings.major == 8 && settings.minor != 0 { 24 } else { 32 },
+        106 => {
+            if settings.major == 8 && settings.minor != 0 {
+                24
+            } else {
+                32
+            }
+        }
         108 => 39_321_600,
         109 => 134_213_632,
         // Pools of memory; clusters from Hopper on.

@@ -69,7 +69,8 @@ pub(crate) fn occupancy(threads: c_int, shared: u64) -> c_int {
     let by_shared = match shared {
         0 => c_int::MAX,
         // A kibibyte of each block is the system's.
-        _ => c_int::try_from(u64::from(settings.shared.unsigned_abs()) / shared.saturating_add(1024)).unwrap_or(c_int::MAX),
+        _ => c_int::try_from(u64::from(settings.shared.unsigned_abs()) / shared.saturating_add(1024))
+            .unwrap_or(c_int::MAX),
     };
     by_threads.min(by_shared).clamp(1, 32)
 }
