@@ -152,6 +152,17 @@ pub(crate) fn zoo(
     workspace::run(workspace.cargo(["run", "--quiet", "--package", "blockyard-zoo", "--"]).args(arguments))
 }
 
+/// Runs recorded programs by a dry run: the library that stands for CUDA's is built first, beside the program that looks for it.
+pub(crate) fn dry_run_truth(
+    workspace: &Workspace,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<()> {
+    workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
+    workspace::run(
+        workspace.cargo(["run", "--quiet", "--package", "blockyard-dry-run-truth", "--"]).args(arguments),
+    )
+}
+
 fn oracle_command(workspace: &Workspace) -> Command {
     workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"])
 }

@@ -57,6 +57,8 @@ cargo xtask miri             run the unit tests of the allocator and its lock in
 cargo xtask model            run the lock's tests in loom: every order of the threads' steps
 cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
 cargo xtask zoo FILE [...]    run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more
+cargo xtask dry-run-truth FILE [...]
+                             run recorded programs by a dry run and compare them with a GPU; `--help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 cargo xtask gpu pack KIND    pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench
 cargo xtask gpu run KIND FOLDER [STAGE...]
@@ -79,6 +81,7 @@ enum Command {
     Model,
     Oracle { arguments: Vec<OsString> },
     Zoo { arguments: Vec<OsString> },
+    DryRunTruth { arguments: Vec<OsString> },
     Bench { arguments: Vec<OsString> },
     Gpu { arguments: Vec<OsString> },
 }
@@ -115,6 +118,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     // Their arguments are their own.
                     Some("zoo") => {
                         return Ok(Command::Zoo { arguments: arguments.raw_args()?.collect() });
+                    }
+                    Some("dry-run-truth") => {
+                        return Ok(Command::DryRunTruth { arguments: arguments.raw_args()?.collect() });
                     }
                     Some("oracle") => {
                         return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
@@ -195,6 +201,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Miri => miri::run(&workspace)?,
         Command::Model => model::run(&workspace)?,
         Command::Zoo { arguments } => check::zoo(&workspace, arguments)?,
+        Command::DryRunTruth { arguments } => check::dry_run_truth(&workspace, arguments)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
         Command::Bench { arguments } => bench::run(&workspace, arguments)?,
         Command::Gpu { arguments } => gpu::run(&workspace, arguments)?,
