@@ -86,10 +86,6 @@ impl<T: Copy> In<T> {
     pub(crate) fn list(self, count: usize) -> Vec<T> {
         (0..count).map_while(|place| self.at(place)).collect()
     }
-
-    pub(crate) fn is_null(self) -> bool {
-        self.0.is_null()
-    }
 }
 
 /// A text of a caller, or null.

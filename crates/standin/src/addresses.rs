@@ -15,6 +15,8 @@ pub(crate) struct Addresses {
     free: BTreeMap<u64, u64>,
     /// First address and the bytes that were asked for.
     taken: BTreeMap<u64, u64>,
+    /// Whether the highest addresses are taken first. Which a driver takes is not known.
+    is_falling: bool,
 }
 
 fn rounded(size: u64) -> Option<u64> {
@@ -22,18 +24,21 @@ fn rounded(size: u64) -> Option<u64> {
 }
 
 impl Addresses {
-    pub(crate) fn new(first: u64, length: u64) -> Self {
-        Self { free: BTreeMap::from([(first, length)]), taken: BTreeMap::new() }
+    pub(crate) fn new(first: u64, length: u64, is_falling: bool) -> Self {
+        Self { free: BTreeMap::from([(first, length)]), taken: BTreeMap::new(), is_falling }
     }
 
-    /// The lowest free range that is long enough; `None` where no range is.
+    /// The lowest addresses that are free, or the highest; `None` where no range is long enough.
     pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
         let needed = rounded(size)?;
-        let (base, length) =
-            self.free.iter().map(|(base, length)| (*base, *length)).find(|(_, length)| *length >= needed)?;
-        self.free.remove(&base);
-        if length > needed {
-            self.free.insert(base.checked_add(needed)?, length.checked_sub(needed)?);
+        let mut ranges = self.free.iter().map(|(base, length)| (*base, *length));
+        let fits = |(_, length): &(u64, u64)| *length >= needed;
+        let (start, length) = if self.is_falling { ranges.rfind(fits) } else { ranges.find(fits) }?;
+        let rest = length.checked_sub(needed)?;
+        self.free.remove(&start);
+        let base = if self.is_falling { start.checked_add(rest)? } else { start };
+        if rest > 0 {
+            self.free.insert(if self.is_falling { start } else { start.checked_add(needed)? }, rest);
         }
         self.taken.insert(base, size);
         Some(base)
@@ -70,7 +75,7 @@ mod tests {
 
     #[test]
     fn addresses_are_used_again_and_free_ranges_merge() {
-        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT);
+        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, false);
         let first = addresses.take(1).expect("room");
         let second = addresses.take(ALIGNMENT + 1).expect("room");
         let third = addresses.take(ALIGNMENT).expect("room");
@@ -85,5 +90,16 @@ mod tests {
         assert_eq!(addresses.give(third), Some(ALIGNMENT));
         assert_eq!(addresses.take(5 * ALIGNMENT), Some(4 * ALIGNMENT));
         assert_eq!(addresses.take(u64::MAX), None);
+    }
+
+    #[test]
+    fn falling_addresses_start_at_the_end() {
+        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, true);
+        let first = addresses.take(1).expect("room");
+        let second = addresses.take(2 * ALIGNMENT).expect("room");
+        assert_eq!([first, second], [4 * ALIGNMENT, 2 * ALIGNMENT]);
+        assert_eq!(addresses.give(first), Some(1));
+        assert_eq!(addresses.take(1), Some(first));
+        assert_eq!(addresses.take(2 * ALIGNMENT), None);
     }
 }

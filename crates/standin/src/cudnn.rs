@@ -27,7 +27,9 @@ const PERSISTENT: c_int = 2;
 /// A batch norm takes nothing beside, as recorded; only one of channels that lie last was not recorded.
 fn batch_norm(mode: c_int) {
     if mode == PERSISTENT {
-        report::estimate("what cuDNN takes for a batch norm with channels last is not recorded, and is taken to be 0 bytes");
+        report::estimate(
+            "what cuDNN takes for a batch norm with channels last is not recorded, and is taken to be 0 bytes",
+        );
     }
 }
 

@@ -53,6 +53,7 @@ impl Known {
     }
 
     /// Whether all bytes from `start` to `end` are known.
+    #[cfg(test)]
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         start >= end || self.ranges.range(..=start).next_back().is_some_and(|(_, to)| *to >= end)
     }

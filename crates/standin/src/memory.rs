@@ -51,7 +51,7 @@ impl Device {
         if !map(base, span()) {
             return None;
         }
-        let mut addresses = Addresses::new(base, span());
+        let mut addresses = Addresses::new(base, span(), settings().is_falling);
         // Variables of kernels.
         let symbols = addresses.take(ALIGNMENT)?;
         Some(Self { addresses, used: 0, known: Known::default(), next_symbol: symbols })

@@ -84,11 +84,11 @@ entries! {
     }
 
     fn ncclCommCount(handle: usize, to: Out<c_int>) -> c_int {
-        with(handle, |communicator| drop(to.put(communicator.ranks)))
+        with(handle, |communicator| _ = to.put(communicator.ranks))
     }
 
     fn ncclCommUserRank(handle: usize, to: Out<c_int>) -> c_int {
-        with(handle, |communicator| drop(to.put(communicator.rank)))
+        with(handle, |communicator| _ = to.put(communicator.rank))
     }
 
     fn ncclCommGetAsyncError(_handle: usize, to: Out<c_int>) -> c_int {

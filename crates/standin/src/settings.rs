@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) cuda: i32,
     /// cuDNN's version as `cudnnGetVersion` counts it.
     pub(crate) cudnn: usize,
+    /// Whether segments get the highest free addresses (`STANDIN_ADDRESSES=falling`), or the lowest.
+    pub(crate) is_falling: bool,
 }
 
 impl Settings {
@@ -57,6 +59,7 @@ impl Settings {
             minor,
             cuda: small("STANDIN_CUDA", 13_000),
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
+            is_falling: variable("STANDIN_ADDRESSES").is_some_and(|order| order == "falling"),
         }
     }
 }

@@ -109,7 +109,8 @@ fn workspace(handle: usize) -> i64 {
     let found = convolution(&descriptors(), handle);
     let (size, remark) = match found {
         Some(convolution) => crate::cudnn::workspaces::of_convolution(&convolution),
-        None => (0, Some("cuDNN's workspace of an operation is not recorded and is taken to be 0 bytes")),
+        // What attention takes forward; what it takes backward is not recorded.
+        None => (256, Some("what cuDNN takes for an operation that is no convolution is taken to be 256 bytes, as recorded for attention")),
     };
     if let Some(remark) = remark {
         report::estimate(remark);
@@ -215,7 +216,7 @@ entries! {
         }
         let room = usize::try_from(wanted).unwrap_or(0);
         match answer(descriptor, attribute, kind) {
-            Answer::None => drop(count.put(0)),
+            Answer::None => _ = count.put(0),
             Answer::Bytes(bytes) => {
                 let size = size_of(kind);
                 count.put(i64::try_from(bytes.len() / size).unwrap_or(0));

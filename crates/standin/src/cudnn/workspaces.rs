@@ -55,7 +55,8 @@ impl Operator<'_> {
         let (number, element) = kind(asked.input.kind)?;
         let filter = &asked.filter.sizes;
         let groups = asked.input.sizes.get(1)?.checked_div(*filter.get(1)?)?;
-        let mut numbers = vec![1, self.pass, i64::from(self.is_transposed), number, i64::from(is_last), groups];
+        let mut numbers =
+            vec![1, self.pass, i64::from(self.is_transposed), number, i64::from(is_last), groups];
         for list in [self.input, filter, &asked.stride, &asked.padding, &asked.dilation] {
             numbers.push(-1);
             numbers.extend(list);
@@ -78,7 +79,8 @@ impl Operator<'_> {
 /// Bytes of a convolution's workspace, and why they are an estimate.
 pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>) {
     let (input, output) = (asked.input.sizes.as_slice(), asked.output.sizes.as_slice());
-    let is_last = [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
+    let is_last =
+        [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
     let own = i64::try_from(asked.operation).unwrap_or(0);
     let other = match asked.operation {
         0 => 1,
@@ -88,9 +90,12 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
     let plain = Operator { pass: own, is_transposed: false, input, output };
     let transposed = Operator { pass: other, is_transposed: true, input: output, output: input };
     match (plain.recorded(asked, is_last), transposed.recorded(asked, is_last)) {
-        (Some(one), Some(two)) if one != two => {
-            (one, Some("cuDNN's workspace of a convolution was recorded in two ways, with and without a transposed one"))
-        }
+        (Some(one), Some(two)) if one != two => (
+            one,
+            Some(
+                "cuDNN's workspace of a convolution was recorded in two ways, with and without a transposed one",
+            ),
+        ),
         (Some(size), _) | (None, Some(size)) => (size, None),
         (None, None) => {
             let estimated = kind(asked.input.kind).and_then(|(number, element)| {
@@ -107,7 +112,10 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
                     dilation: &asked.dilation,
                 })
             });
-            (estimated.unwrap_or(0), Some("cuDNN's workspace of a convolution is not recorded, and is estimated"))
+            (
+                estimated.unwrap_or(0),
+                Some("cuDNN's workspace of a convolution is not recorded, and is estimated"),
+            )
         }
     }
 }
@@ -139,11 +147,19 @@ fn recorded_part(part: i64, layer: &Layer, sequence: &Sequence, is_training: boo
 }
 
 /// Bytes of workspace and reserve of a recurrent layer, and why they are an estimate.
-pub(super) fn of_layer(layer: &Layer, sequence: &Sequence, is_training: bool) -> ([u64; 2], Option<&'static str>) {
+pub(super) fn of_layer(
+    layer: &Layer,
+    sequence: &Sequence,
+    is_training: bool,
+) -> ([u64; 2], Option<&'static str>) {
     let part = if layer.algorithm == SMALL_LAYERS || !is_training { FORWARD } else { BACKWARD };
     let projects = layer.projection > 0 && layer.projection != layer.hidden;
     let workspace = recorded_part(part, layer, sequence, is_training).filter(|_| !projects);
-    let reserve = if is_training { recorded_part(RESERVE, layer, sequence, true).filter(|_| !projects) } else { Some(0) };
+    let reserve = if is_training {
+        recorded_part(RESERVE, layer, sequence, true).filter(|_| !projects)
+    } else {
+        Some(0)
+    };
     match (workspace, reserve) {
         (Some(workspace), Some(reserve)) => ([workspace, reserve], None),
         (workspace, reserve) => (

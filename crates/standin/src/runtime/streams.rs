@@ -76,15 +76,15 @@ entries! {
     }
 
     fn cudaStreamGetPriority(stream: usize, to: Out<c_int>) -> c_int {
-        with(stream, |stream| drop(to.put(stream.priority)))
+        with(stream, |stream| _ = to.put(stream.priority))
     }
 
     fn cudaStreamGetFlags(stream: usize, to: Out<c_uint>) -> c_int {
-        with(stream, |stream| drop(to.put(stream.flags)))
+        with(stream, |stream| _ = to.put(stream.flags))
     }
 
     fn cudaStreamGetDevice(stream: usize, to: Out<c_int>) -> c_int {
-        with(stream, |stream| drop(to.put(stream.device)))
+        with(stream, |stream| _ = to.put(stream.device))
     }
 
     fn cudaStreamQuery(stream: usize) -> c_int {
@@ -96,7 +96,7 @@ entries! {
     }
 
     fn cudaStreamIsCapturing(stream: usize, to: Out<c_int>) -> c_int {
-        with(stream, |stream| drop(to.put(c_int::from(stream.capture != 0))))
+        with(stream, |stream| _ = to.put(c_int::from(stream.capture != 0)))
     }
 
     // CUDA 13's signature; that of CUDA 12 is `cudaStreamGetCaptureInfo_v2`.

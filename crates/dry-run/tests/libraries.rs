@@ -1,0 +1,67 @@
+//! Libraries that are written are loaded by the system's own loader, and read by our own reader.
+#![expect(unsafe_code, reason = "libraries are loaded, and their functions called")]
+
+use std::ffi::{CStr, c_char};
+use std::path::PathBuf;
+use std::{env, fs};
+
+use blockyard_dry_run::{Library, Wanted, defined, write_library};
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = env::temp_dir().join(format!("blockyard-libraries-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("the folder is made");
+        Self(path)
+    }
+
+    fn write(&self, file: &str, library: &Library<'_>) -> PathBuf {
+        let path = self.0.join(file);
+        fs::write(&path, write_library(library).expect("it is written")).expect("the file is written");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn libraries_are_read() {
+    let folder = Folder::new("read");
+    let own = env::current_exe().expect("the test has a file");
+    let wanted = Wanted::of(&[own]).expect("it is read");
+    assert_eq!(wanted, Wanted::default(), "a test wants nothing of CUDA's");
+    let damaged = folder.0.join("damaged.so");
+    fs::write(&damaged, b"no library").expect("the file is written");
+    assert!(defined(&damaged).is_err() && Wanted::of(&[damaged]).is_err());
+}
+
+/// `strdup` of the C library takes a text and gives a copy.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn an_entry_point_calls_the_report_with_its_name() {
+    let folder = Folder::new("load");
+    let library = Library {
+        name: "libgenerated.so",
+        needed: &["libc.so.6"],
+        entries: &["first", "second_one"],
+        report: "strdup",
+    };
+    let path = folder.write("generated.so", &library);
+    // SAFETY: the library has no code that runs when it is loaded.
+    let loaded = unsafe { libloading::Library::new(&path) }.expect("the loader takes it");
+    for name in ["first", "second_one"] {
+        // SAFETY: an entry point has this signature where its report is `strdup`: the name goes in, a copy comes out.
+        let text = unsafe {
+            let entry: libloading::Symbol<'_, unsafe extern "C" fn() -> *const c_char> =
+                loaded.get(name.as_bytes()).expect("the entry point is there");
+            CStr::from_ptr(entry())
+        };
+        assert_eq!(text.to_str(), Ok(name));
+    }
+}
