@@ -1,4 +1,11 @@
 //! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`.
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
+)]
 
 mod profile;
 pub mod tables;

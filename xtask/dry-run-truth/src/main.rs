@@ -257,7 +257,8 @@ fn compare(
     let is_reordered = is_same_set && !events.is_whole();
     // A number that changes with the addresses of segments is marked: the driver chooses them.
     if Share::of(&found, &expected).equal < expected.len() && notes.is_empty() {
-        let falling = Program { environment: vec![("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())], ..started };
+        let falling =
+            Program { environment: vec![("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())], ..started };
         let _ = fs::remove_file(&out);
         let other = run(&falling, torch, prepared)?;
         if read_done(&out, other.status)?.stdout != done.stdout {

@@ -110,7 +110,12 @@ fn workspace(handle: usize) -> i64 {
     let (size, remark) = match found {
         Some(convolution) => crate::cudnn::workspaces::of_convolution(&convolution),
         // What attention takes forward; what it takes backward is not recorded.
-        None => (256, Some("what cuDNN takes for an operation that is no convolution is taken to be 256 bytes, as recorded for attention")),
+        None => (
+            256,
+            Some(
+                "what cuDNN takes for an operation that is no convolution is taken to be 256 bytes, as recorded for attention",
+            ),
+        ),
     };
     if let Some(remark) = remark {
         report::estimate(remark);
