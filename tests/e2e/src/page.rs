@@ -105,7 +105,7 @@ impl Page {
     /// # Errors
     /// As [`Page::blank`].
     pub fn with_fonts(window: Window, gpu: GpuChoice, fonts: Fonts) -> Result<Self> {
-        Self::before(&built()?, window, gpu, fonts)
+        Self::before(&built_page()?, window, gpu, fonts)
     }
 
     /// A browser before the files below another folder, which need not be the page.
