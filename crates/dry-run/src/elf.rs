@@ -1,6 +1,9 @@
 //! Writes a shared library without a compiler: its name, what it needs, and entry points that report themselves.
 
+use std::ops::Range;
+
 use object::elf;
+use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, Sym, Writer};
 use object::{Endianness, pod};
 
@@ -81,47 +84,10 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     let slot = writer.reserve(8, 8);
     let end = writer.reserved_len();
 
-    writer.write_file_header(&FileHeader {
-        os_abi: elf::ELFOSABI_NONE,
-        abi_version: 0,
-        e_type: elf::ET_DYN,
-        e_machine: elf::EM_X86_64,
-        e_entry: 0,
-        e_flags: 0,
-    })?;
-    writer.write_align_program_headers();
-    let segment = |p_type, p_flags, from: usize, to: usize, align: usize| ProgramHeader {
-        p_type,
-        p_flags,
-        p_offset: from as u64,
-        p_vaddr: from as u64,
-        p_paddr: from as u64,
-        p_filesz: (to - from) as u64,
-        p_memsz: (to - from) as u64,
-        p_align: align as u64,
-    };
-    writer.write_program_header(&segment(elf::PT_LOAD, elf::PF_R | elf::PF_X, 0, end_of_code, PAGE));
-    writer.write_program_header(&segment(elf::PT_LOAD, elf::PF_R | elf::PF_W, data, end, PAGE));
-    writer.write_program_header(&segment(elf::PT_DYNAMIC, elf::PF_R | elf::PF_W, dynamic, slot, 8));
-    writer.write_program_header(&segment(elf::PT_GNU_STACK, elf::PF_R | elf::PF_W, 0, 0, 16));
+    write_headers(&mut writer, end_of_code, data..end, dynamic..slot)?;
     writer.write_dynstr();
     writer.write_null_dynamic_symbol();
-    let symbol = |name, st_shndx, st_value: usize| Sym {
-        name: Some(name),
-        section: None,
-        st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
-        st_other: 0,
-        st_shndx,
-        st_value: st_value as u64,
-        st_size: if st_shndx == 0 { 0 } else { ENTRY as u64 },
-    };
-    if let Some((_, name)) = report_symbol {
-        writer.write_dynamic_symbol(&symbol(name, elf::SHN_UNDEF, 0));
-    }
-    for (place, name) in entries.iter().enumerate() {
-        // There are no sections; any number but 0 says that the symbol is here.
-        writer.write_dynamic_symbol(&symbol(*name, 1, code + place * ENTRY));
-    }
+    write_symbols(&mut writer, report_symbol.map(|(_, name)| name), &entries, code);
     let first = u32::from(has_entries) + 1;
     writer.write_hash(buckets, symbols, |index| {
         let place = index.checked_sub(first);
@@ -163,4 +129,59 @@ pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Er
     writer.pad_until(slot);
     writer.write(pod::bytes_of(&0_u64));
     Ok(bytes)
+}
+/// The file's header, and the headers of its parts: what is read and run up to `end_of_code`, what the loader writes in `data`, and the
+/// dynamic section in `dynamic`; places in bytes from the file's beginning.
+fn write_headers(
+    writer: &mut Writer<'_>,
+    end_of_code: usize,
+    data: Range<usize>,
+    dynamic: Range<usize>,
+) -> Result<(), object::write::Error> {
+    writer.write_file_header(&FileHeader {
+        os_abi: elf::ELFOSABI_NONE,
+        abi_version: 0,
+        e_type: elf::ET_DYN,
+        e_machine: elf::EM_X86_64,
+        e_entry: 0,
+        e_flags: 0,
+    })?;
+    writer.write_align_program_headers();
+    let mut segment = |p_type, p_flags, place: Range<usize>, align: usize| {
+        writer.write_program_header(&ProgramHeader {
+            p_type,
+            p_flags,
+            p_offset: place.start as u64,
+            p_vaddr: place.start as u64,
+            p_paddr: place.start as u64,
+            p_filesz: place.len() as u64,
+            p_memsz: place.len() as u64,
+            p_align: align as u64,
+        });
+    };
+    segment(elf::PT_LOAD, elf::PF_R | elf::PF_X, 0..end_of_code, PAGE);
+    segment(elf::PT_LOAD, elf::PF_R | elf::PF_W, data, PAGE);
+    segment(elf::PT_DYNAMIC, elf::PF_R | elf::PF_W, dynamic, 8);
+    segment(elf::PT_GNU_STACK, elf::PF_R | elf::PF_W, 0..0, 16);
+    Ok(())
+}
+
+/// The symbol of the function that reports calls, where the library has entries, and one for each entry; the first is at `code`.
+fn write_symbols(writer: &mut Writer<'_>, report: Option<StringId>, entries: &[StringId], code: usize) {
+    let symbol = |name, st_shndx, st_value: usize| Sym {
+        name: Some(name),
+        section: None,
+        st_info: elf::STB_GLOBAL << 4 | elf::STT_FUNC,
+        st_other: 0,
+        st_shndx,
+        st_value: st_value as u64,
+        st_size: if st_shndx == 0 { 0 } else { ENTRY as u64 },
+    };
+    if let Some(name) = report {
+        writer.write_dynamic_symbol(&symbol(name, elf::SHN_UNDEF, 0));
+    }
+    for (place, name) in entries.iter().enumerate() {
+        // There are no sections; any number but 0 says that the symbol is here.
+        writer.write_dynamic_symbol(&symbol(*name, 1, code + place * ENTRY));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a run took, and how sure that is.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use blockyard_record::Bytes;
 use serde::Deserialize;
@@ -138,11 +138,8 @@ impl Report {
     /// Notes of one kind, by sentence.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
-        let mut seen = BTreeMap::new();
-        for note in &self.notes {
-            seen.entry(note.sentence()).or_insert(());
-        }
-        seen.into_keys().collect()
+        let seen: BTreeSet<String> = self.notes.iter().map(Note::sentence).collect();
+        seen.into_iter().collect()
     }
 }
 

@@ -95,9 +95,8 @@ fn read(path: &Path) -> Result<Read, DryRunError> {
     let sections = elf.elf_section_table();
     if let Some((entries, strings)) = sections.dynamic(endian, &cache).map_err(wrong)? {
         let strings = sections.strings(endian, &cache, strings).map_err(wrong)?;
-        for entry in entries
-            .iter()
-            .filter(|entry| i64::from(entry.tag32(endian).unwrap_or(0)) == i64::from(elf::DT_NEEDED))
+        for entry in
+            entries.iter().filter(|entry| i64::from(entry.tag32(endian).unwrap_or(0)) == elf::DT_NEEDED)
         {
             let name = entry.string(endian, strings).map_err(wrong)?;
             found.needed.push(String::from_utf8_lossy(name).into_owned());

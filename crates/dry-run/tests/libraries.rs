@@ -1,5 +1,6 @@
 //! Libraries that are written are loaded by the system's own loader, and read by our own reader.
 #![expect(unsafe_code, reason = "libraries are loaded, and their functions called")]
+#![allow(clippy::expect_used, reason = "helpers of tests")]
 
 use std::ffi::{CStr, c_char};
 use std::path::PathBuf;

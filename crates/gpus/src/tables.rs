@@ -74,6 +74,7 @@ impl Operands {
 const MOST_PARTIALS: u64 = 63;
 
 /// Bytes of the workspace of a configuration, which these numbers describe; `None` if it was not recorded.
+#[must_use]
 pub fn lookup(numbers: &[i64], operands: &Operands) -> Option<u64> {
     if let Some(learner) = LEARNER.with(|slot| slot.borrow().clone()) {
         return learner(numbers, operands);
@@ -184,12 +185,11 @@ pub fn write(entries: &std::collections::BTreeMap<u32, u64>) -> Vec<u8> {
     let mut before = 0;
     for (key, code) in entries {
         put(u64::from(key - before));
-        match indices.get(code) {
-            Some(index) => put(*index),
-            None => {
-                put(ESCAPE);
-                put(*code);
-            }
+        if let Some(index) = indices.get(code) {
+            put(*index);
+        } else {
+            put(ESCAPE);
+            put(*code);
         }
         before = *key;
     }

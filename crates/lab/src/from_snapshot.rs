@@ -79,7 +79,9 @@ fn from_device(
             run.capacity
         ));
     }
-    left_out_note(&left_out).into_iter().for_each(|note| run.add_note(note));
+    if let Some(note) = left_out_note(&left_out) {
+        run.add_note(note);
+    }
     run.add_notes(&file.notes);
     Ok(run)
 }

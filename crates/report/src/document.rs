@@ -141,16 +141,15 @@ fn examine<'a>(
 }
 
 fn settings_part(out: &mut String, why_not: Option<&str>, settings: Option<&Settings>) {
-    match settings {
-        Some(settings) => settings.write(out),
-        None => {
-            let why = why_not.unwrap_or_default();
-            let _ = writeln!(
-                out,
-                "<h3>Settings tried</h3>\n<p>None: the requests cannot be replayed. {}</p>",
-                escaped(&sentence(why))
-            );
-        }
+    if let Some(settings) = settings {
+        settings.write(out);
+    } else {
+        let why = why_not.unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "<h3>Settings tried</h3>\n<p>None: the requests cannot be replayed. {}</p>",
+            escaped(&sentence(why))
+        );
     }
 }
 

@@ -71,7 +71,7 @@ fn figure(out: &mut String, title: &str, words: &str, caption: &str, draw: &dyn 
     out.push_str("<figure>\n");
     for (class, size) in [("wide", WIDE), ("narrow", NARROW)] {
         let svg = draw(size).to_svg(Theme::Page, title, words);
-        let _ = write!(out, "<div class=\"{class}\">{svg}</div>\n");
+        let _ = writeln!(out, "<div class=\"{class}\">{svg}</div>");
     }
     let _ = writeln!(out, "<figcaption>{}</figcaption>\n</figure>", escaped(caption));
 }

@@ -15,7 +15,7 @@ pub(crate) fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(letter),
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}' => {
-                out.push('\u{fffd}')
+                out.push('\u{fffd}');
             }
             letter if letter.is_control() => out.push('\u{fffd}'),
             letter => out.push(letter),

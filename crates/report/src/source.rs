@@ -108,7 +108,7 @@ pub(crate) fn of_snapshot(
     if let Some(wanted) = options.device {
         let known = file.memory_names();
         if file.place_of(wanted).is_none() {
-            return Err(ReportError::NoDevice { wanted: wanted, known });
+            return Err(ReportError::NoDevice { wanted, known });
         }
         file.retain(wanted);
     }

@@ -268,7 +268,7 @@ fn no_text_of_a_frame_is_left_in_a_redacted_report() {
     let text =
         "stream ZQXs\npool ZQXp\nstep \"ZQXl\"\nZQXa = alloc 3 MiB\nZQXb = alloc 4 MiB on ZQXs\nfree ZQXa";
     let redacted = ReportOptions { redact: true, ..ReportOptions::default() };
-    let html = made(workload("ZQX.workload", &text), &redacted);
+    let html = made(workload("ZQX.workload", text), &redacted);
     assert!(!html.contains("ZQX") && html.contains("its name is left out"));
     let recording = source(&fixture("programs/gpt2_varlen.jsonl.gz"));
     let RunSource::File { bytes, .. } = recording else { panic!() };

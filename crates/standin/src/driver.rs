@@ -24,6 +24,7 @@ const CONTEXTS: usize = 0x2000;
 /// The only kernel and module of the driver's functions: what is loaded is never run.
 const MODULE: usize = 0x3000;
 
+#[expect(clippy::needless_pass_by_value, reason = "the last use of a result")]
 fn code<T>(result: Result<T, MemoryError>) -> c_int {
     match result {
         Ok(_) => SUCCESS,
@@ -351,11 +352,10 @@ entries! {
     }
 
     fn cuStreamWriteValue32(_stream: usize, address: u64, _value: c_uint, _flags: c_uint) -> c_int {
-        if let Some(device) = device_of(address).and_then(|index| state().devices.get(index).map(|_| index)) {
-            if let Some(device) = state().devices.get(device) {
+        if let Some(device) = device_of(address).and_then(|index| state().devices.get(index).map(|_| index))
+            && let Some(device) = state().devices.get(device) {
                 device.known.remove(address, address.saturating_add(4));
             }
-        }
         SUCCESS
     }
 
@@ -365,15 +365,12 @@ entries! {
 
     fn cuGetProcAddress_v2(name: Text, to: Out<*const c_void>, _version: c_int, _flags: c_ulonglong, result: Out<c_int>) -> c_int {
         let Some(name) = name.get() else { return INVALID_VALUE };
-        match by_name(&name.to_string_lossy()) {
-            Some(function) => {
-                to.put(function);
-                result.put(0);
-            }
-            None => {
-                to.put(std::ptr::null());
-                result.put(1);
-            }
+        if let Some(function) = by_name(&name.to_string_lossy()) {
+            to.put(function);
+            result.put(0);
+        } else {
+            to.put(std::ptr::null());
+            result.put(1);
         }
         SUCCESS
     }

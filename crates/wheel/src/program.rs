@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 enum Message {
     Printed(String),
-    Ended(Result<PlayedProgram, String>),
+    Ended(Box<Result<PlayedProgram, String>>),
 }
 
 /// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that it prints. Returns what
@@ -34,7 +34,7 @@ pub(crate) fn run_program(
             // Whoever has been interrupted listens no more.
             let _gone = printed.send(Message::Printed(text.to_owned()));
         });
-        let _gone = send.send(Message::Ended(played.map_err(|error| format!("{error:#}"))));
+        let _gone = send.send(Message::Ended(Box::new(played.map_err(|error| format!("{error:#}")))));
     });
     let ended = loop {
         // A receiver belongs to one thread at a time.
@@ -43,7 +43,7 @@ pub(crate) fn run_program(
             Ok(Message::Printed(text)) => {
                 on_text.call1((text,))?;
             }
-            Ok(Message::Ended(ended)) => break ended,
+            Ok(Message::Ended(ended)) => break *ended,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(RecvTimeoutError::Disconnected) => break Err("the interpreter broke down".to_owned()),
         }

@@ -49,7 +49,7 @@ const MOST_SECOND_RUNS: u32 = 3;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long a file of many megabytes is waited for. Neither limit says how fast anything has to be: they end tests that hang.
-pub const PATIENCE_WITH_LARGE_FILES: Duration = Duration::from_secs(180);
+pub const PATIENCE_WITH_LARGE_FILES: Duration = Duration::from_mins(3);
 
 /// Asks until there is an answer, at most for `patience`.
 ///

@@ -3,7 +3,6 @@
 //! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a process of its own.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -122,7 +121,7 @@ fn wanted() -> Result<Option<Wanted>> {
             Long("python") => wanted.python = arguments.value()?.string()?,
             Long("verbose") => wanted.is_verbose = true,
             Long("keep") => wanted.keep = Some(arguments.value()?.into()),
-            Value(file) => wanted.files.push(PathBuf::from(OsString::from(file))),
+            Value(file) => wanted.files.push(PathBuf::from(file)),
             other => return Err(other.unexpected().into()),
         }
     }

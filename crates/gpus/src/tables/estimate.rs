@@ -196,8 +196,8 @@ fn tiled(shape: &Shape, index: u64, count: i64) -> i64 {
     let tiles = times(&[up(filters, rows), up(times(&[depth, shape.places[1]]), columns)]);
     let partial = times(&[count, tiles, rows, columns, 4]);
     let counters = times(&[4, tiles, count.saturating_add(1)]);
-    let copied = copies.into_iter().fold(0_i64, i64::saturating_add);
-    copied.saturating_add(partial).saturating_add(counters)
+    let bytes_of_copies = copies.into_iter().fold(0_i64, i64::saturating_add);
+    bytes_of_copies.saturating_add(partial).saturating_add(counters)
 }
 
 /// What the trees ask about a convolution, in an order that `trees.bin` relies on (`features` in `scripts/convolutions.py`).
@@ -249,6 +249,7 @@ fn features(request: &Request<'_>, shape: &Shape) -> Vec<i64> {
 }
 
 /// Bytes that cuDNN probably takes.
+#[must_use]
 pub fn estimate(request: &Request<'_>) -> Option<u64> {
     let shape = Shape::of(request);
     let features = features(request, &shape);

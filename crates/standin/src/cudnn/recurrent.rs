@@ -13,7 +13,7 @@ use crate::report;
 pub(super) struct Layer {
     /// Standard, persistent (static, dynamic, for small hidden sizes).
     pub(super) algorithm: c_int,
-    /// RNN with ReLU, with tanh, LSTM, GRU.
+    /// RNN with `ReLU`, with tanh, LSTM, GRU.
     pub(super) mode: c_int,
     /// No bias, one of the input, two, one of the state.
     pub(super) bias: c_int,

@@ -11,6 +11,7 @@ use crate::settings::{Settings, settings};
 use crate::state::{current_device, set_current_device};
 
 /// An attribute of a device, by CUDA's number (`CUdevice_attribute`). `None` for one that is not known here.
+#[expect(clippy::match_same_arms, reason = "by what a number means, in the order of CUDA's list")]
 pub(crate) fn attribute(settings: &Settings, number: c_int, device: c_int) -> Option<c_int> {
     let optin = settings.shared.saturating_sub(1024);
     Some(match number {
@@ -90,7 +91,7 @@ impl Properties {
     }
 
     fn long(&mut self, value: u64) {
-        while self.at % 8 != 0 {
+        while !self.at.is_multiple_of(8) {
             self.bytes(&[0]);
         }
         self.bytes(&value.to_le_bytes());
@@ -168,15 +169,12 @@ fn driver_function(name: Text, to: Out<*const c_void>, result: Out<c_int>) -> c_
     let Some(name) = name.get() else { return fail(INVALID_VALUE) };
     let name = name.to_string_lossy();
     report::called(&name);
-    match driver::by_name(&name) {
-        Some(function) => {
-            to.put(function);
-            result.put(0);
-        }
-        None => {
-            to.put(std::ptr::null());
-            result.put(1);
-        }
+    if let Some(function) = driver::by_name(&name) {
+        to.put(function);
+        result.put(0);
+    } else {
+        to.put(std::ptr::null());
+        result.put(1);
     }
     SUCCESS
 }

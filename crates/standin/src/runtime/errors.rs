@@ -16,6 +16,7 @@ pub(crate) const INVALID_HANDLE: c_int = 400;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
 
 /// The runtime's number for a result.
+#[expect(clippy::needless_pass_by_value, reason = "the last use of a result")]
 pub(crate) fn code<T>(result: Result<T, MemoryError>) -> c_int {
     match result {
         Ok(_) => SUCCESS,
