@@ -12,6 +12,7 @@ pub(crate) use trial::{helps, trial};
 pub(crate) use what_if::completions;
 
 use blockyard_record::grouped;
+use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
 use crate::lab::{Answers, LabWork, QuestionKind};
@@ -124,7 +125,7 @@ fn answers_of_kind(answers: Answers, kind: QuestionKind) -> Answers {
 fn about_host(session: Session) -> AnyView {
     let shows_host = move || {
         let opened = session.shown_recording();
-        opened.is_some_and(|opened| opened.run.opened.as_ref().is_some_and(|file| file.shows_host()))
+        opened.is_some_and(|opened| opened.run.opened.as_ref().is_some_and(OpenedRecording::shows_host))
     };
     view! {
         <p class="quiet" data-testid="lab-host" hidden=flag(move || !shows_host())>
