@@ -89,7 +89,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
 /// `on_step` gets every row as soon as it is there. In WebAssembly there is one thread; a pool of workers calls
-/// [`replay_under`] for each of the [`candidates`] and then [`judge`].
+/// `Replay::row` for each of the [`candidates`] and then [`judge`].
 ///
 /// # Errors
 ///

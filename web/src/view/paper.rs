@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_text};
+use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_text};
 use leptos::prelude::*;
 
 use crate::browser;
@@ -64,7 +64,9 @@ fn content(session: Session) -> Option<String> {
     let size = Size::new(WIDTH_PX, TIMELINE_PX);
     let view = session.timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
-    scene.marks.extend(timeline_cursor(Some(recording), &view, None, steps, size).marks);
+    // The line alone: the caption names its step, whose label would lie over that of the axis.
+    let cursor = timeline_cursor(Some(recording), &view, None, steps, size).marks;
+    scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));
     let words = timeline_text(&run.series, recording);
     let of_all = format!("step {} of {}", grouped_count(steps), grouped_count(recording.step_count()));
     let svg = scene.to_svg(Theme::Light, &format!("{title}: memory over time"), &words);

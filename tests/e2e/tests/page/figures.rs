@@ -29,7 +29,8 @@ fn a_snapshot_of_pytorch_2_15_shows_pinned_memory_beside_the_gpu() -> Result<()>
         page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join("small_2.15.pickle"))?;
         page.wait_text(&id("document-title"), "small_2.15.pickle")?;
         page.wait_text(&id("headline"), "4 of 4 placements identical")?;
-        // The text that the program gave to a tensor.
+        // The text that the program gave to a tensor. A run that went out of memory opens with the reason.
+        page.click("#tab-holders")?;
         page.wait_text(&id("holders"), "snap.py:7 (saved for backward)")?;
         page.click("#tab-source")?;
         choose(page, "device", "1")?;

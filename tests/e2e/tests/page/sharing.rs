@@ -56,8 +56,9 @@ fn a_file_of_the_readers_has_a_report_in_place_of_a_link() -> Result<()> {
         for hidden in ["share-link", "copy-link", "share-embed", "copy-frame"] {
             ensure!(!is_visible(page, hidden)?, "{hidden} offers what a link cannot hold");
         }
-        let link = page.value(&id("share-link"))?;
-        ensure!(!link.contains('#'), "{link} opens something else");
+        let link =
+            page.execute("return document.querySelector(arguments[0]).value", &[json!(id("share-link"))])?;
+        ensure!(!link.as_str().context("no link")?.contains('#'), "{link} opens something else");
         page.check_accessible()?;
         page.fill(&id("report-note"), "since <b>Monday</b>")?;
         page.click(&id("save-report"))?;
@@ -142,13 +143,20 @@ fn a_recording_is_printed_with_its_charts_and_its_name() -> Result<()> {
             })",
             &[],
         )?;
-        let pdf = page.devtools("Page.printToPDF", &json!({ "printBackground": true }))?;
+        let print = || fills(&page.devtools("Page.printToPDF", &json!({ "printBackground": true }))?);
+        let drawn = print()?;
         let printed = page.execute("return window.printed", &[])?;
         ensure!(printed["text"] == json!(NAME), "{printed}");
         let figures: Vec<u64> = serde_json::from_value(printed["figures"].clone())?;
         ensure!(figures.len() == 2 && figures.iter().all(|marks| *marks > 20), "{figures:?}");
-        let drawn = fills(&pdf)?;
-        ensure!(drawn > 100, "only {drawn} areas are filled on paper");
+        // The same sheet without its figures.
+        page.execute(
+            "document.head.insertAdjacentHTML('beforeend', '<style id=bare>.paper svg { visibility: hidden }</style>')",
+            &[],
+        )?;
+        let bare = print()?;
+        page.execute("document.getElementById('bare').remove()", &[])?;
+        ensure!(drawn > bare + 40, "{drawn} areas are filled on paper, {bare} without the figures");
         page.wait_until("document.querySelector('.paper').childElementCount === 0")?;
         ensure!(is_visible(page, "stage")?, "the workbench does not come back");
         // What is on paper, as the browser lays it out.
