@@ -33,7 +33,12 @@ const PARTS: [&str; 6] = [
 ];
 
 /// What only the whole page needs, not the figure with its timeline.
-const QUESTIONS: [&str; 2] = ["blockyard-questions.js", "blockyard-questions_bg.wasm"];
+const QUESTIONS: [&str; 4] = [
+    "blockyard-questions.js",
+    "blockyard-questions_bg.wasm",
+    "blockyard-report.js",
+    "blockyard-report_bg.wasm",
+];
 
 /// How the parts of the page's program are called that are fetched when they are shown.
 const LATER: &str = "blockyard-web-";

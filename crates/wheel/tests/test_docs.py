@@ -18,7 +18,7 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     # The last one is for a machine with a GPU.
     run, gpu = BLOCKS[:-1], BLOCKS[-1]
-    assert len(run) == 4 and "enable()" in gpu
+    assert len(run) == 5 and "enable()" in gpu
     names = {}
     for block in run:
         exec(block, names)  # noqa: S102

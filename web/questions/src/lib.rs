@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use blockyard_lab::{Answer, LabError, Limit, Question, Run, RunSource};
 use blockyard_record::Bytes;
-use blockyard_replay::Progress;
+use blockyard_replay::{OnProgress, Progress};
 pub use blockyard_report::ReportOptions;
 use blockyard_worker::{bytes_in, content_in};
 use js_sys::{Function, Reflect, Uint8Array};
@@ -101,12 +101,27 @@ thread_local! {
     static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Receives messages of the page from now on.
+/// How a report is made.
+type MakeReport = fn(RunSource, &ReportOptions, OnProgress) -> Result<String, String>;
+
+/// Receives messages of the page from now on, and answers questions.
 pub fn listen() {
-    let listener = Closure::<dyn FnMut(MessageEvent)>::new(|event: MessageEvent| {
+    listen_and_report(|_, _, _| Err("this worker makes no reports".to_owned()));
+}
+
+/// As [`listen`], and makes reports too. A program of its own calls this function, since what draws a report is a third of its code, and
+/// most readers never ask for one.
+pub fn listen_for_reports() {
+    listen_and_report(|source, options, on_progress| {
+        blockyard_report::report(source, options, on_progress).map_err(|error| error.to_string())
+    });
+}
+
+fn listen_and_report(make_report: MakeReport) {
+    let listener = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let message = event.data();
         if let Some(task) = bytes_in(&message, "lab") {
-            do_task(&task.to_vec(), content_in(&message, "content"));
+            do_task(&task.to_vec(), content_in(&message, "content"), make_report);
         }
     });
     let scope = js_sys::global();
@@ -115,7 +130,7 @@ pub fn listen() {
 }
 
 /// Does a task. `content` is the content of the file that the task names, which is not part of the task's bytes.
-fn do_task(bytes: &[u8], content: Option<Vec<u8>>) {
+fn do_task(bytes: &[u8], content: Option<Vec<u8>>, make_report: MakeReport) {
     let mut on_progress = |progress: Progress| {
         reply(&LabReply::Progress(progress));
         ControlFlow::Continue(())
@@ -132,8 +147,8 @@ fn do_task(bytes: &[u8], content: Option<Vec<u8>>) {
         }),
         LabTask::Report { source, options } => {
             let source = with_content(source, content);
-            let made = blockyard_report::report(source, &options, &mut on_progress);
-            return reply(&made.map_or_else(|error| LabReply::Failed(error.to_string()), LabReply::Report));
+            let made = make_report(source, &options, &mut on_progress);
+            return reply(&made.map_or_else(LabReply::Failed, LabReply::Report));
         }
         LabTask::Ask { run, question } => RUNS.with_borrow(|runs| {
             let longest = || runs.iter().max_by_key(|run| run.requests().len());

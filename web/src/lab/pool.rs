@@ -145,7 +145,18 @@ pub(super) fn ask(
     put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) });
 }
 
-/// Puts a report into the queue; `content` is the content of the file that the source names.
+/// A report that is being made, in a worker of its own: its module is fetched for the first report.
+struct Reporter {
+    worker: Worker,
+    message: JsValue,
+    on_reply: OnReply,
+}
+
+thread_local! {
+    static REPORTER: RefCell<Option<Reporter>> = const { RefCell::new(None) };
+}
+
+/// Has a report made, and ends one that is still being made; `content` is the content of the file that the source names.
 pub(super) fn report(
     source: RunSource,
     options: ReportOptions,
@@ -155,7 +166,47 @@ pub(super) fn report(
     let Some(message) = message(&LabTask::Report { source, options }, content) else {
         return on_reply(TaskReply::Failed(TaskError::NotSent));
     };
-    put(Task { run_data: None, message, on_reply: Rc::new(on_reply) });
+    let worker = WorkerProgram::new("blockyard-report").start(
+        |message| receive_from_reporter(&message),
+        |why| end_report(TaskReply::Failed(TaskError::Worker(why))),
+    );
+    let Some(worker) = worker else { return on_reply(TaskReply::Failed(TaskError::NoWorkers)) };
+    let before = REPORTER.replace(Some(Reporter { worker, message, on_reply: Rc::new(on_reply) }));
+    if let Some(before) = before {
+        before.worker.terminate();
+    }
+}
+
+/// Handles a message of the worker that makes a report.
+fn receive_from_reporter(message: &JsValue) {
+    let Some(bytes) = message.dyn_ref::<Uint8Array>() else {
+        // The only other message is the one by which the worker says that it is ready.
+        REPORTER.with_borrow(|reporter| {
+            let Some(reporter) = reporter else { return };
+            let _ = reporter.worker.post_message(&reporter.message);
+        });
+        return;
+    };
+    match postcard::from_bytes::<LabReply>(&bytes.to_vec()) {
+        Ok(LabReply::Progress(progress)) => {
+            let on_reply = REPORTER.with_borrow(|reporter| Some(reporter.as_ref()?.on_reply.clone()));
+            if let Some(on_reply) = on_reply {
+                on_reply(TaskReply::Progress(progress));
+            }
+        }
+        Ok(LabReply::Report(html)) => end_report(TaskReply::Report(html)),
+        Ok(LabReply::Failed(why)) => end_report(TaskReply::Failed(TaskError::Lab(why))),
+        Ok(LabReply::Taken(_) | LabReply::Answered(_)) => {}
+        Err(error) => end_report(TaskReply::Failed(error.into())),
+    }
+}
+
+/// Ends the worker, which holds the whole file, and hands over its last reply.
+fn end_report(reply: TaskReply) {
+    if let Some(reporter) = REPORTER.take() {
+        reporter.worker.terminate();
+        (reporter.on_reply)(reply);
+    }
 }
 
 fn put(task: Task) {
@@ -263,11 +314,12 @@ fn receive(number: u32, message: &JsValue) {
                 TaskReply::Taken(runs)
             }
             Some(Ok(LabReply::Answered(answer))) => TaskReply::Answered(answer),
-            Some(Ok(LabReply::Report(html))) => TaskReply::Report(html),
+            // No report is asked of these workers.
+            Some(Ok(LabReply::Report(_))) => return None,
             Some(Ok(LabReply::Failed(why))) => TaskReply::Failed(TaskError::Lab(why)),
             Some(Err(error)) => TaskReply::Failed(error.into()),
         };
-        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Report(_) | TaskReply::Failed(_));
+        let is_over = matches!(reply, TaskReply::Answered(_) | TaskReply::Failed(_));
         let on_reply = member.task.as_ref().map(|task| task.on_reply.clone());
         if is_over {
             member.task = None;

@@ -166,8 +166,9 @@ class Search(Answer):
     def of(cls, raw: Any) -> "Search":
         settings = [Outcome.of(row) for row in raw["settings"]]
         front = [settings[index] for index in raw["front"]]
-        rest = (raw[name] for name in ("best", "line", "sentence", "notes"))
-        return cls(raw, Outcome.of(raw["baseline"]), settings, front, *rest, Limit.of(raw.get("limit")))
+        names = ("best", "line", "sentence", "notes")
+        values = {name: raw[name] for name in names} | {"limit": Limit.of(raw.get("limit"))}
+        return cls(raw, Outcome.of(raw["baseline"]), settings, front, **values)
 
     def __str__(self) -> str:
         return self.sentence if self.line is None else f"{self.sentence}\n{self.line}"
@@ -187,7 +188,8 @@ class Change(Answer):
     @classmethod
     def of(cls, raw: Any) -> "Change":
         names = ("kind", "value", "proved", "sentence")
-        return cls(raw, *(raw[name] for name in names), raw.get("depends_on_limit", False))
+        values = {name: raw[name] for name in names} | {"depends_on_limit": raw.get("depends_on_limit", False)}
+        return cls(raw, **values)
 
     def __str__(self) -> str:
         return self.sentence
@@ -309,7 +311,8 @@ class AllocatorOutcome(Answer):
     @classmethod
     def of(cls, raw: Any) -> "AllocatorOutcome":
         names = [field.name for field in dataclasses.fields(cls)][1:-1]
-        return cls(raw, *(raw[name] for name in names), raw.get("failed_at_high", raw["failed"]))
+        values = {name: raw[name] for name in names} | {"failed_at_high": raw.get("failed_at_high", raw["failed"])}
+        return cls(raw, **values)
 
     def __str__(self) -> str:
         text = f"{self.name}: peak reserved {size(self.peak_reserved)}, {self.device_calls} device calls"

@@ -75,7 +75,7 @@ class Program(Answer, Shown):
     def _content(self) -> Content:
         return self.snapshot._content()
 
-    def _one_device(self) -> int | None:
+    def _one_device(self) -> str | None:
         return self.snapshot._one_device()
 
     def __str__(self) -> str:
