@@ -8,13 +8,15 @@ use std::process::Stdio;
 use super::{blockyard, command};
 
 /// The names of the files that a page consists of, with contents that tell them apart.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 12] = [
     "boot.js",
     "blockyard-web.js",
     "blockyard-web_bg.wasm",
     "blockyard-web-workbench.wasm",
     "blockyard-questions.js",
     "blockyard-questions_bg.wasm",
+    "blockyard-report.js",
+    "blockyard-report_bg.wasm",
     "worker.js",
     "blockyard-worker.js",
     "blockyard-worker_bg.wasm",
