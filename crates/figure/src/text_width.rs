@@ -28,7 +28,7 @@ fn advance(character: char, weight: Weight) -> Option<u16> {
         Weight::Normal => &REGULAR,
         Weight::Bold => &SEMIBOLD,
     };
-    // ASCII from the space to `~`, and Latin-1 behind the control characters.
+    // ASCII from the space to `~`, and Latin-1 after the control characters.
     let place = match u32::from(character) {
         code @ 0x20..=0x7e => code as usize - 0x20,
         code @ 0xa0..=0xff => code as usize - 0xa0 + 95,

@@ -31,7 +31,7 @@ pub struct Run {
     resets: Vec<usize>,
     goes_on_after_oom: bool,
     recorded_oom: Option<usize>,
-    /// The limit that the file implies, settled by a replay.
+    /// The limit that the file implies, found by a replay.
     implied_limit: Option<Limit>,
     notes: Vec<String>,
     /// The stack of each request; empty where none were recorded.

@@ -1,4 +1,5 @@
 //! A pool of workers that answer questions, at most as many as there are cores. Each worker keeps the runs of its last question.
+//! A report is made by a worker beside the pool, which ends with it.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
