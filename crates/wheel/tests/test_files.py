@@ -248,14 +248,18 @@ def test_two_steps_of_a_run_are_compared():
 def test_long_work_without_the_lock_ends_on_ctrl_c():
     run = blockyard.open(GNN)
     ticks = []
+    begun = threading.Event()
 
     def tick():
+        begun.wait()
         ticks.extend(range(10))
         signal.raise_signal(signal.SIGINT)
 
     other = threading.Thread(target=tick)
     other.start()
     with pytest.raises(KeyboardInterrupt):
+        # The signal may come at once: not before here.
+        begun.set()
         # Until the other thread has ended its work, which needs the lock, and sends the signal.
         while True:
             run.search()
