@@ -50,9 +50,10 @@ impl Note {
                 format!("{} was called, of which only the name is known here: it did nothing", self.name)
             }
             "read" => format!(
-                "the program reads {} {} that a kernel would have computed: taken to be 0",
+                "the program reads {} {} that a kernel would have computed: {}",
                 self.bytes,
-                if self.bytes == 1 { "byte" } else { "bytes" }
+                if self.bytes == 1 { "byte" } else { "bytes" },
+                if self.text.is_empty() { "taken to be 0" } else { &self.text }
             ),
             _ => self.text.clone(),
         };

@@ -38,6 +38,11 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
+    /// The place at an address that the caller gave as a number.
+    pub(crate) fn at(address: u64) -> Self {
+        Self(address as *mut T)
+    }
+
     /// The place that the caller gave as bytes.
     pub(crate) fn from_bytes(bytes: Out<u8>) -> Self {
         Self(bytes.0.cast())
@@ -177,7 +182,7 @@ macro_rules! computing {
             #[unsafe(no_mangle)]
             extern "C" fn $name() -> std::ffi::c_int {
                 $crate::report::called(stringify!($name));
-                $crate::state::computed();
+                $crate::values::computed();
                 0
             }
         )*

@@ -5,12 +5,13 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use crate::abi::{In, Out, Text, put_text, text};
 use crate::addresses::ALIGNMENT;
-use crate::memory::{MemoryError, device_of};
+use crate::memory::{Sureness, MemoryError, device_of};
 use crate::report;
 use crate::runtime::device::attribute;
 use crate::runtime::kernels::occupancy;
 use crate::settings::settings;
-use crate::state::{Physical, computed, current_device, set_current_device, state};
+use crate::state::{Physical, current_device, set_current_device, state};
+use crate::values::computed;
 
 const SUCCESS: c_int = 0;
 const INVALID_VALUE: c_int = 1;
@@ -245,14 +246,11 @@ entries! {
     }
 
     fn cuMemsetD32Async(address: u64, _value: c_uint, count: u64, _stream: usize) -> c_int {
-        let mut state = state();
-        match device_of(address).and_then(|index| state.devices.get(index)) {
-            Some(device) => {
-                device.known.remove(address, address.saturating_add(count.saturating_mul(4)));
-                SUCCESS
-            }
-            None => INVALID_VALUE,
+        if device_of(address).is_none() {
+            return INVALID_VALUE;
         }
+        state().devices.mark(address, address.saturating_add(count.saturating_mul(4)), Sureness::Unknown);
+        SUCCESS
     }
 
     fn cuPointerGetAttribute(to: Out<u8>, number: c_int, address: u64) -> c_int {
@@ -352,10 +350,7 @@ entries! {
     }
 
     fn cuStreamWriteValue32(_stream: usize, address: u64, _value: c_uint, _flags: c_uint) -> c_int {
-        if let Some(device) = device_of(address).and_then(|index| state().devices.get(index).map(|_| index))
-            && let Some(device) = state().devices.get(device) {
-                device.known.remove(address, address.saturating_add(4));
-            }
+        state().devices.mark(address, address.saturating_add(4), Sureness::Unknown);
         SUCCESS
     }
 

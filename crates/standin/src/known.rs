@@ -53,9 +53,13 @@ impl Known {
     }
 
     /// Whether all bytes from `start` to `end` are known.
-    #[cfg(test)]
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
         start >= end || self.ranges.range(..=start).next_back().is_some_and(|(_, to)| *to >= end)
+    }
+
+    /// Whether any byte from `start` to `end` is known.
+    pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
+        start < end && self.ranges.range(..end).next_back().is_some_and(|(_, to)| *to > start)
     }
 
     /// The ranges that overlap these addresses, whole.

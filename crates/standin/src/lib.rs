@@ -30,6 +30,7 @@ mod report;
 mod runtime;
 mod settings;
 mod state;
+mod values;
 
 /// The functions of CUDA's libraries that this library answers by hand and that a process may ask for by name.
 #[must_use]

@@ -33,13 +33,40 @@ pub(crate) enum MemoryError {
     NoSuchAddress,
 }
 
+/// How sure bytes are, from the surest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sureness {
+    /// As on a GPU.
+    #[default]
+    Exact,
+    /// Computed by a processor: sums and functions may differ in the last digits.
+    Rounded,
+    /// They follow from a value that was assumed.
+    Assumed,
+    Unknown,
+}
+
+/// What the host read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Bytes that are not known, for which the host got zeros.
+    pub(crate) unknown: u64,
+    /// How sure the least sure of the others is.
+    pub(crate) known: Sureness,
+}
+
 /// One device.
 #[derive(Debug)]
 pub(crate) struct Device {
     addresses: Addresses,
     /// Bytes that are taken of the device's memory.
     used: u64,
-    pub(crate) known: Known,
+    /// Bytes that are known, however they became so.
+    known: Known,
+    /// Of these, bytes that a processor computed, which may differ in the last digits.
+    rounded: Known,
+    /// Of these, bytes that follow from an assumption.
+    assumed: Known,
     /// Where the next variable of a kernel lies.
     next_symbol: u64,
 }
@@ -54,7 +81,8 @@ impl Device {
         let mut addresses = Addresses::new(base, span(), settings().is_falling);
         // Variables of kernels.
         let symbols = addresses.take(ALIGNMENT)?;
-        Some(Self { addresses, used: 0, known: Known::default(), next_symbol: symbols })
+        let (known, rounded, assumed) = Default::default();
+        Some(Self { addresses, used: 0, known, rounded, assumed, next_symbol: symbols })
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
@@ -105,13 +133,42 @@ impl Device {
 
     /// The bytes are no longer there.
     pub(crate) fn discard(&mut self, base: u64, size: u64) {
-        self.known.remove(base, base.saturating_add(size));
+        self.mark(base, base.saturating_add(size), Sureness::Unknown);
         let Some(size) = size.checked_next_multiple_of(4096).and_then(|size| usize::try_from(size).ok())
         else {
             return;
         };
         // SAFETY: the range was reserved by this library for this device, and nobody else's data is there. A failure keeps the pages.
         let _ = unsafe { libc::madvise(base as *mut c_void, size, libc::MADV_DONTNEED) };
+    }
+
+    /// What is known of these bytes from now on.
+    fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
+        let sets = [(&mut self.known, Sureness::Exact), (&mut self.rounded, Sureness::Rounded), (&mut self.assumed, Sureness::Assumed)];
+        for (set, from) in sets {
+            // Assumed bytes are in the first set and the last.
+            let belongs = sureness != Sureness::Unknown && (from == Sureness::Exact || from == sureness);
+            if belongs { set.add(start, end) } else { set.remove(start, end) }
+        }
+    }
+
+    /// How sure the least sure of these bytes is.
+    fn sureness(&self, start: u64, end: u64) -> Sureness {
+        if !self.known.covers(start, end) {
+            Sureness::Unknown
+        } else if self.assumed.overlaps(start, end) {
+            Sureness::Assumed
+        } else if self.rounded.overlaps(start, end) {
+            Sureness::Rounded
+        } else {
+            Sureness::Exact
+        }
+    }
+
+    /// The known parts of these bytes, each with how sure it is at least.
+    fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64, Sureness)> {
+        let parts = self.known.parts(start, end).into_iter();
+        parts.map(|(start, end)| (start, end, self.sureness(start, end))).collect()
     }
 
     /// The taken range that holds the address.
@@ -208,41 +265,42 @@ impl Devices {
         Ok(Some(index))
     }
 
-    /// Copies bytes as far as they are known, and says how many bytes the host read that are not.
-    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<u64, MemoryError> {
+    /// Copies bytes as far as they are known, and says what the host read.
+    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<Read, MemoryError> {
         if count == 0 {
-            return Ok(0);
+            return Ok(Read::default());
         }
         let (target, source) = (self.checked(to, count)?, self.checked(from, count)?);
         let parts = match source {
-            None => vec![(from, from.saturating_add(count))],
+            None => vec![(from, from.saturating_add(count), Sureness::Exact)],
             Some(source) => {
                 let device = self.get(source).ok_or(MemoryError::NoSuchAddress)?;
-                device.known.parts(from, from.saturating_add(count))
+                device.parts(from, from.saturating_add(count))
             }
         };
-        let known: u64 = parts.iter().map(|(start, end)| end - start).sum();
+        let known: u64 = parts.iter().map(|(start, end, _)| end - start).sum();
         match target {
             None => {
                 if known < count {
                     fill_bytes(to, 0, count);
                 }
-                for (start, end) in parts {
-                    move_bytes(to.saturating_add(start - from), start, end - start);
+                for (start, end, _) in &parts {
+                    move_bytes(to.saturating_add(start - from), *start, end - start);
                 }
-                Ok(count.saturating_sub(known))
+                let sureness = parts.iter().map(|(_, _, sureness)| *sureness).max().unwrap_or_default();
+                Ok(Read { unknown: count.saturating_sub(known), known: sureness })
             }
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
-                device.known.remove(to, to.saturating_add(count));
+                device.mark(to, to.saturating_add(count), Sureness::Unknown);
                 if count <= MOST_KEPT {
-                    for (start, end) in parts {
+                    for (start, end, sureness) in parts {
                         let place = to.saturating_add(start - from);
                         move_bytes(place, start, end - start);
-                        device.known.add(place, place.saturating_add(end - start));
+                        device.mark(place, place.saturating_add(end - start), sureness);
                     }
                 }
-                Ok(0)
+                Ok(Read::default())
             }
         }
     }
@@ -253,10 +311,10 @@ impl Devices {
             None => fill_bytes(to, value, count),
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
-                device.known.remove(to, to.saturating_add(count));
+                device.mark(to, to.saturating_add(count), Sureness::Unknown);
                 if count <= MOST_KEPT {
                     fill_bytes(to, value, count);
-                    device.known.add(to, to.saturating_add(count));
+                    device.mark(to, to.saturating_add(count), Sureness::Exact);
                 }
             }
         }
@@ -267,6 +325,34 @@ impl Devices {
     pub(crate) fn forget(&mut self) {
         for device in self.devices.iter_mut().flatten() {
             device.known.clear();
+            device.rounded.clear();
+            device.assumed.clear();
         }
+    }
+
+    /// The device of an address that is in use.
+    fn at(&self, address: u64) -> Option<&Device> {
+        self.devices.get(usize::try_from(device_of(address)?).ok()?)?.as_ref()
+    }
+
+    /// What is known of these bytes from now on.
+    pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
+        let device = device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());
+        if let Some(device) = device {
+            device.mark(start, end, sureness);
+        }
+    }
+
+    /// How sure the least sure of these bytes is.
+    pub(crate) fn sureness(&self, start: u64, end: u64) -> Sureness {
+        if start == end {
+            return Sureness::Exact;
+        }
+        self.at(start).map_or(Sureness::Unknown, |device| device.sureness(start, end))
+    }
+
+    /// Whether any of these bytes is known.
+    pub(crate) fn is_partly_known(&self, start: u64, end: u64) -> bool {
+        self.at(start).is_some_and(|device| device.known.overlaps(start, end))
     }
 }

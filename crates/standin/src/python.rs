@@ -1,7 +1,8 @@
 //! The line of the Python program that the calling thread runs, asked of the interpreter of this process, if there is one.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
+use std::ptr::NonNull;
 use std::sync::OnceLock;
 
 use libloading::os::unix::Library;
@@ -30,6 +31,21 @@ struct Api {
     clear_error: unsafe extern "C" fn(),
     add_reference: unsafe extern "C" fn(Object),
     drop_reference: unsafe extern "C" fn(Object),
+    integer: unsafe extern "C" fn(c_longlong) -> Object,
+    number: unsafe extern "C" fn(f64) -> Object,
+    boolean: unsafe extern "C" fn(std::ffi::c_long) -> Object,
+    new_text: unsafe extern "C" fn(*const c_char, isize) -> Object,
+    tuple: unsafe extern "C" fn(isize) -> Object,
+    set_in_tuple: unsafe extern "C" fn(Object, isize, Object) -> c_int,
+    list: unsafe extern "C" fn(isize) -> Object,
+    set_in_list: unsafe extern "C" fn(Object, isize, Object) -> c_int,
+    item: unsafe extern "C" fn(Object, isize) -> Object,
+    as_integer: unsafe extern "C" fn(Object) -> c_longlong,
+    call: unsafe extern "C" fn(Object, Object) -> Object,
+    error: unsafe extern "C" fn() -> Object,
+    print_error: unsafe extern "C" fn(),
+    /// The address of `None`.
+    none: usize,
 }
 
 fn api() -> Option<&'static Api> {
@@ -59,7 +75,197 @@ fn find_api() -> Option<Api> {
         clear_error: function!(b"PyErr_Clear\0"),
         add_reference: function!(b"Py_IncRef\0"),
         drop_reference: function!(b"Py_DecRef\0"),
+        integer: function!(b"PyLong_FromLongLong\0"),
+        number: function!(b"PyFloat_FromDouble\0"),
+        boolean: function!(b"PyBool_FromLong\0"),
+        new_text: function!(b"PyUnicode_FromStringAndSize\0"),
+        tuple: function!(b"PyTuple_New\0"),
+        set_in_tuple: function!(b"PyTuple_SetItem\0"),
+        list: function!(b"PyList_New\0"),
+        set_in_list: function!(b"PyList_SetItem\0"),
+        item: function!(b"PySequence_GetItem\0"),
+        as_integer: function!(b"PyLong_AsLongLong\0"),
+        call: function!(b"PyObject_CallObject\0"),
+        error: function!(b"PyErr_Occurred\0"),
+        print_error: function!(b"PyErr_Print\0"),
+        // SAFETY: the symbol is an object, of which only the address is taken.
+        none: unsafe { process.get::<*mut c_void>(b"_Py_NoneStruct\0") }.ok()?.into_raw() as usize,
     })
+}
+
+/// A value for a function of Python's.
+#[derive(Debug)]
+pub(crate) enum Value {
+    None,
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    Text(String),
+    Tuple(Vec<Value>),
+    List(Vec<Value>),
+    /// An object that is there already.
+    Object(NonNull<c_void>),
+}
+
+/// The process's Python.
+#[derive(Clone, Copy)]
+pub(crate) struct Interpreter(&'static Api);
+
+/// The process's Python, if it runs.
+pub(crate) fn interpreter() -> Option<Interpreter> {
+    let api = api()?;
+    // SAFETY: the function may be called from any thread.
+    (unsafe { (api.is_initialized)() } != 0).then_some(Interpreter(api))
+}
+
+// Each function but `locked` is for a thread that has Python's lock.
+impl Interpreter {
+    /// Acts with Python's lock. No lock of this library may be held.
+    pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> T {
+        // SAFETY: Python is initialized.
+        let state = unsafe { (self.0.ensure)() };
+        let result = act();
+        // SAFETY: this is the state that was just given.
+        unsafe { (self.0.release)(state) };
+        result
+    }
+
+    pub(crate) fn add(self, object: NonNull<c_void>) {
+        // SAFETY: the object is alive.
+        unsafe { (self.0.add_reference)(object.as_ptr()) };
+    }
+
+    pub(crate) fn drop(self, object: NonNull<c_void>) {
+        // SAFETY: the caller gives a reference of its own.
+        unsafe { (self.0.drop_reference)(object.as_ptr()) };
+    }
+
+    /// A new reference to an object of this value.
+    fn object(self, value: &Value) -> Option<NonNull<c_void>> {
+        let api = self.0;
+        // SAFETY: the functions make new objects of plain values; the two that fill take the reference over.
+        let made = unsafe {
+            match value {
+                Value::None => {
+                    let none = api.none as Object;
+                    (api.add_reference)(none);
+                    none
+                }
+                Value::Integer(value) => (api.integer)(*value),
+                Value::Number(value) => (api.number)(*value),
+                Value::Boolean(value) => (api.boolean)((*value).into()),
+                Value::Text(text) => (api.new_text)(text.as_ptr().cast(), isize::try_from(text.len()).ok()?),
+                Value::Object(object) => {
+                    (api.add_reference)(object.as_ptr());
+                    object.as_ptr()
+                }
+                Value::Tuple(items) => return self.filled(items, (api.tuple)(items.len().cast_signed()), api.set_in_tuple),
+                Value::List(items) => return self.filled(items, (api.list)(items.len().cast_signed()), api.set_in_list),
+            }
+        };
+        NonNull::new(made)
+    }
+
+    fn filled(
+        self,
+        items: &[Value],
+        made: Object,
+        set: unsafe extern "C" fn(Object, isize, Object) -> c_int,
+    ) -> Option<NonNull<c_void>> {
+        let made = NonNull::new(made)?;
+        for (place, item) in items.iter().enumerate() {
+            let Some(item) = self.object(item) else {
+                self.drop(made);
+                return None;
+            };
+            // SAFETY: the list has this place; the reference is handed over.
+            unsafe { set(made.as_ptr(), place.cast_signed(), item.as_ptr()) };
+        }
+        Some(made)
+    }
+
+    /// Calls a function: what it gives; nothing where it gives `None` or fails, which is shown where `STANDIN_DEBUG` is set.
+    pub(crate) fn call(self, function: NonNull<c_void>, arguments: &[Value]) -> Option<NonNull<c_void>> {
+        let mut values = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            values.push(Value::Object(self.object(argument)?));
+        }
+        // SAFETY: a new tuple of as many places.
+        let tuple = self.filled(&values, unsafe { (self.0.tuple)(values.len().cast_signed()) }, self.0.set_in_tuple);
+        for value in values {
+            if let Value::Object(object) = value {
+                self.drop(object);
+            }
+        }
+        let tuple = tuple?;
+        // SAFETY: both are alive.
+        let result = unsafe { (self.0.call)(function.as_ptr(), tuple.as_ptr()) };
+        self.drop(tuple);
+        let Some(result) = NonNull::new(result) else {
+            self.clear_error();
+            return None;
+        };
+        if result.as_ptr() as usize == self.0.none {
+            self.drop(result);
+            return None;
+        }
+        Some(result)
+    }
+
+    fn clear_error(self) {
+        // SAFETY: the calling thread has Python's lock.
+        unsafe {
+            if (self.0.error)().is_null() {
+                return;
+            }
+            if std::env::var_os("STANDIN_DEBUG").is_some() {
+                (self.0.print_error)();
+            }
+            (self.0.clear_error)();
+        }
+    }
+
+    /// A new reference to an item of a sequence.
+    pub(crate) fn item(self, sequence: NonNull<c_void>, place: usize) -> Option<NonNull<c_void>> {
+        // SAFETY: the sequence is alive.
+        let found = NonNull::new(unsafe { (self.0.item)(sequence.as_ptr(), place.cast_signed()) });
+        if found.is_none() {
+            self.clear_error();
+        }
+        found
+    }
+
+    /// An item of a sequence that is an integer.
+    pub(crate) fn item_integer(self, sequence: NonNull<c_void>, place: usize) -> Option<i64> {
+        let item = self.item(sequence, place)?;
+        if item.as_ptr() as usize == self.0.none {
+            self.drop(item);
+            return None;
+        }
+        // SAFETY: the item is alive.
+        let value = unsafe { (self.0.as_integer)(item.as_ptr()) };
+        self.drop(item);
+        // SAFETY: the calling thread has Python's lock.
+        let has_failed = value == -1 && !unsafe { (self.0.error)() }.is_null();
+        if has_failed {
+            self.clear_error();
+            return None;
+        }
+        Some(value)
+    }
+
+    /// The characters of a text.
+    pub(crate) fn text(self, object: NonNull<c_void>) -> Option<String> {
+        // SAFETY: the object is alive, and the characters live as long.
+        unsafe {
+            let characters = (self.0.text)(object.as_ptr());
+            if characters.is_null() {
+                self.clear_error();
+                return None;
+            }
+            Some(CStr::from_ptr(characters).to_string_lossy().into_owned())
+        }
+    }
 }
 
 /// Files that are no part of the user's program.

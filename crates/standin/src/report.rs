@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::python;
+use crate::python::{self, Place};
 
 /// Lists a call, where `STANDIN_TRACE` names a file.
 pub(crate) fn called(name: &str) {
@@ -57,13 +57,12 @@ pub(crate) fn unknown_function(name: &str) {
     }
 }
 
-/// The host read bytes that are not known and got zeros. Said once for each line of a program.
-///
-/// No lock of the library may be held: the line is asked of Python, whose lock another thread may have.
-pub(crate) fn unknown_read(bytes: u64) {
-    let place = python::place();
-    if is_new(format!("read {} {}", place.file, place.line)) {
-        write(&json!({"kind": "read", "bytes": bytes, "file": place.file, "line": place.line}));
+/// The host read bytes that are not sure: what it got. Said once for each line of a program and each reason.
+pub(crate) fn read(place: &Place, bytes: u64, text: &str) {
+    // A number that changes from read to read is said once.
+    let reason = text.trim_end_matches(|character: char| character.is_ascii_digit() || character == '.');
+    if is_new(format!("read {} {} {reason}", place.file, place.line)) {
+        write(&json!({"kind": "read", "bytes": bytes, "text": text, "file": place.file, "line": place.line}));
     }
 }
 
@@ -85,7 +84,7 @@ unsafe extern "C" fn blockyard_standin_unknown(name: *const c_char) -> c_long {
     // SAFETY: as the caller says.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     called(&name);
-    crate::state::computed();
+    crate::values::computed();
     unknown_function(&name);
     0
 }

@@ -69,11 +69,6 @@ pub(crate) fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Work ran on a device that may have written anywhere.
-pub(crate) fn computed() {
-    state().devices.forget();
-}
-
 /// The calling thread's device.
 pub(crate) fn current_device() -> i32 {
     DEVICE.get()

@@ -10,7 +10,7 @@ use crate::cudnn::attributes::{DESCRIPTOR, kind, name, size_of};
 use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS};
 use crate::handles::Handles;
 use crate::report;
-use crate::state::computed;
+use crate::values::computed;
 
 /// A descriptor: its kind, and the bytes of each attribute that was set.
 #[derive(Clone, Debug, Default)]

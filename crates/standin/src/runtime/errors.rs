@@ -13,6 +13,7 @@ pub(crate) const MEMORY_ALLOCATION: c_int = 2;
 pub(crate) const INVALID_CONFIGURATION: c_int = 9;
 pub(crate) const INVALID_DEVICE: c_int = 101;
 pub(crate) const INVALID_HANDLE: c_int = 400;
+pub(crate) const ASSERT: c_int = 710;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
 
 /// The runtime's number for a result.
@@ -39,6 +40,7 @@ fn words(error: c_int) -> (&'static CStr, &'static CStr) {
         INVALID_CONFIGURATION => (c"cudaErrorInvalidConfiguration", c"invalid configuration argument"),
         INVALID_DEVICE => (c"cudaErrorInvalidDevice", c"invalid device ordinal"),
         INVALID_HANDLE => (c"cudaErrorInvalidResourceHandle", c"invalid resource handle"),
+        ASSERT => (c"cudaErrorAssert", c"the program waits for a value that a kernel would have computed"),
         NOT_SUPPORTED => (c"cudaErrorNotSupported", c"operation not supported"),
         _ => (c"cudaErrorUnknown", c"unknown error"),
     }

@@ -5,7 +5,8 @@ use std::ffi::{c_int, c_ulonglong};
 
 use crate::abi::Out;
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS, fail};
-use crate::state::{computed, state};
+use crate::state::state;
+use crate::values::computed;
 
 fn instantiate(to: Out<usize>, graph: usize) -> c_int {
     let mut state = state();

@@ -9,7 +9,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use crate::abi::{Dim3, In, Out, Text};
 use crate::runtime::errors::{INVALID_CONFIGURATION, INVALID_VALUE, SUCCESS, fail};
 use crate::settings::settings;
-use crate::state::{computed, state};
+use crate::state::state;
+use crate::values::computed;
 
 /// What the process's modules registered, by the host's address for it.
 #[derive(Default)]

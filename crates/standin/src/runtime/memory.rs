@@ -5,11 +5,12 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::{c_int, c_uint};
 
 use crate::abi::Out;
-use crate::memory::{MemoryError, device_of};
+use crate::memory::{MemoryError, Read, device_of};
 use crate::report;
-use crate::runtime::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
+use crate::runtime::errors::{ASSERT, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
 use crate::settings::settings;
 use crate::state::{current_device, state};
+use crate::values::assumptions;
 
 /// What `cudaPointerGetAttributes` tells: the part that all releases of CUDA have.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +57,17 @@ pub(crate) fn release(address: u64) -> c_int {
     code(found)
 }
 
-/// Copies, and says where the host read what is not known.
+/// Copies. Where the host reads what is not known, it gets an assumption, and the report a line.
 pub(crate) fn copy(to: u64, from: u64, count: u64) -> c_int {
     // The lock is given back before Python is asked for the line.
     let copied = state().devices.copy(to, from, count);
-    if let Ok(unknown @ 1..) = copied {
-        report::unknown_read(unknown);
+    if let Ok(read) = copied
+        && read != Read::default()
+        && assumptions::read(Out::at(to), count, read).is_err()
+    {
+        return fail(ASSERT);
     }
-    code(copied)
+    code(copied.map(|_| ()))
 }
 
 /// Whether the address lies in pinned or registered memory of the host.

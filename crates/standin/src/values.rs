@@ -1,0 +1,112 @@
+//! Values that a program computes on the device, where the values are known.
+//!
+//! Bytes that the host wrote are known. An operator whose inputs are known and small is computed for real, by PyTorch's own kernels for
+//! processors, and its result becomes the bytes of the device. PyTorch tells of every operator by its observers (`at::RecordFunction`,
+//! which its profiler uses): nothing is added to what the allocator is asked for. [`layout`] finds where PyTorch keeps the arguments by
+//! trying, so that no release's layout is written down here; where that fails, every kernel makes everything unknown, as without observers.
+//!
+//! The order of a call: [`started`] looks at the arguments and has the helper in Python compute what the operator will give; kernels that
+//! the operator launches make what it writes unknown; [`ended`] writes what was computed.
+#![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
+
+pub(crate) mod assumptions;
+mod frames;
+mod layout;
+mod observed;
+mod python;
+mod random;
+mod tensors;
+
+use std::ffi::{c_char, c_int, c_void};
+
+use crate::abi::{In, Out, Text};
+use crate::memory::Sureness;
+use crate::state::state;
+use crate::values::layout::Probe;
+use crate::values::python::Helper;
+
+/// The helper that computes, in Python.
+const HELPER: &str = concat!(include_str!("values/helper.py"), "\0");
+
+/// The text of the helper, which the process's Python runs after PyTorch was imported.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_helper() -> *const c_char {
+    HELPER.as_ptr().cast()
+}
+
+/// Starts to observe, to find PyTorch's layout; the path is that of `libtorch_cpu.so`. 0 where PyTorch cannot be observed.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_begin(path: Text) -> c_int {
+    c_int::from(path.get().is_some_and(observed::begin))
+}
+
+/// What the next operator gets: the `TensorImpl` of its first two tensors.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_expect(probe: c_int, first: u64, second: u64) {
+    layout::expect(Probe::of(probe), [first, second]);
+}
+
+/// What the operator gave: its `TensorImpl`. 1 where everything that the operator should tell was found.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_found(result: u64) -> c_int {
+    c_int::from(layout::found(result))
+}
+
+/// Where a tensor has its bytes: its `TensorImpl`, its `StorageImpl`, the address and the count of its bytes. 1 where they were found.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_storage(tensor: u64, storage: u64, data: u64, bytes: u64) -> c_int {
+    c_int::from(layout::find_storage(tensor, storage, data, bytes))
+}
+
+/// The layout is known: the helper's functions `classify`, `begin` and `end` are called from now on.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> c_int {
+    c_int::from(Helper::set(classify, begin, end) && observed::ready())
+}
+
+/// No operator is observed any longer.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_stop() {
+    observed::stop();
+}
+
+/// Random numbers of the device: see [`random::fill`]. 1 where the numbers were written.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_random(
+    kind: c_int,
+    to: Out<u8>,
+    count: u64,
+    seed: u64,
+    offset: u64,
+    numbers: In<u64>,
+) -> c_int {
+    c_int::from(random::fill(kind, to, count, seed, offset, numbers))
+}
+
+/// The allocator hands out a block, or takes it back (`bytes` is negative): what lies there is not known.
+///
+/// PyTorch calls this function of `libc10` for its profiler. It is answered here first, and handed on.
+#[unsafe(no_mangle)]
+extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
+    address: u64,
+    bytes: i64,
+    allocated: usize,
+    reserved: usize,
+    device: u16,
+) {
+    observed::note_block(address, bytes.unsigned_abs(), bytes > 0);
+    observed::forward_block(address, bytes, allocated, reserved, device);
+}
+
+/// A kernel or a library's function ran: what it writes is unknown from now on.
+pub(crate) fn computed() {
+    if let Some(blocks) = frames::launched() {
+        let mut state = state();
+        for (start, end) in blocks {
+            state.devices.mark(start, end, Sureness::Unknown);
+        }
+    } else {
+        // No operator that is observed ran it: it may have written anywhere.
+        state().devices.forget();
+    }
+}

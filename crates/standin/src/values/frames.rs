@@ -1,0 +1,89 @@
+//! The operators that the calling thread is in, innermost last.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use crate::values::python::{Object, Operator};
+use crate::values::tensors::Tensor;
+
+/// An operator that has started and not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(super) operator: Option<Arc<Operator>>,
+    /// Whether the operator itself launched a kernel.
+    pub(super) launched: bool,
+    /// Blocks that the allocator handed out since the operator started: first address and the address after the last.
+    pub(super) blocks: Vec<(u64, u64)>,
+    /// The tensors that the operator writes, of those that it was given.
+    pub(super) written: Vec<Tensor>,
+    /// What the helper computed.
+    pub(super) computed: Option<Object>,
+    /// How many results the operator will find, where it asks the device for the number, and whether that is only assumed.
+    pub(super) count: Option<(i64, bool)>,
+    /// The type of the only value that the host reads, as PyTorch numbers types.
+    pub(super) value: Option<i32>,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    /// Whether this thread runs the helper, whose own operators are not observed.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+pub(super) fn is_busy() -> bool {
+    BUSY.get()
+}
+
+/// Calls what must not be observed.
+pub(super) fn unobserved<T>(act: impl FnOnce() -> T) -> T {
+    let before = BUSY.replace(true);
+    let result = act();
+    BUSY.set(before);
+    result
+}
+
+pub(super) fn push(frame: Frame) {
+    FRAMES.with_borrow_mut(|frames| frames.push(frame));
+}
+
+/// Ends the innermost operator. Its blocks are blocks of the one that called it, too.
+pub(super) fn pop() -> Option<Frame> {
+    FRAMES.with_borrow_mut(|frames| {
+        let frame = frames.pop()?;
+        if let Some(outer) = frames.last_mut() {
+            outer.blocks.extend_from_slice(&frame.blocks);
+        }
+        Some(frame)
+    })
+}
+
+/// The allocator handed out a block while this thread's operators run.
+pub(super) fn add_block(start: u64, end: u64) {
+    FRAMES.with_borrow_mut(|frames| {
+        if let Some(frame) = frames.last_mut() {
+            frame.blocks.push((start, end));
+        }
+    });
+}
+
+/// A kernel was launched: the blocks that its operator may have written; `None` outside of any operator.
+pub(super) fn launched() -> Option<Vec<(u64, u64)>> {
+    FRAMES.with_borrow_mut(|frames| {
+        let frame = frames.last_mut()?;
+        frame.launched = true;
+        Some(frame.blocks.clone())
+    })
+}
+
+/// How many results the operator around this read will find, and whether that is assumed.
+pub(crate) fn count() -> Option<(i64, bool)> {
+    FRAMES.with_borrow(|frames| {
+        let counts = || frames.iter().rev().filter_map(|frame| frame.count);
+        counts().find(|(_, is_assumed)| !is_assumed).or_else(|| counts().next())
+    })
+}
+
+/// The type of the value that the host reads, as PyTorch numbers types.
+pub(crate) fn value() -> Option<i32> {
+    FRAMES.with_borrow(|frames| frames.iter().rev().find_map(|frame| frame.value))
+}

@@ -1,0 +1,387 @@
+"""Computes what operators over known values give, with PyTorch's kernels for processors. Run by the stand-in in the program's process."""
+
+
+def follow(library, path):
+    """Starts to follow values; `library` is the stand-in, `path` that of `libtorch_cpu.so`. False where this PyTorch cannot be observed."""
+    import ctypes
+    import math
+    import sys
+
+    import torch
+
+    for name, types in {
+        "blockyard_values_begin": [ctypes.c_char_p],
+        "blockyard_values_expect": [ctypes.c_int, ctypes.c_uint64, ctypes.c_uint64],
+        "blockyard_values_found": [ctypes.c_uint64],
+        "blockyard_values_storage": [ctypes.c_uint64] * 4,
+        "blockyard_values_ready": [ctypes.py_object] * 3,
+        "blockyard_values_random": [ctypes.c_int] + [ctypes.c_uint64] * 4 + [ctypes.POINTER(ctypes.c_uint64)],
+    }.items():
+        getattr(library, name).argtypes = types
+
+    exact, rounded, assumed, unknown = range(4)
+    dtypes = {
+        0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
+        7: torch.float64, 8: torch.complex32, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
+    }  # fmt: skip
+    formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
+    no_grad = torch._C._set_grad_enabled
+    known_dispatch = torch._C._dispatch_has_kernel_for_dispatch_key
+
+    def tensor(described):
+        """A tensor over the bytes that a description names, wherever they lie: `(address, type, sizes, strides, bytes, on the device)`."""
+        address, dtype, sizes, strides, count, _ = described
+        dtype = dtypes[dtype]
+        if count == 0:
+            return torch.empty(sizes, dtype=dtype, device="cpu")
+        storage = torch._C._construct_storage_from_data_pointer(address, torch.device("cpu"), count)
+        return torch.empty(0, dtype=dtype, device="cpu").set_(storage, 0, sizes, strides)
+
+    # Operators of which a processor gives every bit that a GPU gives, also for floating-point numbers: each element is one rounding.
+    same = set(
+        """abs add alias_copy amax amin arange argmax argmin argsort as_strided bitwise_and bitwise_not bitwise_or bitwise_xor cat ceil
+        clamp clamp_max clamp_min clone copy copysign cummax cummin diag_embed diagonal_copy div eq expand_copy eye fill flip floor
+        fmax fmin frac full gather ge gt index index_copy index_fill index_put index_select is_same_size isfinite isin isinf isnan le
+        logical_and logical_not logical_or logical_xor lt masked_fill masked_scatter masked_select max maximum median min minimum mul
+        narrow_copy ne neg nonzero one_hot ones permute_copy put reciprocal relu remainder repeat reshape roll round rsub scatter
+        searchsorted select_scatter sgn sign signbit slice_scatter sort split_copy sqrt stack sub take threshold topk trace tril triu
+        trunc unbind_copy unique_consecutive unique_dim unsqueeze_copy where zero zeros nms _to_copy _index_put_impl _local_scalar_dense
+        _unique2 _reshape_alias_copy _foreach_add _foreach_sub _foreach_mul _foreach_div _foreach_zero _foreach_copy _foreach_neg
+        _foreach_abs _foreach_maximum _foreach_minimum _foreach_sqrt bucketize constant_pad_nd embedding""".split()
+    )
+    # Results whose number a kernel finds: the share of the elements that is assumed where they are not known.
+    found = {"aten::nonzero": 0.5, "aten::_unique2": 1.0, "aten::unique_consecutive": 1.0, "aten::unique_dim": 1.0}
+    # What comparisons with unknown numbers are taken to give: numbers are finite and not equal to others.
+    compared = {"aten::eq": False, "aten::ne": True, "aten::isnan": False, "aten::isin": False, "aten::isinf": False}
+    ordered = {"aten::ge", "aten::gt", "aten::le", "aten::lt"}
+    # Operators that write arguments without their schema saying so.
+    secret = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
+              "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts",
+              "aten::miopen_batch_norm", "aten::native_batch_norm_backward"}  # fmt: skip
+    scaled = "aten::_amp_foreach_non_finite_check_and_unscale_"
+    operators = []
+
+    class Operator:
+        """An operator of PyTorch's, and how its arguments are given to it."""
+
+        def __init__(self, call, schema):
+            self.call, self.name = call, schema.name
+            self.overload = schema.overload_name
+            self.arguments = [(a.name, a.kwarg_only, str(a.type)) for a in schema.arguments]
+            self.written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+            base = self.name.split("::")[-1]
+            self.is_same = base.removesuffix("_") in same or base in same
+            self.random = random.get(self.name + ("." + self.overload if self.overload else ""))
+
+    def letter(argument):
+        kind = str(argument.type)
+        names = {
+            "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
+            "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
+            "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
+            "Optional[List[int]]": "N", "Optional[List[SymInt]]": "N", "List[float]": "N", "Optional[List[float]]": "N", "List[bool]": "N",
+            "List[number]": "N", "str": "S", "Optional[str]": "S", "Device": "D", "Optional[Device]": "D", "Optional[Generator]": "G",
+        }  # fmt: skip
+        return names.get(kind, "x")
+
+    def classify(name, overload):
+        """What the stand-in must know of an operator: number, letters of the arguments, places that are written, flags, assumed share."""
+        try:
+            space, base = name.split("::")
+            call = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
+            schema = call._schema
+        except (AttributeError, ValueError):
+            return "0||||" + "|0"
+        full = name + ("." + overload if overload else "")
+        operator = Operator(call, schema)
+        number = len(operators)
+        operators.append(operator)
+        if space != "aten" or name in secret:
+            kinds = [letter(argument) for argument in schema.arguments]
+            operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
+        only = {i for i in operator.written if schema.arguments[i].is_out}
+        if base in ("zero_", "fill_", "copy_") or operator.random:
+            only |= set(operator.written)
+        is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+        is_composite = known_dispatch(full, "CompositeImplicitAutograd")
+        runs = known_dispatch(full, "CPU") or known_dispatch(full, "CompositeExplicitAutograd")
+        has_kernel = known_dispatch(full, "CUDA") or name == "aten::copy_" or (space != "aten" and known_dispatch(full, "CPU"))
+        is_random = torch.Tag.nondeterministic_seeded in call.tags
+        names = [letter(argument) for argument in schema.arguments]
+        flags = ""
+        if not is_composite and not is_view:
+            flags += "k"
+            can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in names
+            if can and (space == "aten" or name == "torchvision::nms") and name not in secret and not base.startswith("empty"):
+                flags += "c"
+            if name == "aten::_local_scalar_dense":
+                flags = "kv"
+            if name in compared or name in ordered or name == scaled or (operator.random and base != "native_dropout"):
+                flags += "a"
+        if any("List" in str(r.type) for r in schema.returns):
+            flags += "l"
+        join = lambda places: ",".join(map(str, places))
+        return f"{number}|{''.join(names)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
+
+    def draw(kind, count, seed, offset, *numbers):
+        out = torch.empty(count, dtype={0: torch.float32, 3: torch.float32, 4: torch.float32, 5: torch.float32}.get(kind, torch.int64), device="cpu")
+        list_ = (ctypes.c_uint64 * max(1, len(numbers)))(*numbers)
+        if count and not library.blockyard_values_random(kind, out.data_ptr(), count, seed, offset, list_):
+            return None
+        return out
+
+    def state():
+        """Seed and offset of the device's generator."""
+        if torch.cuda.is_current_stream_capturing():
+            return None
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        return generator.initial_seed(), generator.get_offset()
+
+    def dense(described):
+        """Whether elements lie in the order of their places, without gaps: the order in which kernels draw."""
+        run = 1
+        for size, stride in zip(reversed(described[2]), reversed(described[3])):
+            if size != 1 and stride != run:
+                return False
+            run *= size
+        return True
+
+    def elements(described):
+        return math.prod(described[2])
+
+    # Each gives what the operator writes into its first argument, and how sure that is.
+    def uniform(given, start, low=0.0, high=1.0):
+        kind = dtypes[given[1]]
+        if kind == torch.float64:
+            return None
+        values = draw(0, elements(given), *start)
+        values = (values.double() * (high - low) + low).float().to(kind)
+        return torch.where(values == high, torch.full_like(values, low), values), exact
+
+    def integers(given, start, low, high):
+        span = high - low
+        kind = 2 if span >= 1 << 28 else 1
+        if span <= 0 or span >= 1 << 63:
+            return None
+        return (draw(kind, elements(given), *start, span) + low).to(dtypes[given[1]]), exact
+
+    def from_to(given, start, low, high=None):
+        if high is None:
+            return None
+        return integers(given, start, low, high)
+
+    def to(given, start, high):
+        return integers(given, start, 0, high)
+
+    def whole(given, start):
+        kind = dtypes[given[1]]
+        if kind == torch.int64:
+            return draw(2, elements(given), *start, 1 << 63).to(kind), exact
+        return None
+
+    def coin(given, start, share=0.5):
+        return (draw(0, elements(given), *start) < share).to(dtypes[given[1]]), exact
+
+    def coins(given, start, shares):
+        if not (dense(shares) and elements(shares) == elements(given)):
+            return None
+        values = draw(4, elements(given), *start)
+        return (values <= tensor(shares).float().reshape(-1)).to(dtypes[given[1]]), exact
+
+    def gauss(given, start, mean=0.0, deviation=1.0):
+        kind = dtypes[given[1]]
+        if kind == torch.float64:
+            return None
+        return (draw(5, elements(given), *start) * deviation + mean).to(kind), rounded
+
+    random = {
+        "aten::uniform_": uniform, "aten::random_.from": from_to, "aten::random_.to": to, "aten::random_": whole,
+        "aten::bernoulli_.float": coin, "aten::bernoulli_.Tensor": coins, "aten::normal_": gauss,
+        "aten::randperm.generator_out": None, "aten::native_dropout": None,
+    }  # fmt: skip
+    random["aten::randperm.generator_out"] = "order"
+    random["aten::native_dropout"] = "dropout"
+
+    def randomly(operator, args, sureness):
+        """What a random operator gives; `None` where that is not known."""
+        start = state()
+        if start is None:
+            return None
+        if operator.random == "order":
+            count, generator, out = args
+            if generator is not None or dtypes[out[1]] != torch.int64:
+                return None
+            values = draw(6, count, *start)
+            return None if values is None else ([values], [values], exact)
+        if operator.random == "dropout":
+            given, share, is_training = args
+            kind, count = dtypes[given[1]], elements(given)
+            if is_training is False or sureness == unknown or not 0 < share < 1 or kind == torch.float64 or not dense(given):
+                return None
+            each = {torch.float32: 4}.get(kind, 8)
+            each = each if count % each == 0 else 1 if count % 2 else None
+            if each is None:
+                return None
+            mask = (draw(3, count, *start, each) < 1.0 - share).reshape(given[2])
+            out = (tensor(given).float() * mask * (1.0 / (1.0 - share))).to(kind)
+            return [out, mask], [], max(sureness, rounded)
+        given, *rest = args
+        if rest and rest[-1] is None:
+            rest = rest[:-1]
+        if given is None or not dense(given) or elements(given) == 0:
+            return None
+        made = operator.random(given, start, *rest)
+        if made is None:
+            return None
+        values, sure = made
+        if any(isinstance(item, tuple) for item in rest):
+            sure = max(sure, sureness)
+        if sure == unknown:
+            return None
+        return [], [values.reshape(given[2])], sure
+
+    def in_validation():
+        """Whether a distribution checks its arguments: what is checked is taken to be right."""
+        frame = sys._getframe(2)
+        for _ in range(4):
+            if frame is None:
+                return False
+            if "torch/distributions/" in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+        return False
+
+    def supposed(operator, args):
+        """What an operator over unknown values is taken to give."""
+        if operator.name == scaled:
+            there = args[1]
+            value = tensor(there).clone() if there is not None else None
+            return None if value is None else ([], [None] * len(args[0]) + [value], assumed)
+        given = args[0] if isinstance(args[0], tuple) else next((item for item in args if isinstance(item, tuple)), None)
+        if given is None or operator.written:
+            return None
+        other = args[1] if len(args) > 1 else None
+        sizes = given[2]
+        if isinstance(other, tuple) and operator.name != "aten::isin":
+            sizes = torch.broadcast_shapes(tuple(given[2]), tuple(other[2]))
+        value = compared.get(operator.name)
+        if isinstance(other, tuple) and other[:4] == given[:4] and operator.name in ("aten::eq", "aten::ne"):
+            value = not value
+        if value is None:
+            if not in_validation():
+                return None
+            value = True
+        return [torch.full(sizes, value, dtype=torch.bool, device="cpu")], [], assumed
+
+    def compute(operator, args, sureness):
+        """What an operator over known values gives: results, what it writes, how sure that is."""
+        positional, named, written = [], {}, []
+        for place, ((name, is_named, kind), value) in enumerate(zip(operator.arguments, args)):
+            is_written = place in operator.written
+            if isinstance(value, tuple):
+                made = tensor(value)
+                if is_written:
+                    made = made.clone()
+                    if value[5]:
+                        written.append(made)
+                value = made
+            elif isinstance(value, list) and any(isinstance(item, tuple) for item in value):
+                made = [tensor(item) if isinstance(item, tuple) else item for item in value]
+                if is_written:
+                    made = [item.clone() for item in made]
+                    written.extend(item for item, given in zip(made, value) if given[5])
+                value = made
+            elif name == "dtype" and value is not None:
+                value = dtypes[value]
+            elif name == "memory_format" and value is not None:
+                value = formats[value]
+            elif name in ("layout", "device"):
+                value = torch.device("cpu") if name == "device" and value is not None else None
+            elif name == "pin_memory":
+                value = None
+            if is_named:
+                named[name] = value
+            else:
+                positional.append(value)
+        result = operator.call(*positional, **named)
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        results = [item for one in results for item in (one if isinstance(one, (tuple, list)) else [one])]
+        results = [item for item in results if isinstance(item, torch.Tensor)]
+        if not operator.is_same and any(item.is_floating_point() for item in [*results, *written]):
+            sureness = max(sureness, rounded)
+        return results, written, sureness
+
+    def begin(number, args, sureness):
+        """What the operator will give, and how many results it finds; `None` where nobody knows."""
+        operator = operators[number]
+        if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None:
+            return None
+        before = torch.is_grad_enabled()
+        no_grad(False)
+        try:
+            with torch._C.DisableTorchFunction():
+                if operator.random:
+                    made = randomly(operator, args, sureness)
+                elif sureness == unknown:
+                    made = supposed(operator, args)
+                else:
+                    made = compute(operator, args, sureness)
+        finally:
+            no_grad(before)
+        if made is None:
+            return None
+        count = None
+        if operator.name in found or operator.name == "torchvision::nms":
+            count = made[0][0].shape[args[1] if operator.name == "aten::unique_dim" else 0]
+        return made, count
+
+    def put(described, value):
+        if value is None or tuple(value.shape) != tuple(described[2]) or value.dtype != dtypes[described[1]]:
+            return False
+        tensor(described).copy_(value)
+        return True
+
+    def end(made, results, written):
+        """Writes what the operator gave; how sure each tensor's bytes are."""
+        values, changed, sure = made
+        before = torch.is_grad_enabled()
+        no_grad(False)
+        try:
+            with torch._C.DisableTorchFunction():
+                marks = []
+                # A result that is an argument is written as that.
+                places = {described[0] for described in written}
+                for i, described in enumerate(results):
+                    if described[0] in places:
+                        marks.append(unknown)
+                    else:
+                        marks.append(sure if i < len(values) and put(described, values[i]) else unknown)
+                for i, described in enumerate(written):
+                    marks.append(sure if i < len(changed) and put(described, changed[i]) else unknown)
+                return tuple(marks)
+        finally:
+            no_grad(before)
+
+    if not library.blockyard_values_begin(path.encode()):
+        return False
+    a = torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], device="cpu")
+    b = torch.tensor([2.0] * 7, device="cpu")
+    probes = [
+        lambda: torch.add(a, b, alpha=7), lambda: torch.add(a, b, alpha=1.5), lambda: torch.full_like(a, True),
+        lambda: torch.stack([a, b]), lambda: torch.div(a, b, rounding_mode="floor"),
+    ]  # fmt: skip
+    is_known = True
+    for number, probe in enumerate(probes):
+        library.blockyard_values_expect(number, a._cdata, b._cdata)
+        result = probe()
+        is_known = is_known and bool(library.blockyard_values_found(result._cdata))
+    storage = a.untyped_storage()
+    is_known = is_known and bool(
+        library.blockyard_values_storage(a._cdata, storage._cdata, storage.data_ptr(), storage.nbytes())
+    )
+    if not is_known or not library.blockyard_values_ready(classify, begin, end):
+        library.blockyard_values_stop()
+        return False
+    # Values of the helper that must live as long as the program.
+    follow.kept = (classify, begin, end)
+    return True

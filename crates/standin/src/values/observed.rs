@@ -1,0 +1,420 @@
+//! PyTorch's observers: an operator starts, an operator ends, the allocator hands out a block.
+#![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use libloading::os::unix::{Library, RTLD_LAZY};
+
+use crate::memory::{Sureness, device_of};
+use crate::report;
+use crate::state::state;
+use crate::values::frames::{self, Frame, is_busy, unobserved};
+use crate::values::layout::{self, Boxed, Layout, layout, word};
+use crate::values::python::{Argument, Helper, Kind, Operator};
+use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
+
+/// Tensors of more bytes are not computed.
+const MOST_BYTES: u64 = 1 << 20;
+/// `dlopen` gives what is loaded already, and loads nothing.
+const NOT_LOADED: i32 = 4;
+
+type Record = *const u8;
+type Name = unsafe extern "C" fn(Record) -> *const c_char;
+
+/// A callback as PyTorch keeps it (`RecordFunctionCallback`).
+#[repr(C)]
+struct Callback {
+    start: unsafe extern "C" fn(*mut *mut c_void, Record) -> *mut *mut c_void,
+    end: unsafe extern "C" fn(Record, *mut c_void),
+    share: f64,
+    /// Whether to call for each scope (operators are the first), then whether arguments, results and numbers are wanted. Between two
+    /// releases the count of scopes may grow: the scopes that are left out here are those of the first release that has all of them.
+    flags: [bool; 40],
+}
+
+/// PyTorch's functions.
+struct Torch {
+    name: Name,
+    overload: Name,
+    remove: unsafe extern "C" fn(u64),
+    tensors: Functions,
+    /// Keeps the library loaded.
+    _library: Library,
+}
+
+static TORCH: OnceLock<Torch> = OnceLock::new();
+static IS_ON: AtomicBool = AtomicBool::new(false);
+/// Blocks that the allocator told of.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// A library that the process has loaded.
+fn loaded(path: &Path) -> Option<Library> {
+    // SAFETY: nothing is loaded, so that no code runs.
+    unsafe { Library::open(Some(path), RTLD_LAZY | NOT_LOADED) }.ok()
+}
+
+/// Adds the callback.
+pub(super) fn begin(path: &CStr) -> bool {
+    if TORCH.get().is_some() {
+        return false;
+    }
+    let Ok(path) = path.to_str() else { return false };
+    let Some(library) = loaded(Path::new(path)) else { return false };
+    let Some(tensors) = Functions::of(&library) else { return false };
+    // SAFETY: the types are those of `ATen/record_function.h`; a callback is passed in memory, where a longer one does no harm.
+    let found = unsafe {
+        let add = library.get::<unsafe extern "C" fn(Callback) -> u64>(
+            b"_ZN2at17addGlobalCallbackENS_22RecordFunctionCallbackE\0",
+        );
+        let remove = library.get::<unsafe extern "C" fn(u64)>(b"_ZN2at14removeCallbackEm\0");
+        let name = library.get::<Name>(b"_ZNK2at14RecordFunction4nameEv\0");
+        let overload = library.get::<Name>(b"_ZNK2at14RecordFunction13overload_nameEv\0");
+        match (add, remove, name, overload) {
+            (Ok(add), Ok(remove), Ok(name), Ok(overload)) => (*add, *remove, *name, *overload),
+            _ => return false,
+        }
+    };
+    let (add, remove, name, overload) = found;
+    let mut flags = [true; 40];
+    for scope in flags.iter_mut().take(9).skip(1) {
+        *scope = false;
+    }
+    let callback = Callback { start, end, share: 1.0, flags };
+    let torch = Torch { name, overload, remove, tensors, _library: library };
+    if TORCH.set(torch).is_err() {
+        return false;
+    }
+    // SAFETY: the callback is what PyTorch wants, and its functions live as long as the process.
+    let handle = unsafe { add(callback) };
+    HANDLE.store(handle, Ordering::Relaxed);
+    true
+}
+
+static HANDLE: AtomicU64 = AtomicU64::new(0);
+
+/// The layout and the helper are there.
+pub(super) fn ready() -> bool {
+    let is_ready = layout::finish();
+    IS_ON.store(is_ready, Ordering::Relaxed);
+    is_ready
+}
+
+pub(super) fn stop() {
+    IS_ON.store(false, Ordering::Relaxed);
+    let handle = HANDLE.swap(0, Ordering::Relaxed);
+    if let Some(torch) = TORCH.get()
+        && handle != 0
+    {
+        // SAFETY: the number is the one that PyTorch gave for the callback.
+        unsafe { (torch.remove)(handle) };
+    }
+}
+
+/// A block is handed out or taken back.
+pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
+    if device_of(address).is_none() {
+        return;
+    }
+    BLOCKS.fetch_add(1, Ordering::Relaxed);
+    let end = address.saturating_add(bytes);
+    state().devices.mark(address, end, Sureness::Unknown);
+    if is_new && IS_ON.load(Ordering::Relaxed) && !is_busy() {
+        frames::add_block(address, end);
+    }
+}
+
+type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
+
+/// Tells PyTorch's profiler, whose function we stand before.
+pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved: usize, device: u16) {
+    static FORWARD: OnceLock<Option<Forward>> = OnceLock::new();
+    let forward = FORWARD.get_or_init(|| {
+        let library = loaded(Path::new("libc10.so"))?;
+        // SAFETY: the type is that of `c10/core/Allocator.h`.
+        let found = unsafe {
+            library.get::<Forward>(b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0")
+        };
+        let found = found.ok().map(|found| *found);
+        // PyTorch stays loaded.
+        std::mem::forget(library);
+        found
+    });
+    if let Some(forward) = forward {
+        // SAFETY: these are the arguments of the call that came in.
+        unsafe { forward(address, bytes, allocated, reserved, device) };
+    }
+}
+
+unsafe extern "C" fn start(context: *mut *mut c_void, record: Record) -> *mut *mut c_void {
+    // SAFETY: PyTorch wants its context there: none.
+    unsafe { context.write(ptr::null_mut()) };
+    if !is_busy()
+        && let Some(torch) = TORCH.get()
+    {
+        // SAFETY: the object is alive, and its name lives as long as it does.
+        let name = unsafe { CStr::from_ptr((torch.name)(record)) };
+        match layout() {
+            Some(layout) if IS_ON.load(Ordering::Relaxed) => frames::push(started(torch, layout, record, name)),
+            Some(_) => {}
+            None => layout::look_at_arguments(name.to_bytes(), record as u64),
+        }
+    }
+    context
+}
+
+unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
+    if is_busy() {
+        return;
+    }
+    let Some(torch) = TORCH.get() else { return };
+    match layout() {
+        Some(layout) if IS_ON.load(Ordering::Relaxed) => {
+            if let Some(frame) = frames::pop() {
+                ended(torch, layout, record, frame);
+            }
+        }
+        Some(_) => {}
+        None => {
+            // SAFETY: as at the start.
+            let name = unsafe { CStr::from_ptr((torch.name)(record)) };
+            layout::look_at_results(name.to_bytes(), record as u64);
+        }
+    }
+}
+
+/// What an operator gets.
+struct Given<'a> {
+    arguments: &'a [Boxed],
+    layout: &'a Layout,
+    torch: &'a Torch,
+}
+
+/// What the arguments are, for the question whether the operator is computed.
+#[derive(Default)]
+struct Look {
+    /// How sure the least sure argument that is read is.
+    worst: Sureness,
+    bytes: u64,
+    is_on_device: bool,
+    /// An argument without bytes: nothing is computed.
+    is_strange: bool,
+}
+
+impl Given<'_> {
+    fn boxed(&self, place: usize) -> Option<&Boxed> {
+        self.arguments.get(place)
+    }
+
+    /// The tensors of an argument: one, or those of a list.
+    fn tensors(&self, place: usize, kind: Kind) -> Vec<&Boxed> {
+        let Some(boxed) = self.boxed(place) else { return Vec::new() };
+        match kind {
+            Kind::Tensor if boxed.tag == self.layout.tensor => vec![boxed],
+            Kind::Tensors if boxed.tag != 0 => {
+                items(boxed, self.layout).iter().filter(|item| item.tag == self.layout.tensor).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn look(&self, operator: &Operator) -> Look {
+        let mut look = Look::default();
+        for (place, kind) in operator.kinds.iter().enumerate() {
+            let is_only_written = operator.only_written.contains(&place);
+            for boxed in self.tensors(place, *kind) {
+                let Some(storage) = Storage::of(boxed, self.layout) else {
+                    look.is_strange = true;
+                    continue;
+                };
+                match storage.home() {
+                    // A place for a result that gets its bytes when its size is known.
+                    Home::Nowhere if is_only_written && storage.bytes == 0 => {
+                        look.is_on_device |= self.torch.tensors.is_for_device(boxed);
+                    }
+                    Home::Nowhere => look.is_strange = true,
+                    Home::Host => look.bytes = look.bytes.saturating_add(storage.bytes),
+                    Home::Device => {
+                        look.is_on_device = true;
+                        if is_only_written {
+                            continue;
+                        }
+                        if !storage.is_partly_known() {
+                            look.worst = Sureness::Unknown;
+                            continue;
+                        }
+                        match self.torch.tensors.tensor(boxed) {
+                            Some(tensor) => {
+                                look.worst = look.worst.max(tensor.sureness());
+                                let bytes = tensor.count().saturating_mul(tensor.element);
+                                look.bytes = look.bytes.saturating_add(bytes);
+                            }
+                            None => look.is_strange = true,
+                        }
+                    }
+                }
+            }
+        }
+        look
+    }
+
+    /// The tensors on the device that the operator writes, of those that hold a known byte or will.
+    fn written(&self, operator: &Operator, is_computed: bool) -> Vec<Tensor> {
+        let mut written = Vec::new();
+        for place in &operator.written {
+            let Some(kind) = operator.kinds.get(*place) else { continue };
+            for boxed in self.tensors(*place, *kind) {
+                let Some(storage) = Storage::of(boxed, self.layout) else { continue };
+                let is_there = match storage.home() {
+                    Home::Device => is_computed || storage.is_partly_known(),
+                    Home::Nowhere => is_computed && self.torch.tensors.is_for_device(boxed),
+                    Home::Host => false,
+                };
+                if is_there
+                    && let Some(tensor) = self.torch.tensors.tensor(boxed)
+                {
+                    written.push(tensor);
+                }
+            }
+        }
+        written
+    }
+
+    /// Whether the operator makes new tensors, or writes one of the device's.
+    fn gives_to_device(&self, operator: &Operator) -> bool {
+        let written = || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
+        operator.written.is_empty()
+            || written().flat_map(|(place, kind)| self.tensors(place, kind)).any(|boxed| {
+                let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
+                home.is_some_and(|home| home != Home::Host)
+            })
+    }
+
+    /// The arguments for the helper; `None` where one is not understood.
+    fn arguments(&self, operator: &Operator) -> Option<Vec<Argument>> {
+        let layout = self.layout;
+        operator
+            .kinds
+            .iter()
+            .enumerate()
+            .map(|(place, kind)| {
+                let boxed = self.boxed(place)?;
+                let is_empty_allowed = operator.only_written.contains(&place);
+                Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| self.torch.tensors.tensor(boxed))
+            })
+            .collect()
+    }
+}
+
+fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame {
+    // SAFETY: the object is alive; its overload's name lives as long.
+    let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
+    let Some(operator) = Helper::operator(name, overload) else { return Frame::default() };
+    let mut frame = Frame { operator: Some(Arc::clone(&operator)), ..Frame::default() };
+    if !operator.is_leaf {
+        return frame;
+    }
+    // SAFETY: the offset was found for objects of this type; the arguments live until this function returns.
+    let arguments = unsafe {
+        let (list, count) = (word(record as u64, layout.inputs), word(record as u64, layout.inputs + 8));
+        if list == 0 || count != operator.kinds.len() as u64 {
+            return frame;
+        }
+        std::slice::from_raw_parts(list as *const Boxed, operator.kinds.len())
+    };
+    let given = Given { arguments, layout, torch };
+    let look = given.look(&operator);
+    if !look.is_on_device {
+        return frame;
+    }
+    if operator.reads_value {
+        frame.value = first_tensor(&given, &operator).map(|tensor| tensor.dtype);
+        return frame;
+    }
+    let is_known = look.worst != Sureness::Unknown || operator.assumes;
+    let is_computed = operator.is_computed && is_known && !look.is_strange && look.bytes <= MOST_BYTES;
+    if is_computed && given.gives_to_device(&operator) {
+        if let Some(arguments) = given.arguments(&operator) {
+            let begun = unobserved(|| Helper::begin(&operator, &arguments, look.worst));
+            if let Some((computed, count)) = begun {
+                frame.count = count.map(|count| (count, look.worst == Sureness::Assumed));
+                frame.computed = Some(computed);
+            }
+        }
+    }
+    if frame.computed.is_none() && operator.assumed_count > 0.0 {
+        frame.count = first_tensor(&given, &operator).map(|tensor| (share(&tensor, operator.assumed_count), true));
+    }
+    frame.written = given.written(&operator, frame.computed.is_some());
+    frame
+}
+
+/// A share of a tensor's elements, at least one where there is one.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "an assumed count need not be exact")]
+fn share(tensor: &Tensor, share: f64) -> i64 {
+    let count = tensor.count() as f64;
+    ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
+}
+
+fn first_tensor(given: &Given<'_>, operator: &Operator) -> Option<Tensor> {
+    let kind = operator.kinds.first()?;
+    let boxed = *given.tensors(0, *kind).first()?;
+    let storage = Storage::of(boxed, given.layout)?;
+    if storage.home() == Home::Nowhere { None } else { given.torch.tensors.tensor(boxed) }
+}
+
+fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
+    let Some(operator) = frame.operator else { return };
+    let Some(computed) = frame.computed.filter(|_| has_blocks()) else {
+        if frame.launched {
+            for tensor in &frame.written {
+                tensor.mark(Sureness::Unknown);
+            }
+        }
+        return;
+    };
+    // SAFETY: the offset was found for objects of this type; the results live until this function returns.
+    let results: &[Boxed] = unsafe {
+        let (begin, end) = (word(record as u64, layout.outputs), word(record as u64, layout.outputs + 8));
+        let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
+        if begin == 0 || count > 64 { &[] } else { std::slice::from_raw_parts(begin as *const Boxed, count) }
+    };
+    let mut given: Vec<Tensor> = Vec::new();
+    for boxed in results {
+        let list: Vec<&Boxed> = if boxed.tag == layout.tensor {
+            vec![boxed]
+        } else if operator.gives_list && boxed.tag != 0 {
+            items(boxed, layout).iter().filter(|item| item.tag == layout.tensor).collect()
+        } else {
+            Vec::new()
+        };
+        for boxed in list {
+            let is_there = Storage::of(boxed, layout).is_some_and(|storage| storage.home() == Home::Device);
+            given.push(if is_there { torch.tensors.tensor(boxed).unwrap_or_default() } else { Tensor::default() });
+        }
+    }
+    let marks = unobserved(|| Helper::end(computed, &given, &frame.written));
+    for (tensor, sureness) in given.iter().chain(&frame.written).zip(marks) {
+        if tensor.data != 0 {
+            tensor.mark(sureness);
+        }
+    }
+}
+
+/// Whether the allocator tells of its blocks: without, bytes of a block would outlive the block.
+fn has_blocks() -> bool {
+    let has = BLOCKS.load(Ordering::Relaxed) > 0;
+    if !has {
+        give_up("the allocator of this PyTorch does not tell of its blocks");
+    }
+    has
+}
+
+/// Values cannot be followed in this release; said once.
+pub(super) fn give_up(why: &str) {
+    IS_ON.store(false, Ordering::Relaxed);
+    report::estimate(&format!("values that the program computes on the device are not followed: {why}"));
+}

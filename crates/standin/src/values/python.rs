@@ -1,0 +1,314 @@
+//! The helper in Python: which operators it computes, and the calls.
+#![expect(unsafe_code, reason = "Python's C API is called")]
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_void};
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use crate::memory::Sureness;
+use crate::python::{Value, interpreter};
+use crate::values::frames::unobserved;
+use crate::values::layout::{Boxed, Layout};
+use crate::values::observed::give_up;
+use crate::values::tensors::{Home, Storage, Tensor, items, text};
+
+/// The type of an argument, by the operator's schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tensor,
+    Tensors,
+    /// A number of any type, or a symbol that PyTorch numbers.
+    Number,
+    Numbers,
+    Text,
+    /// A device or a generator: the helper has its own.
+    Ignored,
+    Other,
+}
+
+impl Kind {
+    fn of(letter: char) -> Self {
+        match letter {
+            'T' => Self::Tensor,
+            'L' => Self::Tensors,
+            'n' => Self::Number,
+            'N' => Self::Numbers,
+            'S' => Self::Text,
+            'D' => Self::Ignored,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// An operator, as the helper classified it.
+#[derive(Debug)]
+pub(super) struct Operator {
+    /// The helper's number of it.
+    pub(super) number: u64,
+    /// Whether it runs kernels itself; others only call operators.
+    pub(super) is_leaf: bool,
+    /// Whether the helper computes it where its arguments are known.
+    pub(super) is_computed: bool,
+    /// Whether it gives the host the value of a tensor's only element.
+    pub(super) reads_value: bool,
+    /// Whether the helper has an assumption where its arguments are not known.
+    pub(super) assumes: bool,
+    /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
+    pub(super) assumed_count: f64,
+    pub(super) kinds: Vec<Kind>,
+    /// Places of the arguments that it writes.
+    pub(super) written: Vec<usize>,
+    /// Those of them that it does not read.
+    pub(super) only_written: Vec<usize>,
+    pub(super) gives_list: bool,
+}
+
+/// A reference to an object of Python's, dropped with Python's lock.
+#[derive(Debug)]
+pub(super) struct Object(NonNull<c_void>);
+
+// SAFETY: a reference is moved between threads; the object itself is touched only with Python's lock.
+unsafe impl Send for Object {}
+// SAFETY: as above.
+unsafe impl Sync for Object {}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        if let Some(python) = interpreter() {
+            python.locked(|| python.drop(self.0));
+        }
+    }
+}
+
+/// An argument for the helper.
+#[derive(Debug)]
+pub(super) enum Argument {
+    None,
+    Tensor(Tensor, bool),
+    Integer(i64),
+    Number(f64),
+    Boolean(bool),
+    Text(String),
+    List(Vec<Argument>),
+}
+
+impl Argument {
+    /// The argument that PyTorch boxed.
+    pub(super) fn of(
+        boxed: &Boxed,
+        kind: Kind,
+        layout: &Layout,
+        may_be_empty: bool,
+        tensor: &dyn Fn(&Boxed) -> Option<Tensor>,
+    ) -> Option<Self> {
+        if boxed.tag == 0 || kind == Kind::Ignored {
+            return Some(Self::None);
+        }
+        let number = |boxed: &Boxed| {
+            let tag = boxed.tag;
+            if tag == layout.integer {
+                Some(Self::Integer(boxed.payload.cast_signed()))
+            } else if tag == layout.number {
+                Some(Self::Number(f64::from_bits(boxed.payload)))
+            } else {
+                (tag == layout.boolean).then_some(Self::Boolean(boxed.payload & 1 == 1))
+            }
+        };
+        let one = |boxed: &Boxed| {
+            if boxed.tag == 0 {
+                return Some(Self::None);
+            }
+            if boxed.tag != layout.tensor {
+                return None;
+            }
+            let home = Storage::of(boxed, layout)?.home();
+            // An empty place for a result is a place on the device: operators over the host's tensors alone are not looked at.
+            (home != Home::Nowhere || may_be_empty).then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
+        };
+        match kind {
+            Kind::Tensor => one(boxed),
+            Kind::Tensors => items(boxed, layout).iter().map(one).collect::<Option<Vec<_>>>().map(Self::List),
+            Kind::Number => number(boxed),
+            Kind::Numbers => items(boxed, layout).iter().map(number).collect::<Option<Vec<_>>>().map(Self::List),
+            Kind::Text => text(boxed, layout).map(Self::Text),
+            Kind::Ignored | Kind::Other => None,
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::None => Value::None,
+            Self::Integer(value) => Value::Integer(*value),
+            Self::Number(value) => Value::Number(*value),
+            Self::Boolean(value) => Value::Boolean(*value),
+            Self::Text(value) => Value::Text(value.clone()),
+            Self::List(items) => Value::List(items.iter().map(Self::value).collect()),
+            Self::Tensor(tensor, is_on_device) => described(tensor, *is_on_device),
+        }
+    }
+}
+
+/// A tensor as the helper takes it: `(address, type, sizes, strides, bytes, on the device)`.
+fn described(tensor: &Tensor, is_on_device: bool) -> Value {
+    let list = |values: &[i64]| Value::Tuple(values.iter().map(|value| Value::Integer(*value)).collect());
+    let (start, end) = tensor.extent();
+    Value::Tuple(vec![
+        Value::Integer(tensor.data.cast_signed()),
+        Value::Integer(tensor.dtype.into()),
+        list(&tensor.sizes),
+        list(&tensor.strides),
+        Value::Integer(end.saturating_sub(start).cast_signed()),
+        Value::Boolean(is_on_device),
+    ])
+}
+
+/// The helper's functions.
+#[derive(Debug)]
+pub(super) struct Helper {
+    classify: Object,
+    begin: Object,
+    end: Object,
+}
+
+static HELPER: OnceLock<Helper> = OnceLock::new();
+/// Operators by the address of their name, with the name to be sure that it still lies there.
+type Operators = HashMap<(u64, u64), (Vec<u8>, Option<Arc<Operator>>)>;
+static OPERATORS: RwLock<Option<Operators>> = RwLock::new(None);
+/// One classification at a time.
+static CLASSIFYING: Mutex<()> = Mutex::new(());
+
+impl Helper {
+    /// Keeps the functions.
+    pub(super) fn set(classify: *mut c_void, begin: *mut c_void, end: *mut c_void) -> bool {
+        let Some(python) = interpreter() else { return false };
+        let keep = |object: *mut c_void| {
+            let object = NonNull::new(object)?;
+            python.locked(|| python.add(object));
+            Some(Object(object))
+        };
+        let (Some(classify), Some(begin), Some(end)) = (keep(classify), keep(begin), keep(end)) else {
+            return false;
+        };
+        HELPER.set(Self { classify, begin, end }).is_ok()
+    }
+
+    /// The operator of this name; `None` for what is none.
+    pub(super) fn operator(name: &CStr, overload: &CStr) -> Option<Arc<Operator>> {
+        let key = (name.as_ptr() as u64, overload.as_ptr() as u64);
+        {
+            let operators = OPERATORS.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some((known, operator)) = operators.as_ref().and_then(|operators| operators.get(&key))
+                && known == name.to_bytes()
+            {
+                return operator.clone();
+            }
+        }
+        let operator = unobserved(|| classified(name, overload)).map(Arc::new);
+        let mut operators = OPERATORS.write().unwrap_or_else(PoisonError::into_inner);
+        let operators = operators.get_or_insert_with(HashMap::new);
+        operators.insert(key, (name.to_bytes().to_vec(), operator.clone()));
+        operator
+    }
+
+    /// The operator starts: what it will give, and how many results it finds, where the host asks for that.
+    pub(super) fn begin(
+        operator: &Operator,
+        arguments: &[Argument],
+        sureness: Sureness,
+    ) -> Option<(Object, Option<i64>)> {
+        let (helper, python) = (HELPER.get()?, interpreter()?);
+        let values = [
+            Value::Integer(operator.number.cast_signed()),
+            Value::Tuple(arguments.iter().map(Argument::value).collect()),
+            Value::Integer(sureness.number()),
+        ];
+        python.locked(|| {
+            let found = python.call(helper.begin.0, &values)?;
+            let count = python.item_integer(found, 1);
+            let token = python.item(found, 0);
+            python.drop(found);
+            Some((Object(token?), count))
+        })
+    }
+
+    /// The operator ended: writes what was computed, and tells how sure the bytes of each tensor are.
+    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Vec<Sureness> {
+        let unknown = vec![Sureness::Unknown; results.len() + written.len()];
+        let (Some(helper), Some(python)) = (HELPER.get(), interpreter()) else { return unknown };
+        let list = |tensors: &[Tensor]| {
+            Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect())
+        };
+        let values = [Value::Object(computed.0), list(results), list(written)];
+        let found = python.locked(|| {
+            let found = python.call(helper.end.0, &values)?;
+            let marks = (0..unknown.len())
+                .map(|place| python.item_integer(found, place).map_or(Sureness::Unknown, Sureness::of))
+                .collect();
+            python.drop(found);
+            Some(marks)
+        });
+        drop(computed);
+        found.unwrap_or(unknown)
+    }
+}
+
+/// Asks the helper, which answers with a text: letters of the arguments, then fields, parted by `|`.
+fn classified(name: &CStr, overload: &CStr) -> Option<Operator> {
+    let (helper, python) = (HELPER.get()?, interpreter()?);
+    let _one = CLASSIFYING.try_lock();
+    let text = |value: &CStr| Value::Text(value.to_string_lossy().into_owned());
+    let answer = python.locked(|| {
+        let found = python.call(helper.classify.0, &[text(name), text(overload)])?;
+        let answer = python.text(found);
+        python.drop(found);
+        answer
+    });
+    let Some(answer) = answer else {
+        give_up("an operator could not be classified");
+        return None;
+    };
+    parse(&answer)
+}
+
+fn parse(answer: &str) -> Option<Operator> {
+    let mut fields = answer.split('|');
+    let mut next = || fields.next().unwrap_or_default();
+    let number = next().parse().ok()?;
+    let kinds = next().chars().map(Kind::of).collect();
+    let places = |text: &str| text.split(',').filter_map(|place| place.parse().ok()).collect::<Vec<usize>>();
+    let (written, only_written, flags) = (places(next()), places(next()), next());
+    let assumed_count = next().parse().unwrap_or(0.0);
+    Some(Operator {
+        number,
+        kinds,
+        written,
+        only_written,
+        assumed_count,
+        is_leaf: flags.contains('k'),
+        is_computed: flags.contains('c'),
+        reads_value: flags.contains('v'),
+        gives_list: flags.contains('l'),
+        assumes: flags.contains('a'),
+    })
+}
+
+impl Sureness {
+    fn number(self) -> i64 {
+        match self {
+            Self::Exact => 0,
+            Self::Rounded => 1,
+            Self::Assumed => 2,
+            Self::Unknown => 3,
+        }
+    }
+
+    fn of(number: i64) -> Self {
+        match number {
+            0 => Self::Exact,
+            1 => Self::Rounded,
+            2 => Self::Assumed,
+            _ => Self::Unknown,
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Tensors as the observers meet them.
+#![expect(unsafe_code, reason = "PyTorch's objects are read, and its C functions are called")]
+
+use std::ffi::{CStr, c_void};
+
+use libloading::os::unix::Library;
+
+use crate::memory::{Sureness, device_of};
+use crate::state::state;
+use crate::values::layout::{Boxed, Layout, word};
+
+/// Where a tensor's bytes lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    Device,
+    Host,
+    /// Nowhere: a tensor of PyTorch's that only pretends, or one without elements.
+    Nowhere,
+}
+
+/// The bytes of a tensor's storage.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Storage {
+    pub(super) data: u64,
+    pub(super) bytes: u64,
+}
+
+impl Storage {
+    /// The storage of a boxed tensor; `None` for a tensor that has none.
+    pub(super) fn of(boxed: &Boxed, layout: &Layout) -> Option<Self> {
+        // SAFETY: the payload of a tensor's tag is its object, whose storage was found at this offset.
+        let storage = unsafe { word(boxed.payload, layout.storage) };
+        if storage == 0 {
+            return None;
+        }
+        // SAFETY: as above.
+        let (data, bytes) = unsafe { (word(storage, layout.data), word(storage, layout.bytes)) };
+        // A symbolic count is no number.
+        (bytes < 1 << 47).then_some(Self { data, bytes })
+    }
+
+    pub(super) fn home(&self) -> Home {
+        if self.data == 0 || self.bytes == 0 {
+            Home::Nowhere
+        } else if device_of(self.data).is_some() {
+            Home::Device
+        } else {
+            Home::Host
+        }
+    }
+
+    /// Whether any byte is known.
+    pub(super) fn is_partly_known(&self) -> bool {
+        state().devices.is_partly_known(self.data, self.data.saturating_add(self.bytes))
+    }
+}
+
+/// A tensor: elements in memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tensor {
+    /// The address of the first element.
+    pub(super) data: u64,
+    /// PyTorch's number of the type.
+    pub(super) dtype: i32,
+    /// Bytes of an element.
+    pub(super) element: u64,
+    pub(super) sizes: Vec<i64>,
+    /// In elements.
+    pub(super) strides: Vec<i64>,
+}
+
+/// Bytes of an element, by PyTorch's number of the type; `None` for types that are left alone: complex numbers (whose conjugate may be
+/// pending), and packed ones.
+fn element(dtype: i32) -> Option<u64> {
+    Some(match dtype {
+        0 | 1 | 11 => 1,
+        2 | 5 | 15 => 2,
+        3 | 6 => 4,
+        4 | 7 => 8,
+        _ => return None,
+    })
+}
+
+type Get<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
+
+/// PyTorch's C functions that tell of a tensor.
+#[derive(Debug)]
+pub(super) struct Functions {
+    dim: Get<i64>,
+    sizes: Get<*const i64>,
+    strides: Get<*const i64>,
+    dtype: Get<i32>,
+    data: Get<u64>,
+    device: Get<i32>,
+}
+
+impl Functions {
+    pub(super) fn of(torch: &Library) -> Option<Self> {
+        macro_rules! function {
+            ($name:literal) => {
+                // SAFETY: the types are those of the header `aoti_torch/c/shim.h`, which PyTorch keeps stable.
+                *unsafe { torch.get($name) }.ok()?
+            };
+        }
+        Some(Self {
+            dim: function!(b"aoti_torch_get_dim\0"),
+            sizes: function!(b"aoti_torch_get_sizes\0"),
+            strides: function!(b"aoti_torch_get_strides\0"),
+            dtype: function!(b"aoti_torch_get_dtype\0"),
+            data: function!(b"aoti_torch_get_data_ptr\0"),
+            device: function!(b"aoti_torch_get_device_type\0"),
+        })
+    }
+
+    /// Whether a boxed tensor without bytes belongs to a device of CUDA's.
+    pub(super) fn is_for_device(&self, boxed: &Boxed) -> bool {
+        const CUDA: i32 = 1;
+        let mut device = 0;
+        // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
+        unsafe { (self.device)(std::ptr::from_ref(boxed).cast(), &raw mut device) == 0 && device == CUDA }
+    }
+
+    /// A boxed tensor that has bytes.
+    pub(super) fn tensor(&self, boxed: &Boxed) -> Option<Tensor> {
+        // A tensor's handle is the address of the place that holds its object: the box.
+        let handle = std::ptr::from_ref(boxed).cast::<c_void>();
+        fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
+            let mut value = start;
+            // SAFETY: the handle is a tensor's, and lives through the call.
+            (unsafe { function(handle, &raw mut value) } == 0).then_some(value)
+        }
+        let dim = usize::try_from(get(self.dim, handle, 0)?).ok()?;
+        let dtype = get(self.dtype, handle, 0)?;
+        let list = |values: *const i64| {
+            // SAFETY: the lists have as many numbers as the tensor has dimensions, and live as long as the tensor.
+            (0..dim).map(|place| unsafe { values.add(place).read() }).collect::<Vec<i64>>()
+        };
+        Some(Tensor {
+            data: get(self.data, handle, 0)?,
+            dtype,
+            element: element(dtype)?,
+            sizes: list(get(self.sizes, handle, std::ptr::null())?),
+            strides: list(get(self.strides, handle, std::ptr::null())?),
+        })
+    }
+}
+
+/// Rows that are marked one by one, at most.
+const MOST_ROWS: u64 = 1 << 16;
+
+impl Tensor {
+    /// The elements' count.
+    pub(super) fn count(&self) -> u64 {
+        self.sizes.iter().fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
+    }
+
+    /// The first byte and the one after the last.
+    pub(super) fn extent(&self) -> (u64, u64) {
+        if self.count() == 0 {
+            return (self.data, self.data);
+        }
+        let steps = self.sizes.iter().zip(&self.strides).fold(1_u64, |sum, (size, stride)| {
+            let last = u64::try_from(size.saturating_sub(1)).unwrap_or(0);
+            sum.saturating_add(last.saturating_mul(u64::try_from(*stride).unwrap_or(0)))
+        });
+        (self.data, self.data.saturating_add(steps.saturating_mul(self.element)))
+    }
+
+    /// How sure the least sure byte is.
+    pub(super) fn sureness(&self) -> Sureness {
+        let (start, end) = self.extent();
+        let state = state();
+        let whole = state.devices.sureness(start, end);
+        if whole != Sureness::Unknown {
+            return whole;
+        }
+        let Some(rows) = self.rows() else { return whole };
+        rows.into_iter().map(|(start, end)| state.devices.sureness(start, end)).max().unwrap_or(whole)
+    }
+
+    /// What is known of the elements from now on. What lies between them stays as it is.
+    pub(super) fn mark(&self, sureness: Sureness) {
+        let mut state = state();
+        if let Some(rows) = self.rows() {
+            for (start, end) in rows {
+                state.devices.mark(start, end, sureness);
+            }
+        } else {
+            let (start, end) = self.extent();
+            state.devices.mark(start, end, Sureness::Unknown);
+        }
+    }
+
+    /// The elements as ranges of bytes without gaps; `None` where there are too many.
+    fn rows(&self) -> Option<Vec<(u64, u64)>> {
+        let mut dimensions: Vec<(u64, u64)> = self
+            .sizes
+            .iter()
+            .zip(&self.strides)
+            .filter(|(size, _)| **size != 1)
+            .map(|(size, stride)| (u64::try_from(*size).unwrap_or(0), u64::try_from(*stride).unwrap_or(0)))
+            .filter(|(_, stride)| *stride > 0)
+            .collect();
+        if self.count() == 0 {
+            return Some(Vec::new());
+        }
+        dimensions.sort_by_key(|(_, stride)| *stride);
+        // Dimensions that follow each other without a gap are one run.
+        let mut run = 1_u64;
+        let mut inner = 0;
+        for (size, stride) in &dimensions {
+            if *stride != run {
+                break;
+            }
+            run = run.saturating_mul(*size);
+            inner += 1;
+        }
+        let mut starts = vec![self.data];
+        for (size, stride) in dimensions.get(inner..).unwrap_or(&[]) {
+            if (starts.len() as u64).saturating_mul(*size) > MOST_ROWS {
+                return None;
+            }
+            let step = stride.saturating_mul(self.element);
+            starts = starts
+                .iter()
+                .flat_map(|start| (0..*size).map(move |place| start.saturating_add(place.saturating_mul(step))))
+                .collect();
+        }
+        let bytes = run.saturating_mul(self.element);
+        Some(starts.into_iter().map(|start| (start, start.saturating_add(bytes))).collect())
+    }
+}
+
+/// The characters of a boxed text.
+pub(super) fn text(boxed: &Boxed, layout: &Layout) -> Option<String> {
+    // SAFETY: the argument is a text by its operator's schema; a text ends with a zero, as `std::string` says.
+    let characters = unsafe { word(boxed.payload, layout.text) };
+    if characters == 0 {
+        return None;
+    }
+    // SAFETY: as above.
+    Some(unsafe { CStr::from_ptr(characters as *const _) }.to_string_lossy().into_owned())
+}
+
+/// The items of a boxed list.
+pub(super) fn items<'a>(boxed: &Boxed, layout: &Layout) -> &'a [Boxed] {
+    // SAFETY: the argument is a list by its operator's schema; its items live as long as the call.
+    unsafe {
+        let (begin, end) = (word(boxed.payload, layout.items), word(boxed.payload, layout.items + 8));
+        let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
+        if begin == 0 || count > 1 << 20 {
+            return &[];
+        }
+        std::slice::from_raw_parts(begin as *const Boxed, count)
+    }
+}
