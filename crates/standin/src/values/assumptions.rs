@@ -65,7 +65,7 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
         }
         return Ok(());
     }
-    if let Some((results, is_assumed)) = frames::count().filter(|_| matches!(count, 4 | 8)) {
+    if let Some((results, is_assumed)) = frames::count().filter(|_| matches!(count, 1 | 4 | 8)) {
         put(to, count, results.cast_unsigned());
         if is_assumed {
             let place = python::place();

@@ -218,13 +218,11 @@ def follow(library, path):
             kind, count = dtypes[given[1]], elements(given)
             if is_training is False or sureness == unknown or not 0 < share < 1 or kind == torch.float64 or not dense(given):
                 return None
-            each = {torch.float32: 4}.get(kind, 8)
-            each = each if count % each == 0 else 1 if count % 2 else None
-            if each is None:
-                return None
+            # As many elements a thread as 16 bytes hold and leave no rest.
+            each = next(each for each in (8, 4, 2, 1) if each * given[4] <= 16 * count and count % each == 0)
             mask = (draw(3, count, *start, each) < 1.0 - share).reshape(given[2])
             out = (tensor(given).float() * mask * (1.0 / (1.0 - share))).to(kind)
-            return [out, mask], [], max(sureness, rounded)
+            return [out, mask], [], sureness
         given, *rest = args
         if rest and rest[-1] is None:
             rest = rest[:-1]
@@ -265,12 +263,12 @@ def follow(library, path):
         if isinstance(other, tuple) and operator.name != "aten::isin":
             sizes = torch.broadcast_shapes(tuple(given[2]), tuple(other[2]))
         value = compared.get(operator.name)
-        if isinstance(other, tuple) and other[:4] == given[:4] and operator.name in ("aten::eq", "aten::ne"):
+        if in_validation():
+            value = True
+        elif isinstance(other, tuple) and other[:4] == given[:4] and operator.name in ("aten::eq", "aten::ne"):
             value = not value
         if value is None:
-            if not in_validation():
-                return None
-            value = True
+            return None
         return [torch.full(sizes, value, dtype=torch.bool, device="cpu")], [], assumed
 
     def compute(operator, args, sureness):
@@ -306,10 +304,12 @@ def follow(library, path):
         result = operator.call(*positional, **named)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         results = [item for one in results for item in (one if isinstance(one, (tuple, list)) else [one])]
+        # A truth value that the operator gives to the host.
+        truth = int(result) if isinstance(result, bool) else None
         results = [item for item in results if isinstance(item, torch.Tensor)]
         if not operator.is_same and any(item.is_floating_point() for item in [*results, *written]):
             sureness = max(sureness, rounded)
-        return results, written, sureness
+        return results, written, sureness, truth
 
     def begin(number, args, sureness):
         """What the operator will give, and how many results it finds; `None` where nobody knows."""
@@ -330,7 +330,7 @@ def follow(library, path):
             no_grad(before)
         if made is None:
             return None
-        count = None
+        count = made[3] if len(made) > 3 else None
         if operator.name in found or operator.name == "torchvision::nms":
             count = made[0][0].shape[args[1] if operator.name == "aten::unique_dim" else 0]
         return made, count
@@ -343,7 +343,7 @@ def follow(library, path):
 
     def end(made, results, written):
         """Writes what the operator gave; how sure each tensor's bytes are."""
-        values, changed, sure = made
+        values, changed, sure = made[:3]
         before = torch.is_grad_enabled()
         no_grad(False)
         try:

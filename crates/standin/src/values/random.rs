@@ -94,7 +94,9 @@ pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64,
         2 if range > 0 => spread(count, seed, offset, 2, |element, words, place| {
             integers.put_at(element as usize, two_words(words, place) % range);
         }),
-        3 if matches!(range, 1 | 4 | 8) => dropout(count, seed, offset, range, put),
+        // Single elements are spread as in other kernels.
+        3 if range == 1 => spread(count, seed, offset, 4, |element, words, place| put(element, uniform(words[place]))),
+        3 if matches!(range, 2 | 4 | 8) => dropout(count, seed, offset, range, put),
         4 => {
             for thread in 0..count.div_ceil(4) {
                 let words = philox(seed, thread, offset / 4);
@@ -126,23 +128,20 @@ fn two_words(words: [u32; 4], place: usize) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Each thread takes `each` elements that follow each other.
+/// Each thread takes `each` elements that follow each other; of four words, two elements leave two for the next round.
 fn dropout(count: u64, seed: u64, offset: u64, each: u64, put: impl Fn(u64, f32)) {
     let threads = threads(count, each);
-    let draws = each.div_ceil(4);
     for round in 0..count.div_ceil(threads * each) {
         for thread in 0..threads {
             let start = (round * threads + thread) * each;
             if start >= count {
                 break;
             }
-            for draw in 0..draws {
-                let words = philox(seed, thread, offset / 4 + round * draws + draw);
-                for (place, word) in words.into_iter().enumerate().take(each.min(4) as usize) {
-                    let element = start + draw * 4 + place as u64;
-                    if element < count {
-                        put(element, uniform(word));
-                    }
+            for place in 0..each {
+                let word = round * each + place;
+                let words = philox(seed, thread, offset / 4 + word / 4);
+                if let Some(word) = words.get((word % 4) as usize) {
+                    put(start + place, uniform(*word));
                 }
             }
         }
