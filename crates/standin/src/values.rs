@@ -64,6 +64,12 @@ extern "C" fn blockyard_values_ready(classify: *mut c_void, begin: *mut c_void, 
     c_int::from(Helper::set(classify, begin, end) && observed::ready())
 }
 
+/// How sure the least sure of these bytes is, as the helper numbers it.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_sureness(address: u64, bytes: u64) -> c_int {
+    c_int::try_from(state().devices.sureness(address, address.saturating_add(bytes)).number()).unwrap_or(3)
+}
+
 /// No operator is observed any longer.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_stop() {

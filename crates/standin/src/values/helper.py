@@ -15,6 +15,7 @@ def follow(library, path):
         "blockyard_values_found": [ctypes.c_uint64],
         "blockyard_values_storage": [ctypes.c_uint64] * 4,
         "blockyard_values_ready": [ctypes.py_object] * 3,
+        "blockyard_values_sureness": [ctypes.c_uint64] * 2,
         "blockyard_values_random": [ctypes.c_int] + [ctypes.c_uint64] * 4 + [ctypes.POINTER(ctypes.c_uint64)],
     }.items():
         getattr(library, name).argtypes = types
@@ -100,7 +101,7 @@ def follow(library, path):
             kinds = [letter(argument) for argument in schema.arguments]
             operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
         only = {i for i in operator.written if schema.arguments[i].is_out}
-        if base in ("zero_", "fill_", "copy_") or operator.random:
+        if base in ("zero_", "fill_", "copy_", "scatter_") or operator.random:
             only |= set(operator.written)
         is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
         is_composite = known_dispatch(full, "CompositeImplicitAutograd")
@@ -249,6 +250,11 @@ def follow(library, path):
             frame = frame.f_back
         return False
 
+    def covers(args):
+        """Whether a scatter writes every element: places of one dimension that are all different."""
+        target, _, index = args[:3]
+        return len(target[2]) == 1 and tuple(index[2]) == tuple(target[2]) and tensor(index).unique().numel() == target[2][0]
+
     def supposed(operator, args):
         """What an operator over unknown values is taken to give."""
         if operator.name == scaled:
@@ -307,6 +313,11 @@ def follow(library, path):
         # A truth value that the operator gives to the host.
         truth = int(result) if isinstance(result, bool) else None
         results = [item for item in results if isinstance(item, torch.Tensor)]
+        if operator.name == "aten::scatter_" and not covers(args):
+            # The elements that are not written stay.
+            sureness = max(sureness, library.blockyard_values_sureness(args[0][0], args[0][4]))
+            if sureness == unknown:
+                return None
         if not operator.is_same and any(item.is_floating_point() for item in [*results, *written]):
             sureness = max(sureness, rounded)
         return results, written, sureness, truth

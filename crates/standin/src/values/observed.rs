@@ -19,6 +19,8 @@ use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
 /// Tensors of more bytes are not computed.
 const MOST_BYTES: u64 = 1 << 20;
+/// The share of unknown numbers that are taken to be equal to a number, where equal ones are counted.
+const SHARE_OF_EQUAL: f64 = 0.125;
 /// `dlopen` gives what is loaded already, and loads nothing.
 const NOT_LOADED: i32 = 4;
 
@@ -345,8 +347,14 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
             }
         }
     }
+    let is_none_found = look.worst == Sureness::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
+    if is_none_found && operator.assumed_count > 0.0 {
+        // Nothing equals an unknown number, as far as truth values go; of many numbers, some do.
+        frame.computed = None;
+    }
     if frame.computed.is_none() && operator.assumed_count > 0.0 {
-        frame.count = first_tensor(&given, &operator).map(|tensor| (share(&tensor, operator.assumed_count), true));
+        let of_all = if is_none_found { SHARE_OF_EQUAL } else { operator.assumed_count };
+        frame.count = first_tensor(&given, &operator).map(|tensor| (share(&tensor, of_all), true));
     }
     frame.written = given.written(&operator, frame.computed.is_some());
     frame

@@ -294,7 +294,7 @@ fn parse(answer: &str) -> Option<Operator> {
 }
 
 impl Sureness {
-    fn number(self) -> i64 {
+    pub(super) fn number(self) -> i64 {
         match self {
             Self::Exact => 0,
             Self::Rounded => 1,
