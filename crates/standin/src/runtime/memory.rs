@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_uint};
 
 use crate::abi::Out;
 use crate::memory::{MemoryError, device_of};
+use crate::overhead;
 use crate::report;
 use crate::runtime::errors::{INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
 use crate::settings::settings;
@@ -113,6 +114,7 @@ entries! {
             return fail(MEMORY_ALLOCATION);
         }
         state().host.insert(address, size);
+        overhead::follow(overhead::Event::Pinned);
         SUCCESS
     }
 
