@@ -1,81 +1,410 @@
-//! The addresses of one device: ranges that are taken and given back.
+//! The addresses of one device: ranges that are taken and given back, in the order in which NVIDIA's driver gives them.
+//!
+//! Best fit takes the lower of two free blocks of one size, so that what PyTorch reserves depends on where segments lie. The driver's rule,
+//! found in recorded calls of `cudaMalloc` and `cudaFree` on an H200 (`docs/dry-run.md`, "Addresses"):
+//!
+//! - A request goes into the newest chunk that has room, there into the smallest hole that is long enough, and of two such holes
+//!   into the lower.
+//! - Where no chunk has room, a chunk is made: the request rounded up to 32 MiB, at the upper end of the highest gap between chunks that
+//!   is 32 MiB longer.
+//! - A chunk whose last range is given back becomes a gap again at once.
+//! - Addresses without memory lie in chunks of their own, which rise from the lowest addresses.
 //!
 //! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at the very addresses, of which a
 //! process has 47 bits, so that they must be used again.
 
 use std::collections::BTreeMap;
 
-/// Segments start at a multiple of this, as those of `cudaMalloc` of 2 MiB and more do.
+use crate::overhead::Overhead;
+
+/// What a request of more than [`SMALL`] bytes starts at a multiple of.
 pub(crate) const ALIGNMENT: u64 = 2 << 20;
+/// Up to this many bytes, a request starts anywhere: at any multiple of [`PAGE`].
+const SMALL: u64 = 1 << 20;
+/// Lengths are rounded up to this. Differs: the driver rounds to 512 bytes, but pages of the host are given back by range.
+const PAGE: u64 = 4096;
+/// Chunks of the driver are multiples of this, in length and place.
+const CHUNK: u64 = 32 << 20;
+
+/// In which order a device gives addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As NVIDIA's driver does.
+    #[default]
+    Driver,
+    /// The lowest free addresses first.
+    Rising,
+    /// The highest free addresses first.
+    Falling,
+}
+
+/// What a range of addresses is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Memory with addresses of its own.
+    Memory,
+    /// Addresses without memory.
+    Reserved,
+}
+
+/// Addresses that ranges of one use lie in.
+#[derive(Debug)]
+struct Chunk {
+    start: u64,
+    length: u64,
+    used_for: Use,
+    /// First address and length of what is free.
+    holes: BTreeMap<u64, u64>,
+}
+
+impl Chunk {
+    /// Where in the chunk a request would lie: the smallest hole, then the lowest.
+    fn place(&self, length: u64, alignment: u64) -> Option<u64> {
+        let fitting = self.holes.iter().filter_map(|(start, room)| {
+            let base = start.checked_next_multiple_of(alignment)?;
+            (base.checked_add(length)? <= start.checked_add(*room)?).then_some((*room, base))
+        });
+        fitting.min().map(|(_, base)| base)
+    }
+
+    /// Takes a range out of the hole that holds it.
+    fn take(&mut self, base: u64, length: u64) {
+        let Some((start, room)) = self.holes.range(..=base).next_back().map(|(start, room)| (*start, *room))
+        else {
+            return;
+        };
+        self.holes.remove(&start);
+        if base > start {
+            self.holes.insert(start, base - start);
+        }
+        let (end, hole_end) = (base.saturating_add(length), start.saturating_add(room));
+        if hole_end > end {
+            self.holes.insert(end, hole_end - end);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.holes.get(&self.start) == Some(&self.length)
+    }
+}
+
+/// A range that is taken.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    /// Bytes that were asked for; `None` for a range that no program may touch.
+    asked: Option<u64>,
+    length: u64,
+    /// The number of its chunk.
+    chunk: u64,
+}
 
 /// Ranges of addresses that are taken, and those that are free.
 #[derive(Debug)]
 pub(crate) struct Addresses {
-    /// First address and length.
-    free: BTreeMap<u64, u64>,
-    /// First address and the bytes that were asked for.
-    taken: BTreeMap<u64, u64>,
-    /// Whether the highest addresses are taken first. Which a driver takes is not known.
-    is_falling: bool,
+    order: Order,
+    /// Addresses in no chunk: first address and length.
+    gaps: BTreeMap<u64, u64>,
+    /// Chunks by number: a newer chunk has a higher one.
+    chunks: BTreeMap<u64, Chunk>,
+    /// By first address.
+    taken: BTreeMap<u64, Taken>,
+    /// Chunks that were made.
+    made: u64,
+    pub(crate) overhead: Overhead,
 }
 
-fn rounded(size: u64) -> Option<u64> {
-    size.max(1).checked_next_multiple_of(ALIGNMENT)
+/// Puts a range among free ones, and makes one of those that touch.
+fn put(free: &mut BTreeMap<u64, u64>, base: u64, length: u64) {
+    let mut start = base;
+    let mut end = base.saturating_add(length);
+    if let Some(next) = free.remove(&end) {
+        end = end.saturating_add(next);
+    }
+    let before = free.range(..base).next_back().map(|(start, length)| (*start, *length));
+    if let Some((previous, room)) = before
+        && previous.checked_add(room) == Some(base)
+    {
+        start = previous;
+    }
+    free.insert(start, end - start);
 }
 
 impl Addresses {
-    pub(crate) fn new(first: u64, length: u64, is_falling: bool) -> Self {
-        Self { free: BTreeMap::from([(first, length)]), taken: BTreeMap::new(), is_falling }
+    /// Addresses of a device, from `first` on.
+    pub(crate) fn new(first: u64, length: u64, order: Order) -> Self {
+        let unit = if order == Order::Driver { CHUNK } else { ALIGNMENT };
+        let end = first.saturating_add(length) / unit * unit;
+        let start = first.checked_next_multiple_of(unit).map_or(end, |start| start.min(end));
+        let mut new = Self {
+            order,
+            gaps: BTreeMap::from([(start, end - start)]),
+            chunks: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            made: 0,
+            overhead: Overhead::default(),
+        };
+        if order == Order::Driver {
+            new.start();
+        }
+        new
     }
 
-    /// The lowest addresses that are free, or the highest; `None` where no range is long enough.
+    /// Whether the addresses are given as NVIDIA's driver gives them.
+    pub(crate) fn is_driver(&self) -> bool {
+        self.order == Order::Driver
+    }
+
+    /// Addresses for memory; `None` where no range is long enough.
     pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
-        let needed = rounded(size)?;
-        let mut ranges = self.free.iter().map(|(base, length)| (*base, *length));
-        let fits = |(_, length): &(u64, u64)| *length >= needed;
-        let (start, length) = if self.is_falling { ranges.rfind(fits) } else { ranges.find(fits) }?;
-        let rest = length.checked_sub(needed)?;
-        self.free.remove(&start);
-        let base = if self.is_falling { start.checked_add(rest)? } else { start };
-        if rest > 0 {
-            self.free.insert(if self.is_falling { start } else { start.checked_add(needed)? }, rest);
-        }
-        self.taken.insert(base, size);
+        self.take_for(size, Some(size), Use::Memory)
+    }
+
+    /// Addresses without memory; `None` where no range is long enough.
+    pub(crate) fn reserve(&mut self, size: u64) -> Option<u64> {
+        self.take_for(size, Some(size), Use::Reserved)
+    }
+
+    /// Addresses for what the driver or a library of CUDA keeps for itself.
+    pub(crate) fn take_own(&mut self, size: u64) -> Option<u64> {
+        self.take_for(size, None, Use::Memory)
+    }
+
+    fn take_for(&mut self, size: u64, asked: Option<u64>, used_for: Use) -> Option<u64> {
+        let size = size.max(1);
+        let alignment = if self.is_driver() && size <= SMALL { PAGE } else { ALIGNMENT };
+        let length = if self.is_driver() { size.checked_next_multiple_of(PAGE)? } else { rounded(size)? };
+        let room = self.chunks.iter().rev().filter(|(_, chunk)| chunk.used_for == used_for);
+        let found =
+            room.filter_map(|(number, chunk)| Some((*number, chunk.place(length, alignment)?))).next();
+        let (number, base) = match found {
+            Some(found) => found,
+            None => self.add_chunk(length, used_for)?,
+        };
+        self.chunks.get_mut(&number)?.take(base, length);
+        self.taken.insert(base, Taken { asked, length, chunk: number });
         Some(base)
     }
 
-    /// Gives a range back and says how long it was; `None` where no range starts at the address.
+    /// A new chunk for a request: its number and its first address.
+    fn add_chunk(&mut self, length: u64, used_for: Use) -> Option<(u64, u64)> {
+        let unit = if self.is_driver() { CHUNK } else { length };
+        let length = length.checked_next_multiple_of(unit)?;
+        let is_highest = match self.order {
+            Order::Driver => used_for == Use::Memory,
+            Order::Rising => false,
+            Order::Falling => true,
+        };
+        // The driver asks the host for addresses, for enough to choose a multiple of 32 MiB among them.
+        let needed = if self.is_driver() && is_highest { length.checked_add(CHUNK)? } else { length };
+        let mut gaps = self.gaps.iter().map(|(start, room)| (*start, *room));
+        let fits = |(_, room): &(u64, u64)| *room >= needed;
+        let (gap, room) = if is_highest { gaps.rfind(fits) } else { gaps.find(fits) }?;
+        let rest = room - length;
+        let start = if is_highest { gap.checked_add(rest)? } else { gap };
+        self.gaps.remove(&gap);
+        if rest > 0 {
+            self.gaps.insert(if is_highest { gap } else { gap.checked_add(length)? }, rest);
+        }
+        self.insert_chunk(start, length, used_for);
+        Some((self.made, start))
+    }
+
+    fn insert_chunk(&mut self, start: u64, length: u64, used_for: Use) {
+        self.made = self.made.saturating_add(1);
+        let holes = BTreeMap::from([(start, length)]);
+        self.chunks.insert(self.made, Chunk { start, length, used_for, holes });
+    }
+
+    /// A chunk of its own for what a process has from its start, at a given place.
+    pub(crate) fn start_chunk(&mut self, start: u64, length: u64, own: u64) {
+        self.insert_chunk(start, length, Use::Memory);
+        if let Some(chunk) = self.chunks.get_mut(&self.made) {
+            chunk.take(start, own);
+            self.taken.insert(start, Taken { asked: None, length: own, chunk: self.made });
+        }
+    }
+
+    /// Takes the highest addresses away, and says where they start; `None` where there are not more than those.
+    pub(crate) fn cut(&mut self, length: u64) -> Option<u64> {
+        let (start, room) = self.gaps.iter().next_back().map(|(start, room)| (*start, *room))?;
+        let rest = room.checked_sub(length).filter(|rest| *rest > 0)?;
+        self.gaps.insert(start, rest);
+        start.checked_add(rest)
+    }
+
+    /// Gives a range back and says how many bytes were asked for; `None` where no range of a program starts at the address.
     pub(crate) fn give(&mut self, base: u64) -> Option<u64> {
-        let size = self.taken.remove(&base)?;
-        let mut start = base;
-        let mut end = base.checked_add(rounded(size)?)?;
-        if let Some(length) = self.free.remove(&end) {
-            end = end.checked_add(length)?;
-        }
-        if let Some((before, length)) =
-            self.free.range(..base).next_back().map(|(base, length)| (*base, *length))
-            && before.checked_add(length) == Some(base)
-        {
-            start = before;
-        }
-        self.free.insert(start, end.checked_sub(start)?);
+        let size = self.taken.get(&base)?.asked?;
+        self.give_range(base);
         Some(size)
+    }
+
+    /// Gives a range back that the driver kept for itself.
+    pub(crate) fn give_own(&mut self, base: u64) {
+        if self.taken.get(&base).is_some_and(|taken| taken.asked.is_none()) {
+            self.give_range(base);
+        }
+    }
+
+    fn give_range(&mut self, base: u64) {
+        let Some(taken) = self.taken.remove(&base) else { return };
+        let Some(chunk) = self.chunks.get_mut(&taken.chunk) else { return };
+        put(&mut chunk.holes, base, taken.length);
+        if chunk.is_empty()
+            && let Some(chunk) = self.chunks.remove(&taken.chunk)
+        {
+            put(&mut self.gaps, chunk.start, chunk.length);
+        }
     }
 
     /// The taken range that holds the address: where it starts, and its bytes.
     pub(crate) fn holding(&self, address: u64) -> Option<(u64, u64)> {
-        let (base, size) = self.taken.range(..=address).next_back()?;
-        (address - base < (*size).max(1)).then_some((*base, *size))
+        let (base, taken) = self.taken.range(..=address).next_back()?;
+        let size = taken.asked?;
+        (address - base < size.max(1)).then_some((*base, size))
     }
+}
+
+fn rounded(size: u64) -> Option<u64> {
+    size.checked_next_multiple_of(ALIGNMENT)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALIGNMENT, Addresses};
+    use super::{ALIGNMENT, Addresses, CHUNK, Order};
+    use crate::overhead::Event;
+
+    const MIB: u64 = 1 << 20;
+    const FIRST: u64 = 1 << 40;
+    const LENGTH: u64 = 1 << 38;
+    /// The chunk of the context.
+    const CONTEXT: u64 = FIRST + LENGTH - CHUNK;
+
+    fn driver() -> Addresses {
+        Addresses::new(FIRST, LENGTH, Order::Driver)
+    }
+
+    /// Where ranges of so many MiB lie, in MiB from the chunk of the context.
+    fn places<const COUNT: usize>(addresses: &mut Addresses, sizes: [u64; COUNT]) -> [i64; COUNT] {
+        sizes.map(|size| relative(addresses.take(size * MIB).expect("room")))
+    }
+
+    fn relative(base: u64) -> i64 {
+        base.cast_signed().wrapping_sub(CONTEXT.cast_signed()).div_euclid(MIB.cast_signed())
+    }
+
+    /// Replays recorded calls, and checks each address.
+    fn check(recorded: &str) -> usize {
+        let mut addresses = driver();
+        let calls = recorded.lines().skip(1).flat_map(str::split_whitespace);
+        let mut requests = 0;
+        for (number, call) in calls.enumerate() {
+            let (size, place) = call.split_once('@').expect("a call");
+            let place: i64 = place.parse().expect("an address");
+            if size == "-" {
+                let base = CONTEXT.checked_add_signed(place * MIB.cast_signed()).expect("an address");
+                assert!(addresses.give(base).is_some(), "call {number}: {call}");
+            } else {
+                let size: u64 = size.parse().expect("a size");
+                assert_eq!(places(&mut addresses, [size]), [place], "call {number}: {call}");
+                requests += 1;
+            }
+        }
+        requests
+    }
 
     #[test]
-    fn addresses_are_used_again_and_free_ranges_merge() {
-        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, false);
+    fn recorded_calls_of_an_h200_get_the_recorded_addresses() {
+        assert_eq!(check(include_str!("../tests/addresses/h200_18.txt")), 359);
+        assert_eq!(check(include_str!("../tests/addresses/h200_22.txt")), 366);
+    }
+
+    #[test]
+    fn small_requests_share_pages_of_2_mib() {
+        let mut addresses = driver();
+        // As recorded on an H200.
+        let sizes = [
+            512,
+            512,
+            1000,
+            65_536,
+            MIB,
+            MIB,
+            MIB + 1,
+            3 * MIB,
+            512,
+            5 * MIB,
+            100,
+            2 * MIB,
+            700_000,
+            400_000,
+        ]
+        .map(|size| (size, relative(addresses.take(size).expect("room"))));
+        assert_eq!(
+            sizes.map(|(_, place)| place),
+            [-66, -66, -66, -66, -66, 8, 10, 12, -65, 16, -65, 22, -65, 11]
+        );
+        assert_eq!(places(&mut addresses, [33]), [-544]);
+        let base = addresses.take(65_536).expect("room");
+        assert_eq!(addresses.holding(base + 65_535), Some((base, 65_536)));
+    }
+
+    #[test]
+    fn reservations_rise_apart_from_memory() {
+        let mut addresses = driver();
+        let mut reserve = |size| addresses.reserve(size * MIB).expect("room") - FIRST;
+        assert_eq!([reserve(64), reserve(1 << 14), reserve(4)], [0, 64 * MIB, (64 + (1 << 14)) * MIB]);
+        assert_eq!(addresses.give(FIRST), Some(64 * MIB));
+        let mut reserve = |size| addresses.reserve(size * MIB).expect("room") - FIRST;
+        // The third chunk has 28 MiB left; the first is free, and two chunks of 32 MiB fit there.
+        assert_eq!([reserve(30), reserve(31), reserve(2)], [0, 32 * MIB, 30 * MIB]);
+    }
+
+    #[test]
+    fn segments_lie_beside_what_the_driver_takes() {
+        // `x = torch.zeros(64, 64, device="cuda"); x + 1; x @ x` took these on an H200.
+        let mut addresses = driver();
+        assert_eq!(places(&mut addresses, [2]), [-66]);
+        addresses.follow(Event::Kernel { has_stack: true, has_assertion: false });
+        addresses.follow(Event::Blas);
+        assert_eq!(places(&mut addresses, [32, 2, 2, 2, 34]), [-416, -484, -482, -384, -382]);
+        // An embedding of `torch.randint`, a linear layer, and its backward pass on another thread.
+        let mut addresses = driver();
+        assert_eq!(places(&mut addresses, [2]), [-66]);
+        addresses.follow(Event::Kernel { has_stack: false, has_assertion: false });
+        addresses.follow(Event::Kernel { has_stack: true, has_assertion: true });
+        addresses.follow(Event::Blas);
+        assert_eq!(places(&mut addresses, [32]), [-406]);
+        addresses.follow(Event::Blas);
+        assert_eq!(places(&mut addresses, [32, 2, 2, 2]), [-310, -484, -482, -278]);
+    }
+
+    #[test]
+    fn the_drivers_own_ranges_are_not_the_programs() {
+        let mut addresses = driver();
+        assert_eq!(addresses.holding(CONTEXT), None);
+        assert_eq!(addresses.give(CONTEXT), None);
+        let own = addresses.take_own(CHUNK).expect("room");
+        assert_eq!((addresses.give(own), addresses.holding(own)), (None, None));
+        addresses.give_own(own);
+        assert_eq!(addresses.take(CHUNK), Some(own));
+        addresses.give_own(own);
+        assert_eq!(addresses.holding(own), Some((own, CHUNK)));
+    }
+
+    #[test]
+    fn a_device_with_few_addresses_has_no_context() {
+        for length in [0, 1, CHUNK, 512 * MIB] {
+            let mut addresses = Addresses::new(FIRST, length, Order::Driver);
+            addresses.follow(Event::Blas);
+            assert_eq!(addresses.take(u64::MAX), None);
+            assert_eq!(addresses.reserve(CHUNK).is_some(), length >= CHUNK);
+        }
+    }
+
+    #[test]
+    fn rising_addresses_are_used_again_and_free_ranges_merge() {
+        let mut addresses = Addresses::new(ALIGNMENT, 8 * ALIGNMENT, Order::Rising);
         let first = addresses.take(1).expect("room");
         let second = addresses.take(ALIGNMENT + 1).expect("room");
         let third = addresses.take(ALIGNMENT).expect("room");
@@ -94,7 +423,7 @@ mod tests {
 
     #[test]
     fn falling_addresses_start_at_the_end() {
-        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, true);
+        let mut addresses = Addresses::new(ALIGNMENT, 4 * ALIGNMENT, Order::Falling);
         let first = addresses.take(1).expect("room");
         let second = addresses.take(2 * ALIGNMENT).expect("room");
         assert_eq!([first, second], [4 * ALIGNMENT, 2 * ALIGNMENT]);

@@ -4,6 +4,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, text};
+use crate::overhead;
 use crate::settings::settings;
 use crate::state::state;
 
@@ -45,6 +46,7 @@ struct Heuristic {
 
 entries! {
     fn cublasCreate_v2(to: Out<usize>) -> c_int {
+        overhead::follow(overhead::Event::Blas);
         create(to, HANDLE)
     }
 

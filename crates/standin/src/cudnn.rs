@@ -10,6 +10,7 @@ mod workspaces;
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, put_text, text};
+use crate::overhead;
 use crate::report;
 use crate::settings::settings;
 use crate::state::state;
@@ -61,6 +62,7 @@ entries! {
     }
 
     fn cudnnCreate(to: Out<usize>) -> c_int {
+        overhead::follow(overhead::Event::Dnn);
         to.put(state().objects.add(HANDLE));
         SUCCESS
     }

@@ -25,6 +25,7 @@ mod memory;
 mod nccl;
 mod nvml;
 mod nvrtc;
+mod overhead;
 mod python;
 mod report;
 mod runtime;

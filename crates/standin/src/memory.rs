@@ -78,11 +78,16 @@ impl Device {
         if !map(base, span()) {
             return None;
         }
-        let mut addresses = Addresses::new(base, span(), settings().is_falling);
+        let mut addresses = Addresses::new(base, span(), settings().addresses);
         // Variables of kernels.
-        let symbols = addresses.take(ALIGNMENT)?;
+        let symbols = addresses.reserve(ALIGNMENT)?;
         let (known, rounded, assumed) = Default::default();
         Some(Self { addresses, used: 0, known, rounded, assumed, next_symbol: symbols })
+    }
+
+    /// The device's addresses, for what the driver takes of them.
+    pub(crate) fn addresses(&mut self) -> &mut Addresses {
+        &mut self.addresses
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
@@ -108,7 +113,7 @@ impl Device {
 
     /// Addresses without memory.
     pub(crate) fn take_addresses(&mut self, size: u64) -> Result<u64, MemoryError> {
-        self.addresses.take(size).ok_or(MemoryError::Full)
+        self.addresses.reserve(size).ok_or(MemoryError::Full)
     }
 
     /// Gives addresses back and says how many there were.

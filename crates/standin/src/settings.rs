@@ -3,6 +3,8 @@
 use std::env;
 use std::sync::OnceLock;
 
+use crate::addresses::Order;
+
 /// What the devices are. All are alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -22,8 +24,8 @@ pub(crate) struct Settings {
     pub(crate) cuda: i32,
     /// cuDNN's version as `cudnnGetVersion` counts it.
     pub(crate) cudnn: usize,
-    /// Whether segments get the highest free addresses (`STANDIN_ADDRESSES=falling`), or the lowest.
-    pub(crate) is_falling: bool,
+    /// Where segments lie (`STANDIN_ADDRESSES`: `driver`, `rising` or `falling`).
+    pub(crate) addresses: Order,
 }
 
 impl Settings {
@@ -59,7 +61,11 @@ impl Settings {
             minor,
             cuda: small("STANDIN_CUDA", 13_000),
             cudnn: usize::try_from(number("STANDIN_CUDNN", 91_900)).unwrap_or(91_900),
-            is_falling: variable("STANDIN_ADDRESSES").is_some_and(|order| order == "falling"),
+            addresses: match variable("STANDIN_ADDRESSES").as_deref() {
+                Some("rising") => Order::Rising,
+                Some("falling") => Order::Falling,
+                _ => Order::Driver,
+            },
         }
     }
 }

@@ -7,6 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use crate::abi::{Dim3, In, Out, Text};
+use crate::overhead;
 use crate::runtime::errors::{INVALID_CONFIGURATION, INVALID_VALUE, SUCCESS, fail};
 use crate::settings::settings;
 use crate::state::state;
@@ -53,11 +54,14 @@ struct FunctionAttributes {
 }
 
 /// Launches nothing: whatever the kernel writes is unknown.
-fn launch(_kernel: u64, grid: Dim3, block: Dim3) -> c_int {
+fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
     let threads = block.x.saturating_mul(block.y).saturating_mul(block.z);
     if grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024 {
         return fail(INVALID_CONFIGURATION);
     }
+    overhead::follow_kernel(|| {
+        REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).kernels.get(&kernel).copied()
+    });
     computed();
     SUCCESS
 }

@@ -4,6 +4,7 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use crate::abi::{HostFunction, Out, StreamCallback, call, call_for_stream};
+use crate::overhead;
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS, fail};
 use crate::state::{Event, State, Stream, current_device, state};
 
@@ -32,6 +33,7 @@ fn with(handle: usize, act: impl FnOnce(Stream)) -> c_int {
 
 fn create(to: Out<usize>, flags: c_uint, priority: c_int) -> c_int {
     to.put(state().streams.add(Stream { device: current_device(), flags, priority, capture: 0 }));
+    overhead::follow(overhead::Event::Stream);
     SUCCESS
 }
 

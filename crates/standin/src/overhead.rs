@@ -1,0 +1,166 @@
+//! Addresses that the driver and CUDA's libraries take for themselves.
+//!
+//! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are taken. What is taken when was
+//! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
+//! program can touch these ranges, and their bytes are not counted as used.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::addresses::Addresses;
+use crate::state::{current_device, state};
+
+const MIB: u64 = 1 << 20;
+
+/// The chunk of a new context, and what the driver has in it.
+const CONTEXT: (u64, u64) = (32 * MIB, 8 * MIB);
+/// The chunk of the local memory of kernels, and what is taken of it.
+const LOCAL: (u64, u64) = (416 * MIB, 414 * MIB);
+/// Between the chunks lie addresses that no segment was seen at.
+const BETWEEN: u64 = 64 * MIB;
+/// Local memory from the first kernel on that needs more than a context starts with.
+const LOCAL_OF_KERNELS: u64 = 506 * MIB;
+/// The heap of `malloc` in kernels and the buffer of `printf`, from the first kernel on that can fail an assertion.
+const HEAP: u64 = 10 * MIB;
+/// Code of kernels, which is loaded at the first launch.
+const CODE: u64 = 2 * MIB;
+/// Each handle of cuBLAS.
+const BLAS: u64 = 64 * MIB;
+/// The first handle of cuDNN.
+const DNN: u64 = 12 * MIB;
+/// The first pinned memory of the host.
+const PINNED: u64 = 2 * MIB;
+/// Each stream.
+const STREAM: u64 = MIB;
+
+/// Parts of the names of kernels that need more local memory than a context starts with. `elementwise_kernel_with_index`, random numbers,
+/// `cat`, `softmax`, pooling, scans and the kernels of optimizers do not.
+const WITH_STACK: [&str; 12] = [
+    "vectorized_elementwise_kernel",
+    "18elementwise_kernelI",
+    "layer_norm_kernel",
+    "fused_dropout_kernel",
+    "bernoulli",
+    "fmha_cutlass",
+    "index_elementwise_kernel",
+    // These have assertions too.
+    "unrolled_elementwise_kernel",
+    "13reduce_kernelI",
+    "gather",
+    "indexFunc",
+    "nll_loss",
+];
+
+/// Parts of the names of kernels that can fail an assertion.
+const WITH_ASSERTION: [&str; 6] = [
+    "unrolled_elementwise_kernel",
+    "13reduce_kernelI",
+    "gather",
+    "indexFunc",
+    "nll_loss",
+    "gpu_index_kernel",
+];
+
+/// What makes the driver or a library take addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A kernel is launched.
+    Kernel { has_stack: bool, has_assertion: bool },
+    /// `cublasCreate`.
+    Blas,
+    /// `cudnnCreate`.
+    Dnn,
+    /// Memory of the host is pinned.
+    Pinned,
+    /// A stream is made.
+    Stream,
+}
+
+/// What a device's driver took so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overhead {
+    /// The local memory that a context starts with, until more is needed.
+    local: Option<u64>,
+    has_code: bool,
+    has_heap: bool,
+    has_blas: bool,
+    has_dnn: bool,
+    has_pinned: bool,
+}
+
+impl Addresses {
+    /// What a process has of a device when its context is new: below the highest 32 MiB a chunk of which little is left.
+    pub(crate) fn start(&mut self) {
+        let Some(start) = self.cut(LOCAL.0 + BETWEEN + CONTEXT.0) else { return };
+        self.start_chunk(start + LOCAL.0 + BETWEEN, CONTEXT.0, CONTEXT.1);
+        self.start_chunk(start, LOCAL.0, LOCAL.1);
+        self.overhead.local = Some(start);
+    }
+
+    /// Takes what the driver takes after this. Without room nothing is taken: a segment will not find room either.
+    pub(crate) fn follow(&mut self, event: Event) {
+        if !self.is_driver() {
+            return;
+        }
+        match event {
+            Event::Kernel { has_stack, has_assertion } => {
+                self.once(|overhead| &mut overhead.has_code, CODE);
+                if has_stack && let Some(local) = self.overhead.local.take() {
+                    self.take_own(LOCAL_OF_KERNELS);
+                    self.give_own(local);
+                }
+                if has_assertion {
+                    self.once(|overhead| &mut overhead.has_heap, HEAP);
+                }
+            }
+            Event::Blas => {
+                self.once(|overhead| &mut overhead.has_blas, CODE);
+                self.take_own(BLAS);
+            }
+            Event::Dnn => self.once(|overhead| &mut overhead.has_dnn, DNN),
+            Event::Pinned => self.once(|overhead| &mut overhead.has_pinned, PINNED),
+            Event::Stream => {
+                self.take_own(STREAM);
+            }
+        }
+    }
+
+    fn once(&mut self, which: impl Fn(&mut Overhead) -> &mut bool, size: u64) {
+        if !std::mem::replace(which(&mut self.overhead), true) {
+            self.take_own(size);
+        }
+    }
+
+    /// Whether no further kernel changes anything.
+    pub(crate) fn knows_kernels(&self) -> bool {
+        !self.is_driver() || (self.overhead.local.is_none() && self.overhead.has_heap)
+    }
+}
+
+/// Follows what the driver takes of the calling thread's device.
+pub(crate) fn follow(event: Event) {
+    if let Some(device) = state().devices.get(current_device()) {
+        device.addresses().follow(event);
+    }
+}
+
+/// Devices on which no further kernel changes anything, a bit each: most launches need no look at a name.
+static KNOWN: AtomicU64 = AtomicU64::new(0);
+
+/// A kernel of this name is launched.
+pub(crate) fn follow_kernel(name: impl FnOnce() -> Option<&'static CStr>) {
+    let device = current_device();
+    let bit = 1_u64.checked_shl(device.unsigned_abs()).unwrap_or(0);
+    if KNOWN.load(Ordering::Relaxed) & bit != 0 {
+        return;
+    }
+    let name = name().map(CStr::to_string_lossy).unwrap_or_default();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    let (has_stack, has_assertion) = (has(&WITH_STACK), has(&WITH_ASSERTION));
+    if let Some(device) = state().devices.get(device) {
+        device.addresses().follow(Event::Kernel { has_stack, has_assertion });
+        if device.addresses().knows_kernels() {
+            KNOWN.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+}
