@@ -59,6 +59,8 @@ def follow(library, path):
     secret = {"aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::_batch_norm_impl_index", "aten::batch_norm",
               "aten::batch_norm_update_stats", "aten::batch_norm_gather_stats", "aten::batch_norm_gather_stats_with_counts",
               "aten::miopen_batch_norm", "aten::native_batch_norm_backward"}  # fmt: skip
+    # Operators that make tensors by others that fill them.
+    makers = {"zeros", "ones", "full", "rand", "randn", "randint", "randperm", "arange", "clone", "contiguous", "scalar_tensor", "detach_"}
     scaled = "aten::_amp_foreach_non_finite_check_and_unscale_"
     operators = []
 
@@ -106,19 +108,23 @@ def follow(library, path):
         is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
         is_composite = known_dispatch(full, "CompositeImplicitAutograd")
         runs = known_dispatch(full, "CPU") or known_dispatch(full, "CompositeExplicitAutograd")
-        has_kernel = known_dispatch(full, "CUDA") or name == "aten::copy_" or (space != "aten" and known_dispatch(full, "CPU"))
+        # Operators of all devices may call kernels past the dispatcher. Those that only make room for results never do.
+        makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in makers
+        has_kernel = known_dispatch(full, "CUDA") or (known_dispatch(full, "CompositeExplicitAutograd") and not makes_room)
         is_random = torch.Tag.nondeterministic_seeded in call.tags
         names = [letter(argument) for argument in schema.arguments]
         flags = ""
         if not is_composite and not is_view:
             flags += "k"
             can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in names
-            if can and (space == "aten" or name == "torchvision::nms") and name not in secret and not base.startswith("empty"):
+            if can and (space == "aten" or name == "torchvision::nms") and name not in secret:
                 flags += "c"
             if name == "aten::_local_scalar_dense":
                 flags = "kv"
-            if name in compared or name in ordered or name == scaled or (operator.random and base != "native_dropout"):
+            if name in compared or name in ordered or name == scaled:
                 flags += "a"
+            if operator.random and base != "native_dropout":
+                flags += "r"
         if any("List" in str(r.type) for r in schema.returns):
             flags += "l"
         join = lambda places: ",".join(map(str, places))
@@ -268,6 +274,8 @@ def follow(library, path):
         sizes = given[2]
         if isinstance(other, tuple) and operator.name != "aten::isin":
             sizes = torch.broadcast_shapes(tuple(given[2]), tuple(other[2]))
+        if math.prod(sizes) > 1 << 24:
+            return None
         value = compared.get(operator.name)
         if in_validation():
             value = True
@@ -284,7 +292,10 @@ def follow(library, path):
             is_written = place in operator.written
             if isinstance(value, tuple):
                 made = tensor(value)
-                if is_written:
+                if not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
+                    # A number that Python made a tensor of, whose type gives way to that of the others.
+                    made = made.item()
+                elif is_written:
                     made = made.clone()
                     if value[5]:
                         written.append(made)

@@ -229,7 +229,7 @@ impl Given<'_> {
             let is_only_written = operator.only_written.contains(&place);
             for boxed in self.tensors(place, *kind) {
                 let Some(storage) = Storage::of(boxed, self.layout) else {
-                    look.is_strange = true;
+                    look.is_strange |= self.torch.tensors.is_defined(boxed);
                     continue;
                 };
                 match storage.home() {
@@ -242,6 +242,7 @@ impl Given<'_> {
                     Home::Device => {
                         look.is_on_device = true;
                         if is_only_written {
+                            look.bytes = look.bytes.saturating_add(storage.bytes);
                             continue;
                         }
                         if !storage.is_partly_known() {
@@ -328,7 +329,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
         std::slice::from_raw_parts(list as *const Boxed, operator.kinds.len())
     };
     let given = Given { arguments, layout, torch };
-    let look = given.look(&operator);
+    let mut look = given.look(&operator);
     if !look.is_on_device {
         return frame;
     }
@@ -336,8 +337,14 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
         frame.value = first_tensor(&given, &operator).map(|tensor| tensor.dtype);
         return frame;
     }
-    let is_known = look.worst != Sureness::Unknown || operator.assumes;
-    let is_computed = operator.is_computed && is_known && !look.is_strange && look.bytes <= MOST_BYTES;
+    let is_small = look.bytes <= MOST_BYTES;
+    // An assumption does not look at the arguments, however many bytes they have.
+    let is_assumed = operator.assumes && !operator.is_random && !(is_small && look.worst != Sureness::Unknown);
+    let is_known = is_small && (look.worst != Sureness::Unknown || operator.is_random);
+    let is_computed = operator.is_computed && (is_known || is_assumed) && !look.is_strange;
+    if is_assumed {
+        look.worst = Sureness::Unknown;
+    }
     if is_computed && given.gives_to_device(&operator) {
         if let Some(arguments) = given.arguments(&operator) {
             let begun = unobserved(|| Helper::begin(&operator, &arguments, look.worst));

@@ -56,6 +56,8 @@ pub(super) struct Operator {
     pub(super) assumes: bool,
     /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
     pub(super) assumed_count: f64,
+    /// Whether it draws random numbers, which the helper knows.
+    pub(super) is_random: bool,
     pub(super) kinds: Vec<Kind>,
     /// Places of the arguments that it writes.
     pub(super) written: Vec<usize>,
@@ -122,7 +124,8 @@ impl Argument {
             if boxed.tag != layout.tensor {
                 return None;
             }
-            let home = Storage::of(boxed, layout)?.home();
+            // A tensor without a storage is none, or one that was looked at before.
+            let Some(home) = Storage::of(boxed, layout).map(|storage| storage.home()) else { return Some(Self::None) };
             // An empty place for a result is a place on the device: operators over the host's tensors alone are not looked at.
             (home != Home::Nowhere || may_be_empty).then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
         };
@@ -289,6 +292,7 @@ fn parse(answer: &str) -> Option<Operator> {
         is_computed: flags.contains('c'),
         reads_value: flags.contains('v'),
         gives_list: flags.contains('l'),
+        is_random: flags.contains('r'),
         assumes: flags.contains('a'),
     })
 }

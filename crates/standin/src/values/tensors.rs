@@ -92,6 +92,7 @@ pub(super) struct Functions {
     dtype: Get<i32>,
     data: Get<u64>,
     device: Get<i32>,
+    is_defined: Get<bool>,
 }
 
 impl Functions {
@@ -109,7 +110,15 @@ impl Functions {
             dtype: function!(b"aoti_torch_get_dtype\0"),
             data: function!(b"aoti_torch_get_data_ptr\0"),
             device: function!(b"aoti_torch_get_device_type\0"),
+            is_defined: function!(b"aoti_torch_is_defined\0"),
         })
+    }
+
+    /// Whether a boxed tensor is one at all.
+    pub(super) fn is_defined(&self, boxed: &Boxed) -> bool {
+        let mut is_defined = false;
+        // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
+        unsafe { (self.is_defined)(std::ptr::from_ref(boxed).cast(), &raw mut is_defined) == 0 && is_defined }
     }
 
     /// Whether a boxed tensor without bytes belongs to a device of CUDA's.
