@@ -173,9 +173,8 @@ impl Addresses {
         let size = size.max(1);
         let alignment = if self.is_driver() && size <= SMALL { PAGE } else { ALIGNMENT };
         let length = if self.is_driver() { size.checked_next_multiple_of(PAGE)? } else { rounded(size)? };
-        let room = self.chunks.iter().rev().filter(|(_, chunk)| chunk.used_for == used_for);
-        let found =
-            room.filter_map(|(number, chunk)| Some((*number, chunk.place(length, alignment)?))).next();
+        let mut chunks = self.chunks.iter().rev().filter(|(_, chunk)| chunk.used_for == used_for);
+        let found = chunks.find_map(|(number, chunk)| Some((*number, chunk.place(length, alignment)?)));
         let (number, base) = match found {
             Some(found) => found,
             None => self.add_chunk(length, used_for)?,

@@ -4,6 +4,7 @@
 //! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
 //! program can touch these ranges, and their bytes are not counted as used.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,16 +77,22 @@ pub(crate) enum Event {
     Stream,
 }
 
+/// What is taken once, at the first event of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Once {
+    Code,
+    Heap,
+    Blas,
+    Dnn,
+    Pinned,
+}
+
 /// What a device's driver took so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Overhead {
     /// The local memory that a context starts with, until more is needed.
     local: Option<u64>,
-    has_code: bool,
-    has_heap: bool,
-    has_blas: bool,
-    has_dnn: bool,
-    has_pinned: bool,
+    once: BTreeSet<Once>,
 }
 
 impl Addresses {
@@ -104,36 +111,36 @@ impl Addresses {
         }
         match event {
             Event::Kernel { has_stack, has_assertion } => {
-                self.once(|overhead| &mut overhead.has_code, CODE);
+                self.once(Once::Code, CODE);
                 if has_stack && let Some(local) = self.overhead.local.take() {
                     self.take_own(LOCAL_OF_KERNELS);
                     self.give_own(local);
                 }
                 if has_assertion {
-                    self.once(|overhead| &mut overhead.has_heap, HEAP);
+                    self.once(Once::Heap, HEAP);
                 }
             }
             Event::Blas => {
-                self.once(|overhead| &mut overhead.has_blas, CODE);
+                self.once(Once::Blas, CODE);
                 self.take_own(BLAS);
             }
-            Event::Dnn => self.once(|overhead| &mut overhead.has_dnn, DNN),
-            Event::Pinned => self.once(|overhead| &mut overhead.has_pinned, PINNED),
+            Event::Dnn => self.once(Once::Dnn, DNN),
+            Event::Pinned => self.once(Once::Pinned, PINNED),
             Event::Stream => {
                 self.take_own(STREAM);
             }
         }
     }
 
-    fn once(&mut self, which: impl Fn(&mut Overhead) -> &mut bool, size: u64) {
-        if !std::mem::replace(which(&mut self.overhead), true) {
+    fn once(&mut self, what: Once, size: u64) {
+        if self.overhead.once.insert(what) {
             self.take_own(size);
         }
     }
 
     /// Whether no further kernel changes anything.
     pub(crate) fn knows_kernels(&self) -> bool {
-        !self.is_driver() || (self.overhead.local.is_none() && self.overhead.has_heap)
+        !self.is_driver() || (self.overhead.local.is_none() && self.overhead.once.contains(&Once::Heap))
     }
 }
 
@@ -147,6 +154,12 @@ pub(crate) fn follow(event: Event) {
 /// Devices on which no further kernel changes anything, a bit each: most launches need no look at a name.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
+/// The launch of a kernel of this name, as the compiler writes it.
+fn kernel(name: &str) -> Event {
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    Event::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
+}
+
 /// A kernel of this name is launched.
 pub(crate) fn follow_kernel(name: impl FnOnce() -> Option<&'static CStr>) {
     let device = current_device();
@@ -154,13 +167,41 @@ pub(crate) fn follow_kernel(name: impl FnOnce() -> Option<&'static CStr>) {
     if KNOWN.load(Ordering::Relaxed) & bit != 0 {
         return;
     }
-    let name = name().map(CStr::to_string_lossy).unwrap_or_default();
-    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    let (has_stack, has_assertion) = (has(&WITH_STACK), has(&WITH_ASSERTION));
+    let event = kernel(&name().map(CStr::to_string_lossy).unwrap_or_default());
     if let Some(device) = state().devices.get(device) {
-        device.addresses().follow(Event::Kernel { has_stack, has_assertion });
+        device.addresses().follow(event);
         if device.addresses().knows_kernels() {
             KNOWN.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, kernel};
+
+    #[test]
+    fn names_of_kernels_tell_what_they_need() {
+        // Names in PyTorch 2.11; what they need was seen on an H200.
+        for (name, has_stack, has_assertion) in [
+            (
+                "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+                true,
+                false,
+            ),
+            (
+                "_ZN2at6native18elementwise_kernelILi128ELi2EZNS0_22gpu_kernel_impl_nocastIfEEvT_EEviT1_",
+                true,
+                false,
+            ),
+            ("_ZN2at6native13reduce_kernelILi512ELi1ENS0_8ReduceOpIfEEEEvT1_", true, true),
+            ("_ZN2at6native27unrolled_elementwise_kernelIfEEvT_", true, true),
+            ("_ZN2at6native29elementwise_kernel_with_indexIiEEvT_", false, false),
+            ("_ZN2at6native43distribution_elementwise_grid_stride_kernelIfLi4EEEvT_", false, false),
+            ("_ZN2at6native25multi_tensor_apply_kernelIfEEvT_", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(kernel(name), Event::Kernel { has_stack, has_assertion }, "{name}");
         }
     }
 }

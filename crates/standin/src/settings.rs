@@ -79,6 +79,7 @@ pub(crate) fn settings() -> &'static Settings {
 #[cfg(test)]
 mod tests {
     use super::Settings;
+    use crate::addresses::Order;
 
     #[test]
     fn variables_say_which_gpu() {
@@ -96,5 +97,12 @@ mod tests {
         });
         assert_eq!((other.devices, other.memory, other.major, other.minor), (2, 1000, 7, 5));
         assert_eq!((other.cuda, other.shared), (13_000, 65_536));
+        let order = |text: &str| {
+            Settings::of(|name| (name == "STANDIN_ADDRESSES").then(|| text.to_owned())).addresses
+        };
+        assert_eq!(
+            ["driver", "rising", "falling", ""].map(order),
+            [Order::Driver, Order::Rising, Order::Falling, Order::Driver]
+        );
     }
 }
