@@ -7,7 +7,10 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 
+pub mod fft;
 mod profile;
+pub mod solver;
+pub mod sparse;
 pub mod tables;
 
 pub use profile::GpuProfile;

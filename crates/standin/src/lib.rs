@@ -18,6 +18,7 @@ mod addresses;
 mod blas;
 mod cudnn;
 mod driver;
+mod fft;
 mod handles;
 mod known;
 mod libraries;
@@ -29,6 +30,8 @@ mod python;
 mod report;
 mod runtime;
 mod settings;
+mod solver;
+mod sparse;
 mod state;
 
 /// The functions of CUDA's libraries that this library answers by hand and that a process may ask for by name.
