@@ -53,8 +53,8 @@ struct Tables {
     complex: [Lengths; 2],
     /// The same for real numbers.
     real: [Lengths; 2],
-    /// Lengths of dimensions but the last: those that one kernel transforms, and those that it does not.
-    columns: [Lengths; 2],
+    /// Lengths of dimensions but the last, by precision: those that one kernel transforms, and those that it does not.
+    columns: [[Lengths; 2]; 2],
 }
 
 fn tables() -> &'static Tables {
@@ -62,12 +62,12 @@ fn tables() -> &'static Tables {
     TABLES.get_or_init(|| {
         let mut rest: &[u8] = include_bytes!("fft.bin");
         let mut next = || lengths(&mut rest);
-        let [single, real_single, double, real_double, columns, other_columns] =
-            [next(), next(), next(), next(), next(), next()];
+        let complex_and_real = [[next(), next()], [next(), next()]];
+        let [[single, real_single], [double, real_double]] = complex_and_real;
         Tables {
             complex: [single, double],
             real: [real_single, real_double],
-            columns: [columns, other_columns],
+            columns: [[next(), next()], [next(), next()]],
         }
     })
 }
@@ -100,6 +100,17 @@ fn is_smooth(length: u64) -> bool {
     rest == 1
 }
 
+/// Whether the length has no prime factor above 127: others are transformed by convolution.
+fn has_small_factors(length: u64) -> bool {
+    let mut rest = length.max(1);
+    for factor in 2..=127 {
+        while rest.is_multiple_of(factor) {
+            rest /= factor;
+        }
+    }
+    rest == 1
+}
+
 /// Half precision has kernels for powers of two up to this length.
 const MOST_HALF: u64 = 8192;
 
@@ -121,8 +132,8 @@ fn last_in_one(length: u64, transform: Transform, precision: Precision) -> (bool
 
 /// The other dimensions: whether one kernel transforms each, and whether that was recorded.
 fn others_in_one(lengths: &[u64], precision: Precision) -> (bool, bool) {
-    let [one, several] = &tables().columns;
-    let mut found = (true, precision == Precision::Single || lengths.iter().all(|length| *length <= 1));
+    let [one, several] = &tables().columns[usize::from(precision == Precision::Double)];
+    let mut found = (true, precision != Precision::Half || lengths.iter().all(|length| *length <= 1));
     for length in lengths.iter().copied().filter(|length| *length > 1) {
         let is_one = has(one, length);
         let is_recorded = is_one || has(several, length);
@@ -149,6 +160,12 @@ fn last_bytes(
     let all = rows * number(batch);
     let complex = last_in_one(length, Transform::Complex, precision);
     let size = precision.bytes();
+    if length > 4096 && !has_small_factors(length) {
+        // By convolution with a longer sequence, whose length is about this.
+        let convolution = number(length) * 65 / 16;
+        let copy = if transform == Transform::Complex { 0 } else { number(length) };
+        return (all * (convolution + copy) * size, false);
+    }
     if transform == Transform::Complex {
         return (all * number(length) * size, true);
     }

@@ -8,6 +8,7 @@
 )]
 
 pub mod fft;
+pub mod layers;
 mod profile;
 pub mod solver;
 pub mod sparse;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test says what went wrong by ending")]
 
 use blockyard_gpus::fft::{self, Precision, Transform};
+use blockyard_gpus::layers::{Attention, BatchNorm, ctc};
 use blockyard_gpus::solver::{self, Element};
 use blockyard_gpus::sparse::{self, Algorithm, Matrix};
 
@@ -10,6 +11,8 @@ const SOLVER: &str = include_str!("../../../tests/fixtures/workspaces/solver.txt
 const FFT: &str = include_str!("../../../tests/fixtures/workspaces/fft.txt");
 
 const SPARSE: &str = include_str!("../../../tests/fixtures/workspaces/sparse.txt");
+
+const CUDNN: &str = include_str!("../../../tests/fixtures/workspaces/cudnn.txt");
 
 /// A recorded line: the function, its arguments, and the size.
 struct Recorded<'a> {
@@ -151,6 +154,39 @@ fn cusparse_wants_what_was_recorded() {
     });
 }
 
+/// Multiprocessors of the H200 that recorded.
+const MULTIPROCESSORS: u64 = 132;
+
+#[test]
+fn cudnn_wants_what_was_recorded() {
+    check(CUDNN, 50, |line| {
+        let number = |place| line.number(place);
+        let attention = || Attention {
+            batch: number(0),
+            heads: number(1),
+            key_heads: number(2),
+            queries: number(3),
+            keys: number(4),
+            width: number(5),
+            element: 2,
+        };
+        let norm = || BatchNorm { is_half: line.flag(0), channels: number(1), rows: number(2) };
+        match line.name {
+            "forward" => attention().forward(MULTIPROCESSORS),
+            "backward" => {
+                let shape = attention();
+                // The graph's own tensors: a sum and a gradient in single precision for each query.
+                let queries = shape.batch * shape.heads * shape.queries;
+                shape.backward() + queries * 4 + queries * shape.width * 4
+            }
+            "norm" => norm().forward(),
+            "norm_backward" => norm().backward(),
+            "ctc" => ctc(number(0), number(1), number(2)),
+            other => panic!("no function: {other}"),
+        }
+    });
+}
+
 #[test]
 fn no_shape_overflows() {
     for number in [0, 1, u64::from(u32::MAX), u64::MAX] {
@@ -161,6 +197,11 @@ fn no_shape_overflows() {
             let _ = solver::geev_bytes(element, number);
             let _ = solver::sytrf(element, number);
         }
+        let (batch, heads, queries, keys, width) = (number, number, number, number, number);
+        let shape = Attention { batch, heads, key_heads: 1, queries, keys, width, element: 2 };
+        let _ = (shape.backward(), shape.forward(132), Attention { queries: 1, ..shape }.forward(132));
+        let norm = BatchNorm { channels: number, rows: number, is_half: true };
+        let _ = (norm.forward(), norm.backward(), ctc(number, number, number));
         let _ = fft::workspace(&[number; 4], number, Transform::Real, Precision::Double);
         let _ = solver::gesvd(number, number);
         let _ = solver::orgqr(number, number, number);
