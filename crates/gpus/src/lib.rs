@@ -7,7 +7,11 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 
+pub mod fft;
+pub mod layers;
 mod profile;
+pub mod solver;
+pub mod sparse;
 pub mod tables;
 
 pub use profile::GpuProfile;

@@ -146,7 +146,8 @@ fn read(bytes: &[u8]) -> Vec<(u32, u64)> {
     table
 }
 
-fn number(bytes: &mut &[u8]) -> Option<u64> {
+/// A number of seven bits a byte, lowest first.
+pub(crate) fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..63).step_by(7) {
         let (first, rest) = bytes.split_first()?;

@@ -43,6 +43,11 @@ impl<T> Out<T> {
         Self(address as *mut T)
     }
 
+    /// A place of our own.
+    pub(crate) fn of(place: &mut T) -> Self {
+        Self(place)
+    }
+
     /// The place that the caller gave as bytes.
     pub(crate) fn from_bytes(bytes: Out<u8>) -> Self {
         Self(bytes.0.cast())
@@ -74,6 +79,19 @@ impl<T> Clone for In<T> {
     }
 }
 impl<T> Copy for In<T> {}
+
+#[cfg(test)]
+impl<T> In<T> {
+    /// Values of a test.
+    pub(crate) fn of(values: &[T]) -> Self {
+        Self(values.as_ptr())
+    }
+
+    /// What a test hands over without checks.
+    pub(crate) fn from_address(address: *const T) -> Self {
+        Self(address)
+    }
+}
 
 impl<T: Copy> In<T> {
     /// The first value.

@@ -4,6 +4,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, text};
+use crate::libraries::computed;
 use crate::overhead;
 use crate::settings::settings;
 use crate::state::state;
@@ -147,8 +148,54 @@ computing! {
     cublasStrsm_v2 cublasDtrsm_v2 cublasCtrsm_v2 cublasZtrsm_v2
     cublasStrsmBatched cublasDtrsmBatched cublasCtrsmBatched cublasZtrsmBatched
     cublasStrmm_v2 cublasDtrmm_v2 cublasCtrmm_v2 cublasZtrmm_v2
-    cublasSgetrfBatched cublasDgetrfBatched cublasCgetrfBatched cublasZgetrfBatched
-    cublasSgetrsBatched cublasDgetrsBatched cublasCgetrsBatched cublasZgetrsBatched
-    cublasSgeqrfBatched cublasDgeqrfBatched cublasCgeqrfBatched cublasZgeqrfBatched
-    cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched
+}
+
+/// Entry points of the four types with the same arguments, which report on each matrix: no matrix fails.
+macro_rules! reporting {
+    ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
+        $( reporting!(@each [$($name)*] $arguments $body); )*
+    };
+    (@each [] $arguments:tt $body:block) => {};
+    (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) -> c_int {
+            crate::report::called(stringify!($name));
+            $body
+        }
+        reporting!(@each [$($rest)*] ($($argument: $type),*) $body);
+    };
+}
+
+reporting! {
+    [cublasSgetrfBatched cublasDgetrfBatched cublasCgetrfBatched cublasZgetrfBatched]
+    (_handle: usize, _n: c_int, _a: usize, _lda: c_int, _pivots: usize, info: u64, batch: c_int) {
+        computed(info, batch.into())
+    }
+
+    // The host's report is on the arguments.
+    [cublasSgetrsBatched cublasDgetrsBatched cublasCgetrsBatched cublasZgetrsBatched]
+    (
+        _handle: usize, _trans: c_int, _n: c_int, _columns: c_int, _a: usize, _lda: c_int, _pivots: usize, _b: usize,
+        _ldb: c_int, info: Out<c_int>, _batch: c_int,
+    ) {
+        info.put(0);
+        computed(0, 0)
+    }
+
+    [cublasSgeqrfBatched cublasDgeqrfBatched cublasCgeqrfBatched cublasZgeqrfBatched]
+    (
+        _handle: usize, _m: c_int, _n: c_int, _a: usize, _lda: c_int, _tau: usize, info: Out<c_int>, _batch: c_int,
+    ) {
+        info.put(0);
+        computed(0, 0)
+    }
+
+    [cublasSgelsBatched cublasDgelsBatched cublasCgelsBatched cublasZgelsBatched]
+    (
+        _handle: usize, _trans: c_int, _m: c_int, _n: c_int, _columns: c_int, _a: usize, _lda: c_int, _c: usize,
+        _ldc: c_int, info: Out<c_int>, device: u64, batch: c_int,
+    ) {
+        info.put(0);
+        computed(device, batch.into())
+    }
 }

@@ -1,8 +1,10 @@
 //! cuDNN: descriptors keep what is set; one engine is offered for everything.
 #![expect(unsafe_code, reason = "functions are exported under cuDNN's names")]
 
+mod attention;
 mod attributes;
 mod backend;
+mod normalization;
 mod recurrent;
 mod tensors;
 mod workspaces;
@@ -11,7 +13,6 @@ use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, put_text, text};
 use crate::overhead;
-use crate::report;
 use crate::settings::settings;
 use crate::state::state;
 
@@ -21,18 +22,6 @@ const BAD_PARAM: c_int = 2000;
 const NOT_SUPPORTED: c_int = 3000;
 
 const HANDLE: &str = "cuDNN handle";
-
-/// `CUDNN_BATCHNORM_SPATIAL_PERSISTENT`, for channels that lie last in memory.
-const PERSISTENT: c_int = 2;
-
-/// A batch norm takes nothing beside, as recorded; only one of channels that lie last was not recorded.
-fn batch_norm(mode: c_int) {
-    if mode == PERSISTENT {
-        report::estimate(
-            "what cuDNN takes for a batch norm with channels last is not recorded, and is taken to be 0 bytes",
-        );
-    }
-}
 
 entries! {
     fn cudnnGetVersion() -> usize {
@@ -76,38 +65,11 @@ entries! {
         to.put(0);
         SUCCESS
     }
-
-    fn cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
-        _handle: usize, mode: c_int, _operation: c_int, _x: usize, _z: usize, _y: usize, _scale: usize, _activation: usize,
-        to: Out<usize>,
-    ) -> c_int {
-        batch_norm(mode);
-        to.put(0);
-        SUCCESS
-    }
-
-    fn cudnnGetBatchNormalizationBackwardExWorkspaceSize(
-        _handle: usize, mode: c_int, _operation: c_int, _x: usize, _y: usize, _dy: usize, _dz: usize, _dx: usize, _scale: usize,
-        _activation: usize, to: Out<usize>,
-    ) -> c_int {
-        batch_norm(mode);
-        to.put(0);
-        SUCCESS
-    }
-
-    fn cudnnGetBatchNormalizationTrainingExReserveSpaceSize(
-        _handle: usize, mode: c_int, _operation: c_int, _activation: usize, _x: usize, to: Out<usize>,
-    ) -> c_int {
-        batch_norm(mode);
-        to.put(0);
-        SUCCESS
-    }
 }
 
 setting! { cudnnSetStream }
 
 computing! {
-    cudnnBatchNormalizationForwardTrainingEx cudnnBatchNormalizationForwardInference cudnnBatchNormalizationBackwardEx
     cudnnRNNForward cudnnRNNBackwardData_v8 cudnnRNNBackwardWeights_v8
     cudnnConvolutionForward cudnnConvolutionBackwardData cudnnConvolutionBackwardFilter cudnnConvolutionBiasActivationForward
     cudnnSpatialTfGridGeneratorForward cudnnSpatialTfGridGeneratorBackward cudnnSpatialTfSamplerForward cudnnSpatialTfSamplerBackward

@@ -18,6 +18,7 @@ mod addresses;
 mod blas;
 mod cudnn;
 mod driver;
+mod fft;
 mod handles;
 mod known;
 mod libraries;
@@ -30,6 +31,8 @@ mod python;
 mod report;
 mod runtime;
 mod settings;
+mod solver;
+mod sparse;
 mod state;
 mod values;
 

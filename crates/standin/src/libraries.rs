@@ -1,74 +1,44 @@
-//! Other libraries: what PyTorch calls when it loads, and sizes that must be set.
-#![expect(unsafe_code, reason = "functions are exported under CUDA's names")]
+//! Handles of cuSOLVER, cuSPARSE and cuFFT, and what their functions have in common.
 
-use std::ffi::{c_int, c_longlong};
+use std::ffi::c_int;
 
 use crate::abi::Out;
-use crate::report;
 use crate::state::state;
 
-const SUCCESS: c_int = 0;
-const NOT_INITIALIZED: c_int = 1;
+pub(crate) const SUCCESS: c_int = 0;
+/// `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`, `CUFFT_INVALID_PLAN`: the handle was not given out.
+pub(crate) const NOT_INITIALIZED: c_int = 1;
+/// `CUSOLVER_STATUS_INVALID_VALUE`, `CUSPARSE_STATUS_INVALID_VALUE`.
+pub(crate) const INVALID_VALUE: c_int = 3;
 
-fn create(to: Out<usize>, kind: &'static str) -> c_int {
+pub(crate) fn create(to: Out<usize>, kind: &'static str) -> c_int {
+    if to.is_null() {
+        return INVALID_VALUE;
+    }
     to.put(state().objects.add(kind));
     SUCCESS
 }
 
-fn destroy(handle: usize) -> c_int {
-    let removed = state().objects.remove(handle);
-    if removed.is_some() { SUCCESS } else { NOT_INITIALIZED }
-}
-
-entries! {
-    fn cusparseCreate(to: Out<usize>) -> c_int {
-        create(to, "cuSPARSE handle")
-    }
-
-    fn cusparseDestroy(handle: usize) -> c_int {
-        destroy(handle)
-    }
-
-    fn cusolverDnCreate(to: Out<usize>) -> c_int {
-        create(to, "cuSOLVER handle")
-    }
-
-    fn cusolverDnDestroy(handle: usize) -> c_int {
-        destroy(handle)
-    }
-
-    fn cufftCreate(to: Out<c_int>) -> c_int {
-        // A plan is a small number.
-        to.put(c_int::try_from(state().objects.add("cuFFT plan")).unwrap_or(1));
+pub(crate) fn destroy(handle: usize, kind: &str) -> c_int {
+    if is_of(handle, kind) {
+        state().objects.remove(handle);
         SUCCESS
-    }
-
-    fn cufftDestroy(plan: c_int) -> c_int {
-        destroy(usize::try_from(plan).unwrap_or(0))
-    }
-
-    fn cufftXtMakePlanMany(
-        _plan: c_int,
-        _rank: c_int,
-        _sizes: usize,
-        _in_embed: usize,
-        _in_stride: c_longlong,
-        _in_distance: c_longlong,
-        _in_type: c_int,
-        _out_embed: usize,
-        _out_stride: c_longlong,
-        _out_distance: c_longlong,
-        _out_type: c_int,
-        _batch: c_longlong,
-        workspace: Out<usize>,
-        _execution: c_int,
-    ) -> c_int {
-        report::estimate("the workspace of a Fourier transform is not recorded and is taken to be 0 bytes");
-        workspace.put(0);
-        SUCCESS
+    } else {
+        NOT_INITIALIZED
     }
 }
 
-setting! { cufftSetAutoAllocation cufftSetStream cufftSetWorkArea cusparseSetStream cusolverDnSetStream cusparseSetPointerMode }
+/// Whether the handle was given out for this kind of object.
+pub(crate) fn is_of(handle: usize, kind: &str) -> bool {
+    state().objects.get(handle) == Some(&kind)
+}
 
-computing! { cufftXtExec }
+/// A function of the device ran: what it wrote is unknown, but for its reports on `count` matrices, which say success.
+pub(crate) fn computed(reports: u64, count: i64) -> c_int {
+    crate::values::computed();
+    let bytes = u64::try_from(count).unwrap_or(0).saturating_mul(4);
+    if reports == 0 || bytes == 0 {
+        return SUCCESS;
+    }
+    if state().devices.fill(reports, 0, bytes).is_ok() { SUCCESS } else { INVALID_VALUE }
+}

@@ -11,6 +11,8 @@ pub(super) mod kind {
     pub(crate) const CONVOLUTION_FORWARD: c_int = 10;
     pub(crate) const CONVOLUTION_BACKWARD_FILTER: c_int = 11;
     pub(crate) const CONVOLUTION_BACKWARD_DATA: c_int = 12;
+    pub(crate) const PRODUCT: c_int = 19;
+    pub(crate) const ATTENTION: c_int = 41;
 }
 
 /// `cudnnBackendAttributeName_t`.
@@ -37,6 +39,12 @@ pub(super) mod name {
     pub(crate) const TENSOR_STRIDES: c_int = 903;
     pub(crate) const ENGINE_GRAPH: c_int = 1300;
     pub(crate) const ENGINE_INDEX: c_int = 1301;
+    /// The matrices of a product.
+    pub(crate) const PRODUCT_A: c_int = 1520;
+    pub(crate) const PRODUCT_B: c_int = 1521;
+    /// Queries and keys of attention in one operation.
+    pub(crate) const ATTENTION_QUERIES: c_int = 2800;
+    pub(crate) const ATTENTION_KEYS: c_int = 2801;
     /// Convolution, input, filter, output of each direction.
     pub(crate) const FORWARD: [c_int; 4] = [702, 704, 703, 705];
     pub(crate) const BACKWARD_DATA: [c_int; 4] = [708, 710, 709, 711];

@@ -7,19 +7,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{In, Out};
 use crate::cudnn::attributes::{DESCRIPTOR, kind, name, size_of};
-use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS};
+use crate::cudnn::{BAD_PARAM, NOT_SUPPORTED, SUCCESS, attention, workspaces};
 use crate::handles::Handles;
 use crate::report;
 use crate::values::computed;
 
 /// A descriptor: its kind, and the bytes of each attribute that was set.
 #[derive(Clone, Debug, Default)]
-struct Descriptor {
-    kind: c_int,
+pub(super) struct Descriptor {
+    pub(super) kind: c_int,
     attributes: BTreeMap<c_int, Vec<u8>>,
 }
 
-type Descriptors = Handles<Descriptor>;
+pub(super) type Descriptors = Handles<Descriptor>;
 
 static DESCRIPTORS: Mutex<Descriptors> = Mutex::new(Handles::above(0x5800_0000));
 
@@ -39,7 +39,7 @@ impl Descriptor {
     }
 
     /// The first descriptor that an attribute names.
-    fn named(&self, attribute: c_int) -> Option<usize> {
+    pub(super) fn named(&self, attribute: c_int) -> Option<usize> {
         self.numbers(attribute).first().and_then(|handle| usize::try_from(*handle).ok())
     }
 }
@@ -66,7 +66,7 @@ pub(super) struct Convolution {
     pub(super) dilation: Vec<i64>,
 }
 
-fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
+pub(super) fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
     let found = all.get(handle)?;
     Some(Tensor {
         kind: found.small(name::TENSOR_TYPE)?,
@@ -75,16 +75,21 @@ fn tensor(all: &Descriptors, handle: usize) -> Option<Tensor> {
     })
 }
 
-/// The convolution that a plan or an engine's configuration runs; `None` for any other operation.
-fn convolution(all: &Descriptors, handle: usize) -> Option<Convolution> {
+/// The operations that a plan or an engine's configuration runs.
+fn operations(all: &Descriptors, handle: usize) -> Option<Vec<&Descriptor>> {
     let mut found = all.get(handle)?;
     if found.kind == kind::EXECUTION_PLAN {
         found = all.get(found.named(name::PLAN_CONFIG)?)?;
     }
     let engine = all.get(found.named(name::CONFIG_ENGINE)?)?;
     let graph = all.get(engine.named(name::ENGINE_GRAPH)?)?;
-    let [operation] = graph.numbers(name::GRAPH_OPERATIONS)[..] else { return None };
-    let operation = all.get(usize::try_from(operation).ok()?)?;
+    let handles = graph.numbers(name::GRAPH_OPERATIONS);
+    handles.into_iter().map(|handle| all.get(usize::try_from(handle).ok()?)).collect()
+}
+
+/// The convolution among these operations; `None` where they are anything else.
+fn convolution(all: &Descriptors, operations: &[&Descriptor]) -> Option<Convolution> {
+    let [operation] = operations[..] else { return None };
     let (direction, parts) = match operation.kind {
         kind::CONVOLUTION_FORWARD => (0, name::FORWARD),
         kind::CONVOLUTION_BACKWARD_DATA => (1, name::BACKWARD_DATA),
@@ -104,19 +109,26 @@ fn convolution(all: &Descriptors, handle: usize) -> Option<Convolution> {
     })
 }
 
+/// Bytes of what the operations want, and why they are an estimate.
+fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
+    let operations = operations(all, handle).unwrap_or_default();
+    if let Some(convolution) = convolution(all, &operations) {
+        return workspaces::of_convolution(&convolution);
+    }
+    if let Some(bytes) = attention::workspace(all, &operations) {
+        return (bytes, None);
+    }
+    (
+        256,
+        Some(
+            "what cuDNN takes for an operation that is neither convolution nor attention is taken to be 256 bytes",
+        ),
+    )
+}
+
 /// Bytes of the workspace that the operation's engine wants.
 fn workspace(handle: usize) -> i64 {
-    let found = convolution(&descriptors(), handle);
-    let (size, remark) = match found {
-        Some(convolution) => crate::cudnn::workspaces::of_convolution(&convolution),
-        // What attention takes forward; what it takes backward is not recorded.
-        None => (
-            256,
-            Some(
-                "what cuDNN takes for an operation that is no convolution is taken to be 256 bytes, as recorded for attention",
-            ),
-        ),
-    };
+    let (size, remark) = wanted(&descriptors(), handle);
     if let Some(remark) = remark {
         report::estimate(remark);
     }

@@ -1,0 +1,206 @@
+//! What cuFFT wants beside input and output.
+//!
+//! cuFFT transforms many lengths in one kernel, which wants nothing; which lengths is not regular, and `fft.bin` lists them as an H200 with
+//! CUDA 13.0 answered. Where one kernel is not enough, the workspace follows from the shape.
+
+use std::sync::OnceLock;
+
+/// What is transformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transform {
+    /// Complex numbers to complex numbers.
+    Complex,
+    /// Real numbers to complex numbers, or back.
+    Real,
+}
+
+/// The precision of the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// `float16`; all lengths are powers of two.
+    Half,
+    /// `float32`.
+    Single,
+    /// `float64`.
+    Double,
+}
+
+impl Precision {
+    /// Bytes of a complex number.
+    fn bytes(self) -> u128 {
+        match self {
+            Self::Half => 4,
+            Self::Single => 8,
+            Self::Double => 16,
+        }
+    }
+}
+
+/// A workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Whether all lengths are among those that were recorded. Otherwise the bytes are an estimate.
+    pub is_recorded: bool,
+}
+
+/// Ascending lengths.
+type Lengths = Vec<u64>;
+
+struct Tables {
+    /// Lengths of complex numbers that one kernel transforms, single and double precision.
+    complex: [Lengths; 2],
+    /// The same for real numbers.
+    real: [Lengths; 2],
+    /// Lengths of dimensions but the last, by precision: those that one kernel transforms, and those that it does not.
+    columns: [[Lengths; 2]; 2],
+}
+
+fn tables() -> &'static Tables {
+    static TABLES: OnceLock<Tables> = OnceLock::new();
+    TABLES.get_or_init(|| {
+        let mut rest: &[u8] = include_bytes!("fft.bin");
+        let mut next = || lengths(&mut rest);
+        let complex_and_real = [[next(), next()], [next(), next()]];
+        let [[single, real_single], [double, real_double]] = complex_and_real;
+        Tables {
+            complex: [single, double],
+            real: [real_single, real_double],
+            columns: [[next(), next()], [next(), next()]],
+        }
+    })
+}
+
+/// A count and the steps from each length to the next.
+fn lengths(rest: &mut &[u8]) -> Lengths {
+    let count = super::tables::number(rest).unwrap_or(0);
+    let mut last = 0_u64;
+    let steps = (0..count).map_while(|_| super::tables::number(rest));
+    steps
+        .map(|step| {
+            last = last.saturating_add(step);
+            last
+        })
+        .collect()
+}
+
+fn has(lengths: &Lengths, length: u64) -> bool {
+    lengths.binary_search(&length).is_ok()
+}
+
+/// Whether the length has no prime factor above 7.
+fn is_smooth(length: u64) -> bool {
+    let mut rest = length.max(1);
+    for factor in [2, 3, 5, 7] {
+        while rest.is_multiple_of(factor) {
+            rest /= factor;
+        }
+    }
+    rest == 1
+}
+
+/// Whether the length has no prime factor above 127: others are transformed by convolution.
+fn has_small_factors(length: u64) -> bool {
+    let mut rest = length.max(1);
+    for factor in 2..=127 {
+        while rest.is_multiple_of(factor) {
+            rest /= factor;
+        }
+    }
+    rest == 1
+}
+
+/// Half precision has kernels for powers of two up to this length.
+const MOST_HALF: u64 = 8192;
+
+/// The last dimension: whether one kernel transforms it, and whether that was recorded.
+fn last_in_one(length: u64, transform: Transform, precision: Precision) -> (bool, bool) {
+    if length <= 1 {
+        return (true, true);
+    }
+    let tables = tables();
+    let of = if transform == Transform::Complex { &tables.complex } else { &tables.real };
+    match precision {
+        Precision::Half => (length.is_power_of_two() && length <= MOST_HALF, length.is_power_of_two()),
+        Precision::Single => {
+            (has(&of[0], length), length <= 4096 || (length <= 1 << 21 && is_smooth(length)))
+        }
+        Precision::Double => (has(&of[1], length), length <= 2048 || length.is_power_of_two()),
+    }
+}
+
+/// The other dimensions: whether one kernel transforms each, and whether that was recorded.
+fn others_in_one(lengths: &[u64], precision: Precision) -> (bool, bool) {
+    let [one, several] = &tables().columns[usize::from(precision == Precision::Double)];
+    let mut found = (true, precision != Precision::Half || lengths.iter().all(|length| *length <= 1));
+    for length in lengths.iter().copied().filter(|length| *length > 1) {
+        let is_one = has(one, length);
+        let is_recorded = is_one || has(several, length);
+        // Short and smooth lengths are transformed in one kernel.
+        let is_one = is_one || (!is_recorded && length < 4096 && is_smooth(length));
+        found = (found.0 && is_one, found.1 && is_recorded);
+    }
+    found
+}
+
+/// Numbers that no product of four overflows.
+fn number(length: u64) -> u128 {
+    u128::from(length.min(1 << 28))
+}
+
+/// Bytes that the last dimension wants where one kernel is not enough. `rows` counts it in one transform, `batch` transforms.
+fn last_bytes(
+    length: u64,
+    rows: u128,
+    batch: u64,
+    transform: Transform,
+    precision: Precision,
+) -> (u128, bool) {
+    let all = rows * number(batch);
+    let complex = last_in_one(length, Transform::Complex, precision);
+    let size = precision.bytes();
+    if length > 4096 && !has_small_factors(length) {
+        // By convolution with a longer sequence, whose length is about this.
+        let convolution = number(length) * 65 / 16;
+        let copy = if transform == Transform::Complex { 0 } else { number(length) };
+        return (all * (convolution + copy) * size, false);
+    }
+    if transform == Transform::Complex {
+        return (all * number(length) * size, true);
+    }
+    // Recorded for this length alone: many rows are transformed in two kernels that share the output.
+    if length == 65_536 && precision == Precision::Single && all >= 128 {
+        return (0, true);
+    }
+    if length.is_multiple_of(2) {
+        // As half as many complex numbers, which one kernel leaves in place.
+        let half = last_in_one(length / 2, Transform::Complex, precision);
+        let kept = number(length / 2) + u128::from(!half.0);
+        return (all * kept * size, half.1);
+    }
+    // As complex numbers, two transforms at once.
+    let pairs = number(batch.div_ceil(2)) * rows;
+    let second = (pairs * (number(length) + u128::from(!complex.0)) * size).next_multiple_of(1024);
+    (pairs * number(length) * size + second, complex.1)
+}
+
+/// What a plan wants for transforms of these lengths, last dimension last.
+#[must_use]
+pub fn workspace(lengths: &[u64], batch: u64, transform: Transform, precision: Precision) -> Workspace {
+    let Some((last, others)) = lengths.split_last() else {
+        return Workspace { bytes: 0, is_recorded: true };
+    };
+    let rows = others.iter().fold(1_u128, |rows, length| (rows * number(*length)).min(1 << 40));
+    let (in_one, last_is_recorded) = last_in_one(*last, transform, precision);
+    let (mut bytes, mut is_recorded) =
+        if in_one { (0, true) } else { last_bytes(*last, rows, batch, transform, precision) };
+    is_recorded &= last_is_recorded;
+    let (others_in_one, others_are_recorded) = others_in_one(others, precision);
+    is_recorded &= others_are_recorded;
+    if !others_in_one {
+        let kept = if transform == Transform::Complex { *last } else { last / 2 + 1 };
+        bytes = bytes.max(rows * number(batch) * number(kept) * precision.bytes());
+    }
+    Workspace { bytes: u64::try_from(bytes).unwrap_or(u64::MAX), is_recorded }
+}
