@@ -31,12 +31,6 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let python = options.python();
     let torch = Torch::find(&python)?;
     let prepared = prepare(&torch, &find_standin()?)?;
-    if !gpu.is_proved && !options.quiet {
-        output::warn(&format!(
-            "the numbers of {} are derived; those of the H200 were checked against recordings",
-            gpu.name
-        ))?;
-    }
     let opened = OpenedSnapshot::of(options)?;
     let program = Program {
         file: options.file.clone(),

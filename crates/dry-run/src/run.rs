@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use crate::{DryRunError, Prepared, Report, Torch};
 
+/// The release of PyTorch whose recordings everything was compared with.
+const RECORDED: (u32, u32) = (2, 11);
+
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -89,7 +92,30 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
         status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
     let counted = fs::read_to_string(&counted).ok();
     let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
-    Ok(Report::of(code, status.signal(), counted.as_deref(), &lines))
+    let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+    if !report.devices.is_empty() {
+        report.remarks.extend(remarks(program, torch));
+    }
+    Ok(report)
+}
+
+/// What was not compared with a recording.
+fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !program.gpu.is_proved {
+        remarks.push(format!(
+            "the numbers of {} are derived; those of the H200 were checked against recordings",
+            program.gpu.name
+        ));
+    }
+    let (major, minor) = torch.release();
+    if (major, minor) != RECORDED {
+        remarks.push(format!(
+            "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
+            RECORDED.0, RECORDED.1
+        ));
+    }
+    remarks
 }
 
 /// What the runner is asked for. The program may change its folder, so that paths are absolute.

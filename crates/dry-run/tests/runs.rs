@@ -27,6 +27,8 @@ struct Asked {
     steps: Option<u32>,
     totals: Vec<u64>,
     is_with_snapshot: bool,
+    /// A release of PyTorch that no recording is of.
+    is_new_release: bool,
 }
 
 struct Done {
@@ -89,7 +91,11 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
         output: Some(in_folder("output")),
     };
     let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
-    let report = run(&program, &torch(stub().join("torch")), &prepared).expect("it runs");
+    let mut torch = torch(stub().join("torch"));
+    if asked.is_new_release {
+        torch.version = "2.99.0+stub".to_owned();
+    }
+    let report = run(&program, &torch, &prepared).expect("it runs");
     let read = |name: &str| fs::read_to_string(in_folder(name));
     Some(Done { report, output: read("output").expect("there is output"), snapshot: read("snapshot").ok() })
 }
@@ -216,6 +222,20 @@ fn a_snapshot_is_written_even_after_an_exception() {
     let asked = Asked { is_with_snapshot: true, ..Asked::default() };
     let Some(done) = done("snapshot", "import torch\ntorch.take(1)\n1 / 0\n", &asked) else { return };
     assert_eq!(done.snapshot.as_deref(), Some("snapshot"));
+}
+
+#[test]
+fn a_release_without_recordings_is_named() {
+    let source = "import torch\ntorch.take(1)\n";
+    let Some(known) = done("known", source, &Asked::default()) else { return };
+    assert!(known.report.remarks.is_empty());
+    let asked = Asked { is_new_release: true, ..Asked::default() };
+    let Some(new) = done("new", source, &asked) else { return };
+    assert!(
+        new.report.remarks[0].contains("those of 2.99 may ask for other sizes"),
+        "{:?}",
+        new.report.remarks
+    );
 }
 
 #[test]
