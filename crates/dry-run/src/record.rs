@@ -48,8 +48,9 @@ pub(crate) struct Records {
     is_open: bool,
 }
 
+/// What lines of several kinds have.
 #[derive(Deserialize)]
-struct Kind {
+struct Head {
     kind: String,
     #[serde(default)]
     text: String,
@@ -74,7 +75,7 @@ impl Records {
     }
 
     fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
-        let found: Kind = serde_json::from_str(line)?;
+        let found: Head = serde_json::from_str(line)?;
         match found.kind.as_str() {
             "printed" => self.print(&found.text),
             "remark" => self.remarks.push(found.text),

@@ -69,7 +69,7 @@ impl Table {
     fn text(&self, by_hand: &BTreeSet<String>) -> String {
         let mut text = HEAD.to_owned();
         let joined = |releases: &BTreeSet<String>| {
-            releases.iter().map(|release| format!(" {release}")).collect::<String>()
+            releases.iter().flat_map(|release| [" ", release]).collect::<String>()
         };
         writeln!(text, "releases{}", joined(&self.releases)).expect("a text takes it");
         let mut line = |kind: &str, name: &str, releases: &BTreeSet<String>| {
