@@ -23,7 +23,7 @@ static IS_PROGRAM_DONE: AtomicBool = AtomicBool::new(false);
 const INTERRUPTED: i32 = 130;
 
 pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
-    let gpus = gpus(options)?;
+    let gpus = gpus(options);
     let [gpu, others @ ..] = gpus.as_slice() else { bail!("no GPU is named") };
     if !options.file.is_file() {
         bail!("{}: there is no such file", options.file.display());
@@ -70,12 +70,12 @@ fn interrupted() {
 }
 
 /// The GPUs that are named, the first with the memory that is asked for.
-fn gpus(options: &DryRunOptions) -> anyhow::Result<Vec<GpuProfile>> {
+fn gpus(options: &DryRunOptions) -> Vec<GpuProfile> {
     let mut gpus = options.gpu.clone();
     if let (Some(first), Some(total)) = (gpus.first_mut(), options.total_memory) {
         first.total_memory = total;
     }
-    Ok(gpus)
+    gpus
 }
 
 /// Where the snapshot goes: where the user says, or to a file that the page alone needs.
