@@ -96,7 +96,8 @@ fn packed_page(workspace: &Workspace) -> PathBuf {
 /// Builds the library that stands for CUDA's into the package, for dry runs, which run on x86-64 alone. Git does not keep it.
 fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> Result<()> {
     let name = "libblockyard_standin.so";
-    let packed = workspace.root().join("crates/wheel/python/blockyard").join(name);
+    // Maturin leaves out files that end in `.so`.
+    let packed = workspace.root().join("crates/wheel/python/blockyard").join(format!("{name}.1"));
     let is_for_this_machine = target.is_none_or(|target| target.starts_with("x86_64"));
     if !is_for_this_machine || !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         if packed.exists() {

@@ -16,7 +16,7 @@ from typing import IO, Any
 from blockyard import _files, _native
 from blockyard._answers import Answer, size
 
-_LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so")
+_LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
 
 
 def set_environment() -> None:
