@@ -189,6 +189,25 @@ fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
     assert_eq!(json(&done.report)["steps"][1]["peak_allocated"], 3500);
 }
 
+/// As libraries do that work with several frameworks.
+#[test]
+fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
+    let source = format!(
+        "import importlib.util as util\nassert util.find_spec('torch') and util.find_spec('torch')\n{STEPS}"
+    );
+    let Some(done) = done("asked", &source, &Asked { steps: Some(2), ..Asked::default() }) else { return };
+    assert_eq!(done.report.steps.len(), 2, "{}", done.output);
+    assert!(done.report.remarks.is_empty());
+}
+
+#[test]
+fn peaks_are_known_if_pytorch_is_loaded_unseen() {
+    let source = "import sys\nsys.meta_path.pop(0)\nimport torch\ntorch.take(700)\n";
+    let Some(done) = done("unseen", source, &Asked { steps: Some(2), ..Asked::default() }) else { return };
+    assert_eq!(done.report.devices[0].peak_allocated.get(), 700);
+    assert!(done.report.remarks[0].contains("loaded unseen"), "{:?}", done.report.remarks);
+}
+
 #[test]
 fn a_program_without_steps_is_left_alone() {
     let Some(done) = done("alone", STEPS, &Asked::default()) else { return };

@@ -16,6 +16,9 @@ from typing import IO, Any
 from blockyard import _files, _native
 from blockyard._answers import Answer, size
 
+# How the command begins what it says of its own errors.
+_ERROR = "error: "
+
 _LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
 
 
@@ -63,6 +66,9 @@ def dry_run(
         errors = _run(command, echo)
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))
+        if echo:
+            # The program's own words after all.
+            sys.stderr.writelines(line for line in errors.splitlines(keepends=True) if line.startswith(_ERROR))
         raw = json.loads(report.read_text())
         content = file.read_bytes() if file.is_file() else None
     return DryRun.of(raw, pathlib.Path(os.fspath(program)).name, content)
@@ -110,14 +116,15 @@ def _interrupting(process: "subprocess.Popen[str]") -> Iterator[None]:
 def _pass_on(lines: IO[str] | None, out: IO[str] | None, kept: list[str]) -> None:
     for line in lines or ():
         kept.append(line)
-        if out is not None:
+        # What may be the command's own error is kept back: it is raised.
+        if out is not None and not (out is sys.stderr and line.startswith(_ERROR)):
             out.write(line)
             out.flush()
 
 
 def _cause(errors: str) -> str:
-    lines = [line.removeprefix("error: ") for line in errors.splitlines() if line.strip()]
-    wrong = [line.removeprefix("error: ") for line in errors.splitlines() if line.startswith("error: ")]
+    lines = [line for line in errors.splitlines() if line.strip()]
+    wrong = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
     return "\n".join(wrong or lines) or "the command ended without a word"
 
 

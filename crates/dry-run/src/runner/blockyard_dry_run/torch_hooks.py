@@ -89,6 +89,10 @@ class Measured:
         cuda = getattr(torch, "cuda", None)
         if cuda is None or not cuda.is_initialized():
             return {"devices": []}
+        if self.peaks.stats is None:
+            # It was loaded in a way that the finder did not see.
+            self.peaks.install(torch, is_by_step=False)
+            record({"kind": "remark", "text": "PyTorch was loaded unseen: no steps were counted, and peaks are those since the program's own reset"})
         found = {"devices": self.peaks.whole(), "holders": self.holders}
         if self.settings["totals"]:
             found["crossings"] = self._crossings(cuda)
@@ -129,7 +133,10 @@ def _first_above(trace, totals):
 
 
 class _Loaded:
-    """Calls a function with a module right after it was loaded for the first time."""
+    """Calls a function with a module right after it was loaded for the first time.
+
+    A library may ask where the module is, long before it loads it: so this finder stays until then.
+    """
 
     def __init__(self, name, function):
         self.name = name
@@ -138,9 +145,9 @@ class _Loaded:
     def find_spec(self, name, path=None, target=None):
         if name != self.name:
             return None
-        sys.meta_path.remove(self)
         for finder in sys.meta_path:
-            spec = finder.find_spec(name, path, target)
+            find = getattr(finder, "find_spec", None)
+            spec = None if finder is self or find is None else find(name, path, target)
             if spec is not None and spec.loader is not None:
                 self._extend(spec.loader)
                 return spec
@@ -150,6 +157,8 @@ class _Loaded:
         load = loader.exec_module
 
         def exec_module(module):
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             del loader.exec_module
             load(module)
             try:
