@@ -144,3 +144,81 @@ fn verdict(fit: &Fit, peak: Bytes) -> String {
 fn shown(bytes: Bytes) -> String {
     format!("{} ({bytes})", bytes.get())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use blockyard_dry_run::{Crossing, DeviceReport, Note, Place, Report, Step, StepPeak, Torch};
+    use blockyard_gpus::GpuProfile;
+    use blockyard_record::Bytes;
+
+    use super::text;
+
+    fn report(reserved: Bytes) -> Report {
+        let device = DeviceReport { peak_reserved: reserved, ..DeviceReport::default() };
+        Report { devices: vec![device], ..Report::default() }
+    }
+
+    fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
+        let torch = Torch { folder: PathBuf::new(), version: "2.11.0+cu130".to_owned(), cuda: 13_000 };
+        text(report, gpus, &torch).unwrap()
+    }
+
+    fn gpus(totals: &[Bytes]) -> Vec<GpuProfile> {
+        totals.iter().map(|total| GpuProfile { total_memory: *total, ..GpuProfile::H200 }).collect()
+    }
+
+    #[test]
+    fn each_gpu_has_a_verdict() {
+        let mut found = report(Bytes::gib(20));
+        let at = Some(Place { file: "train.py".to_owned(), line: 7 });
+        found.crossings = vec![Crossing { total: Bytes::gib(16), at }];
+        let text =
+            shown(&found, &gpus(&[Bytes::gib(80), Bytes::mib(20_500), Bytes::gib(16), Bytes::gib(15)]));
+        for line in [
+            "NVIDIA H200: fits: peak reserved 20 GiB of 80 GiB\n",
+            "NVIDIA H200: fits barely: peak reserved 20 GiB of 20.01 GiB, of which the driver's own context takes a part\n",
+            "NVIDIA H200: does not fit: peak reserved 20 GiB of 16 GiB, first at train.py:7\n",
+            "NVIDIA H200: does not fit: peak reserved 20 GiB of 15 GiB\n",
+            "one run, on NVIDIA H200: PyTorch may choose other kernels for another architecture",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!shown(&found, &gpus(&[Bytes::gib(80)])).contains("fits"), "nobody asked");
+    }
+
+    #[test]
+    fn long_runs_list_their_first_and_last_steps() {
+        let mut found = report(Bytes::gib(1));
+        found.steps = (1..=30).map(|number| Step { number, devices: vec![StepPeak::default()] }).collect();
+        let text = shown(&found, &gpus(&[Bytes::gib(80)]));
+        let listed: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("step "))
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        assert_eq!(listed, ["1", "2", "3", "4", "5", "26", "27", "28", "29", "30"]);
+        assert_eq!(text.matches("...\n").count(), 1);
+        assert!(text.contains("the last two steps are equal"));
+    }
+
+    #[test]
+    fn an_estimate_says_why_and_a_crash_is_no_exact_answer() {
+        let mut found = report(Bytes::gib(1));
+        assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
+        let note = Note {
+            kind: "estimate".to_owned(),
+            text: "a size is taken to be 0".to_owned(),
+            ..Note::default()
+        };
+        found.notes = vec![note.clone(), note];
+        let text = shown(&found, &gpus(&[Bytes::gib(80)]));
+        assert!(text.ends_with("an estimate, because:\n    a size is taken to be 0\n"), "{text}");
+        let cut =
+            Report { is_cut: true, status: 137, error: Some("SIGKILL".to_owned()), ..Report::default() };
+        let text = shown(&cut, &gpus(&[Bytes::gib(80)]));
+        assert!(text.contains("the process ended with status 137 (SIGKILL) before its memory was counted"));
+        assert!(!text.contains("exact") && !text.contains("did not use the GPU"), "{text}");
+    }
+}
