@@ -79,6 +79,13 @@ def test_a_program_that_fails_has_an_answer(program, capsys):
 
 
 @needs_library
+def test_what_a_program_says_of_errors_is_passed_on(program, capsys):
+    program.write_text("import sys\nprint('error: of the program', file=sys.stderr)\nprint('a warning', file=sys.stderr)\n")
+    assert blockyard.dry_run(program).peaks == []
+    assert capsys.readouterr().err == "a warning\nerror: of the program\n"
+
+
+@needs_library
 def test_a_cell_is_a_program(program, capsys):
     done = _magic.blockyard("h100 --steps 2", TRAIN)
     assert capsys.readouterr().out == "[]\nstep 0\nstep 1\n"
@@ -96,11 +103,12 @@ def test_the_extension_registers_the_magic():
     assert registered == [((_magic.blockyard,), {"magic_kind": "cell", "magic_name": "blockyard"})]
 
 
-def test_without_pytorch_the_error_says_what_to_install(tmp_path):
+def test_without_pytorch_the_error_says_what_to_install(tmp_path, capsys):
     path = tmp_path / "train.py"
     path.write_text("print('never')")
-    with pytest.raises(blockyard.BlockyardError, match="pip install torch"):
+    with pytest.raises(blockyard.BlockyardError, match="has no PyTorch: install it with `pip install torch`"):
         blockyard.dry_run(path)
+    assert capsys.readouterr() == ("", ""), "it is raised, and not printed too"
     with pytest.raises(blockyard.BlockyardError, match="no-such-python does not start"):
         blockyard.dry_run(path, python="no-such-python")
     with pytest.raises(blockyard.BlockyardError, match="there is no such file"):
