@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use crate::workspace::{self, Workspace};
-use crate::{bundle, setup};
+use crate::{bundle, metadata, setup};
 
 /// Versions that work with the toolchain of the workspace.
 const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
@@ -37,6 +37,7 @@ pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     bundle::build_to(workspace, &packed_page(workspace), None)?;
     let out = wanted.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
     let profile = wanted.profile.as_deref().unwrap_or("wheel");
+    pack_standin(workspace, profile, wanted.target.as_deref())?;
     match &wanted.target {
         None => run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?,
         Some(target) => {
@@ -68,6 +69,7 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
         fs::remove_dir_all(&out)?;
     }
     bundle::copy_built(page, &packed_page(workspace))?;
+    pack_standin(workspace, "dev", None)?;
     run_maturin(workspace, &tools, &["build", "--profile", "dev"], &out)?;
     let environment =
         virtual_environment(workspace, "python-tests", &[&TOOLS[1..], &TEST_PACKAGES].concat())?;
@@ -89,6 +91,27 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
 /// Where the page lies in the package: notebooks show it, and `blockyard open` serves it.
 fn packed_page(workspace: &Workspace) -> PathBuf {
     workspace.root().join("crates/wheel/python/blockyard/page")
+}
+
+/// Builds the library that stands for CUDA's into the package, for dry runs, which run on x86-64 alone. Git does not keep it.
+fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> Result<()> {
+    let name = "libblockyard_standin.so";
+    // Maturin leaves out files that end in `.so`.
+    let packed = workspace.root().join("crates/wheel/python/blockyard").join(format!("{name}.1"));
+    let is_for_this_machine = target.is_none_or(|target| target.starts_with("x86_64"));
+    if !is_for_this_machine || !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        if packed.exists() {
+            fs::remove_file(&packed)?;
+        }
+        return Ok(());
+    }
+    let mut cargo =
+        workspace.cargo(["rustc", "--quiet", "--package", "blockyard-standin", "--crate-type", "cdylib"]);
+    workspace::run(cargo.args(["--profile", profile, "--", "-C", "strip=symbols"]))?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let built = metadata::read(workspace)?.target_directory.join(folder).join(name);
+    fs::copy(&built, &packed).with_context(|| built.to_string())?;
+    Ok(())
 }
 
 /// Makes sure that there is a virtual environment with these packages, and returns its folder.

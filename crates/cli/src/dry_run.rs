@@ -1,98 +1,112 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
-use std::fmt::Write as _;
+mod options;
+mod text;
+
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use blockyard_dry_run::{Program, Report, Torch, find_standin, prepare, run};
+use blockyard_dry_run::{Program, Torch, find_standin, prepare, run};
 use blockyard_gpus::GpuProfile;
-use blockyard_record::Bytes;
 
-use crate::options::DryRunOptions;
-use crate::output;
+pub(crate) use self::options::DryRunOptions;
+use crate::options::{OpenOptions, PageOptions};
+use crate::{output, page};
+
+/// Whether a Ctrl-C is for this process, and no longer for the program alone.
+static IS_PROGRAM_DONE: AtomicBool = AtomicBool::new(false);
+
+/// The exit status of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
-    let gpu = gpu(options)?;
+    let gpus = gpus(options);
+    let [gpu, others @ ..] = gpus.as_slice() else { bail!("no GPU is named") };
     if !options.file.is_file() {
         bail!("{}: there is no such file", options.file.display());
     }
-    let torch = Torch::find(&options.python)?;
+    let python = options.python();
+    let torch = Torch::find(&python)?;
     let prepared = prepare(&torch, &find_standin()?)?;
+    let opened = OpenedSnapshot::of(options)?;
     let program = Program {
         file: options.file.clone(),
         arguments: options.arguments.clone(),
-        python: options.python.clone(),
-        gpu,
+        python,
+        gpu: gpu.clone(),
         devices: u32::from(options.devices),
         conf: options.conf.clone(),
-        snapshot: options.snapshot.clone(),
+        snapshot: opened.path.clone(),
+        steps: options.steps,
+        totals: others.iter().map(|gpu| gpu.total_memory).collect(),
+        lists_lines: options.json.is_some(),
         environment: Vec::new(),
         output: None,
     };
     // The program gets the signal too, and its report is still to come.
-    ctrlc::set_handler(|| ()).context("Ctrl-C cannot be handed to the program")?;
+    ctrlc::set_handler(interrupted).context("Ctrl-C cannot be handed to the program")?;
     let report = run(&program, &torch, &prepared)?;
-    std::io::stderr().lock().write_all(text(&report, &program, &torch)?.as_bytes())?;
+    if !options.quiet {
+        let text = text::text(&report, &gpus, &torch)?;
+        std::io::stderr().lock().write_all(text.as_bytes())?;
+    }
     if let Some(path) = &options.json {
-        let json = report.to_json().to_string() + "\n";
-        std::fs::write(path, json).with_context(|| path.display().to_string())?;
+        output::write_whole(path, (report.to_json(&gpus).to_string() + "\n").as_bytes())?;
+    }
+    IS_PROGRAM_DONE.store(true, Ordering::Relaxed);
+    if options.opens_page {
+        opened.open(options)?;
     }
     Ok(ExitCode::from(u8::try_from(report.status).unwrap_or(1)))
 }
 
-fn gpu(options: &DryRunOptions) -> anyhow::Result<GpuProfile> {
-    let Some(mut gpu) = GpuProfile::from_id(&options.gpu) else {
-        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        bail!("there is no GPU {:?} here; there are {}", options.gpu, known.join(", "));
-    };
-    if let Some(total) = options.total_memory {
-        gpu.total_memory = total;
+fn interrupted() {
+    if IS_PROGRAM_DONE.load(Ordering::Relaxed) {
+        std::process::exit(INTERRUPTED);
     }
-    if !gpu.is_proved {
-        output::warn(&format!(
-            "the numbers of {} are derived; those of the H200 were checked against recordings",
-            gpu.name
-        ))?;
-    }
-    Ok(gpu)
 }
 
-/// The report for a person.
-fn text(report: &Report, program: &Program, torch: &Torch) -> anyhow::Result<String> {
-    let mut text = String::new();
-    writeln!(text, "\ndry run: PyTorch {} on {}, kernels not run", torch.version, program.gpu.name)?;
-    if report.is_cut {
-        writeln!(text, "  the process ended with status {} before its memory was counted", report.status)?;
-    } else if let Some(error) = &report.error {
-        writeln!(text, "  the program ended with {error}; this is what ran")?;
+/// The GPUs that are named, the first with the memory that is asked for.
+fn gpus(options: &DryRunOptions) -> Vec<GpuProfile> {
+    let mut gpus = options.gpu.clone();
+    if let (Some(first), Some(total)) = (gpus.first_mut(), options.total_memory) {
+        first.total_memory = total;
     }
-    if report.devices.is_empty() && !report.is_cut {
-        writeln!(text, "  the program did not use the GPU")?;
-    }
-    for (at, device) in report.devices.iter().enumerate() {
-        writeln!(
-            text,
-            "  cuda:{at}: peak allocated {}, peak reserved {}, allocated at the end {}",
-            shown(device.peak_allocated),
-            shown(device.peak_reserved),
-            shown(device.allocated)
-        )?;
-    }
-    if report.is_exact() {
-        writeln!(
-            text,
-            "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
-        )?;
-    } else {
-        writeln!(text, "  an estimate, because:")?;
-        for sentence in report.sentences() {
-            writeln!(text, "    {sentence}")?;
+    gpus
+}
+
+/// Where the snapshot goes: where the user says, or to a file that the page alone needs.
+struct OpenedSnapshot {
+    path: Option<PathBuf>,
+}
+
+impl OpenedSnapshot {
+    fn of(options: &DryRunOptions) -> anyhow::Result<Self> {
+        if options.snapshot.is_some() || !options.opens_page {
+            return Ok(Self { path: options.snapshot.clone() });
         }
+        let stem = options.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = std::env::temp_dir().join(format!("blockyard-page-{}", std::process::id()));
+        std::fs::create_dir(&folder).with_context(|| folder.display().to_string())?;
+        Ok(Self { path: Some(folder.join(format!("{stem}.pickle"))) })
     }
-    Ok(text)
-}
 
-fn shown(bytes: Bytes) -> String {
-    format!("{} ({bytes})", bytes.get())
+    /// Serves the page until Ctrl-C. A file that only the page needs is left for a page that is loaded again.
+    fn open(&self, options: &DryRunOptions) -> anyhow::Result<()> {
+        let Some(file) = self.path.as_deref().filter(|path| Path::is_file(path)) else {
+            return Ok(output::warn(
+                "there is no snapshot to open: the program did not use the GPU to its end",
+            )?);
+        };
+        let page = OpenOptions {
+            file: file.to_owned(),
+            port: 0,
+            no_browser: options.no_browser,
+            page: PageOptions { page: None },
+        };
+        page::open(&page).map(|_code| ())
+    }
 }

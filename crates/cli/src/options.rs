@@ -7,6 +7,7 @@ use blockyard_record::Bytes;
 use clap::{Args, Parser, Subcommand};
 
 use crate::device::DeviceName;
+use crate::dry_run::DryRunOptions;
 use crate::snapshot::At;
 
 /// PyTorch's CUDA caching allocator without a GPU: run operations through it, compare it with recordings of the real
@@ -200,36 +201,6 @@ pub(crate) struct PythonOptions {
     /// The program is stopped after so many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DryRunOptions {
-    /// The program.
-    pub(crate) file: PathBuf,
-    /// The program's own arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) arguments: Vec<String>,
-    /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
-    #[arg(long, default_value = "h200", value_name = "GPU")]
-    pub(crate) gpu: String,
-    /// How many GPUs there are.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) devices: u8,
-    /// The Python that has PyTorch.
-    #[arg(long, default_value = "python3", value_name = "COMMAND")]
-    pub(crate) python: String,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) total_memory: Option<Bytes>,
-    /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) snapshot: Option<PathBuf>,
-    /// Write the report there, as JSON.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -488,7 +459,7 @@ fn share(text: &str) -> anyhow::Result<f64> {
     if (0.0..=1.0).contains(&share) { Ok(share) } else { bail!("not from 0 to 1") }
 }
 
-fn size(text: &str) -> anyhow::Result<Bytes> {
+pub(crate) fn size(text: &str) -> anyhow::Result<Bytes> {
     Ok(blockyard_workload::parse_size(text)?)
 }
 

@@ -5,7 +5,10 @@
 
 mod elf;
 mod error;
+mod json;
+mod note;
 mod prepare;
+mod record;
 mod report;
 mod run;
 mod symbols;
@@ -13,8 +16,10 @@ mod torch;
 
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
-pub use prepare::{Prepared, find_standin, prepare};
-pub use report::{DeviceReport, Note, Report};
+pub use note::{Note, Place};
+pub use prepare::{Prepared, find_standin, prepare, prepare_in};
+pub use record::{PrintedLine, Step, StepPeak};
+pub use report::{Crossing, DeviceReport, Fit, PeakHolder, Report};
 pub use run::{Program, run};
 pub use symbols::{Wanted, defined};
 pub use torch::Torch;

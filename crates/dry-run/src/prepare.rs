@@ -18,9 +18,22 @@ const REST: &str = "libblockyard_standin_rest.so";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: (&str, &str) = ("runner.py", include_str!("runner.py"));
+const RUNNER: [(&str, &str); 10] = [
+    ("__main__.py", include_str!("runner/__main__.py")),
+    ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
+    ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
+    ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
+    ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
+    ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
+    ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),
+    ("blockyard_dry_run/record.py", include_str!("runner/blockyard_dry_run/record.py")),
+    ("blockyard_dry_run/torch_hooks.py", include_str!("runner/blockyard_dry_run/torch_hooks.py")),
+    ("blockyard_dry_run/values.py", include_str!("runner/blockyard_dry_run/values.py")),
+];
+/// Its folder.
+const RUNNER_FOLDER: &str = "runner";
 /// Counts changes of what this file writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A folder that is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +46,7 @@ pub struct Prepared {
 
 impl Prepared {
     pub(crate) fn runner(&self) -> PathBuf {
-        self.folder.join(RUNNER.0)
+        self.folder.join(RUNNER_FOLDER)
     }
 }
 
@@ -59,18 +72,26 @@ fn file_name(library: &str) -> String {
     format!("standin-{}", library.trim_start_matches("lib").replace(".so", "")) + ".so"
 }
 
-/// The folder for this PyTorch, made where it is not there yet.
+/// The folder for this PyTorch in the user's cache directory, made where it is not there yet.
 ///
 /// # Errors
 ///
 /// A library that cannot be read, and a folder that cannot be written.
 pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
+    prepare_in(torch, standin, &cache()?)
+}
+
+/// The same in a folder `cache`.
+///
+/// # Errors
+///
+/// As [`prepare`].
+pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepared, DryRunError> {
     let libraries = torch.libraries()?;
     let key = key(libraries.iter().map(PathBuf::as_path).chain([standin]))?;
-    let cache = cache()?;
     let folder = cache.join(format!("{}-{key:016x}", torch.version.replace(['/', ':'], "_")));
     if !folder.is_dir() {
-        fs::create_dir_all(&cache).map_err(DryRunError::file(&cache))?;
+        fs::create_dir_all(cache).map_err(DryRunError::file(cache))?;
         // Written beside and moved, so that a second run never sees half of it.
         let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
         fill(&part, &Wanted::of(&libraries)?, standin)?;
@@ -105,8 +126,12 @@ fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunErro
     }
     let link = folder.join(STANDIN);
     symlink(standin, &link).map_err(DryRunError::file(&link))?;
-    let runner = folder.join(RUNNER.0);
-    fs::write(&runner, RUNNER.1).map_err(DryRunError::file(&runner))?;
+    let package = folder.join(RUNNER_FOLDER).join("blockyard_dry_run");
+    fs::create_dir_all(&package).map_err(DryRunError::file(&package))?;
+    for (name, text) in RUNNER {
+        let path = folder.join(RUNNER_FOLDER).join(name);
+        fs::write(&path, text).map_err(DryRunError::file(&path))?;
+    }
     let list = folder.join("generated.txt");
     fs::write(&list, rest.join("\n") + "\n").map_err(DryRunError::file(&list))
 }
@@ -122,7 +147,7 @@ fn write(folder: &Path, file: &str, library: &Library<'_>) -> Result<(), DryRunE
 fn key<'a>(files: impl Iterator<Item = &'a Path>) -> Result<u64, DryRunError> {
     let mut hasher = DefaultHasher::new();
     FORMAT.hash(&mut hasher);
-    RUNNER.1.hash(&mut hasher);
+    RUNNER.hash(&mut hasher);
     for path in files {
         let metadata: Metadata = fs::metadata(path).map_err(DryRunError::file(path))?;
         path.hash(&mut hasher);

@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::record::Records;
+use crate::{Note, Place, PrintedLine, Step};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,50 +19,37 @@ pub struct DeviceReport {
     pub peak_reserved: Bytes,
     /// Bytes of allocated blocks at the end.
     pub allocated: Bytes,
-    /// All statistics that PyTorch has, by its names.
+    /// All statistics that PyTorch has, by its names; empty where the process crashed.
     pub stats: Map<String, Value>,
 }
 
-/// Something that makes what follows an estimate.
+/// Bytes that something holds at the end of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Note {
-    /// "function", "read" or "estimate".
-    pub kind: String,
-    /// The function that nobody wrote.
-    #[serde(default)]
-    pub name: String,
-    /// What was assumed.
-    #[serde(default)]
-    pub text: String,
-    /// Bytes that the host read.
-    #[serde(default)]
-    pub bytes: u64,
-    /// The program's file; empty where the line is not known.
-    #[serde(default)]
-    pub file: String,
-    /// The line in this file.
-    #[serde(default)]
-    pub line: u32,
+pub struct PeakHolder {
+    /// What holds them.
+    pub what: String,
+    /// Whole blocks.
+    pub bytes: Bytes,
 }
 
-impl Note {
-    /// A sentence.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let what = match self.kind.as_str() {
-            "function" => {
-                format!("{} was called, of which only the name is known here: it did nothing", self.name)
-            }
-            "read" => format!(
-                "the program reads {} {} that a kernel would have computed: {}",
-                self.bytes,
-                if self.bytes == 1 { "byte" } else { "bytes" },
-                if self.text.is_empty() { "taken to be 0" } else { &self.text }
-            ),
-            _ => self.text.clone(),
-        };
-        if self.line == 0 { what } else { format!("{}:{}: {what}", self.file, self.line) }
-    }
+/// The place at which segments came to exceed a number of bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Crossing {
+    /// This number.
+    pub total: Bytes,
+    /// The line, where it is known.
+    pub at: Option<Place>,
+}
+
+/// Whether a program fits on a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fit {
+    /// The GPU.
+    pub gpu: GpuProfile,
+    /// None where the run ended before this was known.
+    pub is_fitting: Option<bool>,
+    /// The line at which it would have ended, where it does not fit and the line is known.
+    pub at: Option<Place>,
 }
 
 /// What a run took.
@@ -66,46 +57,73 @@ impl Note {
 pub struct Report {
     /// The program's exit status; 128 and the signal's number for a crash.
     pub status: i32,
-    /// The exception that ended the program.
+    /// The name of the exception that ended the program, or of the signal.
     pub error: Option<String>,
-    /// By device; empty where the program used none, or where the process crashed.
+    /// The line of the program where it was raised.
+    pub error_at: Option<Place>,
+    /// By device; empty where the program used none. Where the process ended before they were counted, what its steps say.
     pub devices: Vec<DeviceReport>,
     /// Whether the process ended before the statistics were written.
     pub is_cut: bool,
     /// Why numbers may be estimates.
     pub notes: Vec<Note>,
+    /// What the program printed, where it was asked for.
+    pub lines: Vec<PrintedLine>,
+    /// Steps of the first optimizer, where they were counted.
+    pub steps: Vec<Step>,
+    /// Who holds the peak of the last step, where steps were counted; together all of it.
+    pub holders: Vec<PeakHolder>,
+    /// Where segments came to exceed the GPUs that the run was compared with.
+    pub crossings: Vec<Crossing>,
+    /// What a person should know and what makes no number an estimate.
+    pub remarks: Vec<String>,
 }
 
 /// What the runner writes.
 #[derive(Debug, Default, Deserialize)]
-pub(crate) struct Counted {
+struct Counted {
     error: Option<String>,
+    error_at: Option<Place>,
     #[serde(default)]
     devices: Vec<Map<String, Value>>,
+    #[serde(default)]
+    holders: Vec<PeakHolder>,
+    #[serde(default)]
+    crossings: Vec<Crossing>,
     fault: Option<String>,
 }
 
 impl Report {
-    /// The report of what the runner and the libraries wrote.
-    pub(crate) fn of(status: i32, counted: Option<&str>, lines: &str) -> Self {
+    /// The report of what the runner and the libraries wrote; `signal` is what ended the process, if one did.
+    pub(crate) fn of(status: i32, signal: Option<i32>, counted: Option<&str>, records: &str) -> Self {
         let found: Option<Counted> = counted.and_then(|text| serde_json::from_str(text).ok());
-        let is_cut = found.is_none();
+        let records = Records::read(records);
+        let mut report = Self {
+            status,
+            is_cut: found.is_none(),
+            notes: records.notes,
+            lines: records.lines,
+            steps: records.steps,
+            remarks: records.remarks,
+            ..Self::default()
+        };
         let found = found.unwrap_or_default();
-        let mut notes: Vec<Note> = lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let unread = lines.lines().count().saturating_sub(notes.len());
-        if unread > 0 {
-            notes.push(Note {
-                kind: "estimate".to_owned(),
-                text: format!("{unread} lines of the run's own report are damaged"),
-                ..Note::default()
-            });
-        }
         if let Some(fault) = found.fault {
-            let text = format!("the statistics were not read: {fault}");
-            notes.push(Note { kind: "estimate".to_owned(), text, ..Note::default() });
+            report.is_cut = true;
+            report.notes.push(Note::estimate(format!("the statistics were not read: {fault}")));
         }
-        let devices = found.devices.into_iter().map(device).collect();
-        Self { status, error: found.error, devices, is_cut, notes }
+        (report.error, report.error_at) = (found.error, found.error_at);
+        (report.holders, report.crossings) = (found.holders, found.crossings);
+        report.devices = found.devices.into_iter().map(device).collect();
+        if report.is_cut && report.devices.is_empty() {
+            report.devices = devices_of(&report.steps);
+        }
+        // An alarm may have ended what another signal began.
+        if let Some(signal) = signal.map(|signal| records.signal.unwrap_or(signal)) {
+            report.status = signal.saturating_add(128);
+            report.error.get_or_insert_with(|| signal_name(signal));
+        }
+        report
     }
 
     /// Whether nothing was assumed.
@@ -114,29 +132,52 @@ impl Report {
         self.notes.is_empty() && !self.is_cut
     }
 
-    /// The report as JSON.
+    /// Most bytes of segments that one device had.
     #[must_use]
-    pub fn to_json(&self) -> Value {
-        let device = |device: &DeviceReport| {
-            json!({
-                "peak_allocated": device.peak_allocated.get(),
-                "peak_reserved": device.peak_reserved.get(),
-                "allocated": device.allocated.get(),
-                "stats": device.stats,
-            })
-        };
-        let note = |note: &Note| json!({"kind": note.kind, "text": note.sentence(), "file": note.file, "line": note.line});
-        json!({
-            // One order of addresses was run: bytes of segments may differ under a driver's own.
-            "exact": if self.is_exact() { "but for the driver's addresses" } else { "no" },
-            "status": self.status,
-            "error": self.error,
-            "devices": self.devices.iter().map(device).collect::<Vec<_>>(),
-            "notes": self.notes.iter().map(note).collect::<Vec<_>>(),
-        })
+    pub fn peak_reserved(&self) -> Bytes {
+        self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
     }
 
-    /// Notes of one kind, by sentence.
+    /// Whether the last two steps were alike; none where there were not two.
+    #[must_use]
+    pub fn is_steady(&self) -> Option<bool> {
+        match self.steps.as_slice() {
+            [.., before, last] => Some(before.devices == last.devices),
+            _ => None,
+        }
+    }
+
+    /// Whether the program fits on each of these GPUs, of which the first was stood for.
+    #[must_use]
+    pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<Fit> {
+        let Some(own) = gpus.first() else { return Vec::new() };
+        gpus.iter().map(|gpu| self.fit(gpu, own)).collect()
+    }
+
+    fn fit(&self, gpu: &GpuProfile, own: &GpuProfile) -> Fit {
+        let is_above = self.peak_reserved() > gpu.total_memory;
+        let ended_for_memory = self.error.as_deref() == Some("OutOfMemoryError");
+        let (is_fitting, at) = if is_above {
+            let crossing = self.crossings.iter().find(|crossing| crossing.total == gpu.total_memory);
+            (Some(false), crossing.and_then(|crossing| crossing.at.clone()))
+        } else if ended_for_memory && gpu.total_memory <= own.total_memory {
+            (Some(false), self.error_at.clone())
+        } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
+            // With more memory the program would have gone another way.
+            (None, None)
+        } else {
+            (Some(true), None)
+        };
+        Fit { gpu: gpu.clone(), is_fitting, at }
+    }
+
+    /// Whether a request found no memory, even if the program went on.
+    fn has_run_out(&self) -> bool {
+        let ooms = |device: &DeviceReport| device.stats.get("num_ooms").and_then(Value::as_u64).unwrap_or(0);
+        self.devices.iter().any(|device| ooms(device) > 0)
+    }
+
+    /// Notes by sentence, each once.
     #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         let seen: BTreeSet<String> = self.notes.iter().map(Note::sentence).collect();
@@ -154,22 +195,98 @@ fn device(stats: Map<String, Value>) -> DeviceReport {
     }
 }
 
+/// What steps say of a run whose process ended before its end.
+fn devices_of(steps: &[Step]) -> Vec<DeviceReport> {
+    let mut devices: Vec<DeviceReport> = Vec::new();
+    for step in steps {
+        devices.resize(step.devices.len().max(devices.len()), DeviceReport::default());
+        for (device, peak) in devices.iter_mut().zip(&step.devices) {
+            device.peak_allocated = device.peak_allocated.max(peak.peak_allocated);
+            device.peak_reserved = device.peak_reserved.max(peak.peak_reserved);
+            device.allocated = peak.allocated;
+        }
+    }
+    devices
+}
+
+/// The name of a signal that ends a process, with Linux's numbers.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        2 => "SIGINT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        7 => "SIGBUS",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        15 => "SIGTERM",
+        _ => return format!("signal {number}"),
+    };
+    name.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
+    use blockyard_gpus::GpuProfile;
+    use blockyard_record::Bytes;
+
     use super::Report;
+
+    const COUNTED: &str = r#"{"error": null, "error_at": null, "devices": [
+        {"allocated_bytes.all.peak": 1024, "reserved_bytes.all.peak": 2097152}],
+        "crossings": [{"total": 2000000, "at": {"file": "train.py", "line": 7}}]}"#;
+
+    fn gpu(total: u64) -> GpuProfile {
+        GpuProfile { total_memory: Bytes::new(total), ..GpuProfile::H200 }
+    }
 
     #[test]
     fn a_report_says_what_was_assumed() {
-        let counted = r#"{"error": null, "devices": [{"allocated_bytes.all.peak": 1024, "reserved_bytes.all.peak": 2097152}]}"#;
-        let exact = Report::of(0, Some(counted), "");
+        let exact = Report::of(0, None, Some(COUNTED), "");
         assert!(exact.is_exact());
-        assert_eq!(exact.devices[0].peak_reserved.get(), 2_097_152);
-        let lines = "{\"kind\":\"read\",\"bytes\":4,\"file\":\"a.py\",\"line\":3}\n{\"kind\":\"function\",\"name\":\"cusolverX\"}\n{damaged";
-        let marked = Report::of(0, Some(counted), lines);
+        assert_eq!(exact.peak_reserved().get(), 2_097_152);
+        let marked = Report::of(0, None, Some(COUNTED), "{\"kind\":\"function\",\"name\":\"cusolverX\"}\n");
         assert!(!marked.is_exact());
-        assert_eq!(marked.notes.len(), 3);
-        assert!(marked.notes[0].sentence().starts_with("a.py:3: the program reads 4 bytes"));
-        let cut = Report::of(139, None, "");
+        let cut = Report::of(139, Some(11), None, "");
         assert!(cut.is_cut && !cut.is_exact());
+        assert_eq!(cut.error.as_deref(), Some("SIGSEGV"));
+    }
+
+    #[test]
+    fn a_crash_keeps_its_own_signal_and_what_its_steps_said() {
+        let step = |number, peak| {
+            format!(
+                "{{\"kind\":\"step\",\"number\":{number},\"devices\":[{{\"peak_allocated\":{peak},\"peak_reserved\":9,\"allocated\":3}}]}}\n"
+            )
+        };
+        let lines = [step(1, 8), step(2, 6), "{\"kind\":\"signal\",\"number\":6}\n".to_owned()].concat();
+        let report = Report::of(142, Some(14), None, &lines);
+        assert_eq!((report.status, report.error.as_deref()), (134, Some("SIGABRT")));
+        assert_eq!(report.devices[0].peak_allocated.get(), 8);
+        assert_eq!(report.is_steady(), Some(false));
+        assert_eq!(report.fits(&[gpu(1 << 30)])[0].is_fitting, None);
+        assert_eq!(report.fits(&[gpu(8)])[0].is_fitting, Some(false));
+    }
+
+    #[test]
+    fn a_gpu_that_is_too_small_names_the_line() {
+        let report = Report::of(0, None, Some(COUNTED), "");
+        let fits = report.fits(&[gpu(3_000_000), gpu(2_097_152), gpu(2_000_000), gpu(1_000_000)]);
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.is_fitting).collect();
+        assert_eq!(found, [Some(true), Some(true), Some(false), Some(false)]);
+        let lines: Vec<Option<String>> =
+            fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
+        assert_eq!(lines, [None, None, Some("train.py:7".to_owned()), None]);
+    }
+
+    #[test]
+    fn a_program_that_ran_out_says_nothing_about_larger_gpus() {
+        let counted = COUNTED
+            .replace("\"error\": null", "\"error\": \"OutOfMemoryError\"")
+            .replace("\"allocated_bytes.all.peak\"", "\"num_ooms\": 1, \"allocated_bytes.all.peak\"");
+        let report = Report::of(1, None, Some(&counted), "");
+        let fits = report.fits(&[gpu(3_000_000), gpu(4_000_000), gpu(2_500_000)]);
+        let found: Vec<Option<bool>> = fits.iter().map(|fit| fit.is_fitting).collect();
+        assert_eq!(found, [Some(false), None, Some(false)]);
     }
 }

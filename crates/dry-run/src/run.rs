@@ -7,8 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use blockyard_gpus::GpuProfile;
+use blockyard_record::Bytes;
+use serde_json::{Value, json};
 
 use crate::{DryRunError, Prepared, Report, Torch};
+
+/// The release of PyTorch whose recordings everything was compared with.
+const RECORDED: (u32, u32) = (2, 11);
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -27,6 +32,12 @@ pub struct Program {
     pub conf: Option<String>,
     /// Where a snapshot with stacks goes.
     pub snapshot: Option<PathBuf>,
+    /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
+    pub steps: Option<u32>,
+    /// Bytes of GPUs for which the report says at which line segments came to exceed them.
+    pub totals: Vec<Bytes>,
+    /// Whether the report has the lines that the program prints.
+    pub lists_lines: bool,
     /// Further variables of its environment.
     pub environment: Vec<(String, String)>,
     /// What the program prints: shown (`None`), or kept in this file.
@@ -67,8 +78,7 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
     let (counted, lines) = (scratch.0.join("counted.json"), scratch.0.join("report.jsonl"));
     fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
     let mut command = Command::new(&program.python);
-    command.arg(prepared.runner()).arg(&counted);
-    command.arg(program.snapshot.as_deref().map(absolute).unwrap_or_default());
+    command.arg(prepared.runner()).arg(settings(program, &counted).to_string());
     command.arg(&program.file).args(&program.arguments);
     command.envs(environment(program, torch, prepared, &lines));
     if let Some(path) = &program.output {
@@ -82,11 +92,42 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
         status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
     let counted = fs::read_to_string(&counted).ok();
     let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
-    Ok(Report::of(code, counted.as_deref(), &lines))
+    let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+    if !report.devices.is_empty() {
+        report.remarks.extend(remarks(program, torch));
+    }
+    Ok(report)
 }
 
-fn absolute(path: &Path) -> OsString {
-    std::path::absolute(path).unwrap_or_else(|_error| path.to_owned()).into_os_string()
+/// What was not compared with a recording.
+fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !program.gpu.is_proved {
+        remarks.push(format!(
+            "the numbers of {} are derived; those of the H200 were checked against recordings",
+            program.gpu.name
+        ));
+    }
+    let (major, minor) = torch.release();
+    if (major, minor) != RECORDED {
+        remarks.push(format!(
+            "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
+            RECORDED.0, RECORDED.1
+        ));
+    }
+    remarks
+}
+
+/// What the runner is asked for. The program may change its folder, so that paths are absolute.
+fn settings(program: &Program, counted: &Path) -> Value {
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
+    json!({
+        "out": counted,
+        "snapshot": program.snapshot.as_deref().map(absolute),
+        "steps": program.steps,
+        "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
+        "lines": program.lists_lines,
+    })
 }
 
 /// The variables that make the process load our libraries, and that say which GPU they stand for.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::DryRunError;
-use crate::symbols::libraries_in;
+use crate::symbols::{Wanted, libraries_in};
 
 /// An installed PyTorch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +56,15 @@ impl Torch {
         let mut all = libraries_in(&self.folder.join("lib"))?;
         all.extend(libraries_in(&self.folder)?);
         Ok(all)
+    }
+
+    /// What its libraries want of CUDA's.
+    ///
+    /// # Errors
+    ///
+    /// A library that cannot be read.
+    pub fn wanted(&self) -> Result<Wanted, DryRunError> {
+        Wanted::of(&self.libraries()?)
     }
 
     /// Release, as two numbers.

@@ -32,12 +32,31 @@ impl GpuProfile {
     };
 
     /// All profiles; the first one is proved.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::H200,
+        // The bytes are what `cudaGetDeviceProperties` was reported to say in public.
+        Self {
+            name: "NVIDIA H100 80GB HBM3",
+            id: "h100",
+            total_memory: Bytes::new(85_019_590_656),
+            multiprocessors: 132,
+            threads_per_multiprocessor: 2048,
+            capability: (9, 0),
+            is_proved: false,
+        },
         Self {
             name: "NVIDIA A100-SXM4-80GB",
             id: "a100",
             total_memory: Bytes::new(84_974_239_744),
+            multiprocessors: 108,
+            threads_per_multiprocessor: 2048,
+            capability: (8, 0),
+            is_proved: false,
+        },
+        Self {
+            name: "NVIDIA A100-SXM4-40GB",
+            id: "a100-40g",
+            total_memory: Bytes::new(42_298_834_944),
             multiprocessors: 108,
             threads_per_multiprocessor: 2048,
             capability: (8, 0),

@@ -358,6 +358,16 @@ entries! {
         SUCCESS
     }
 
+    // PyTorch 2.14 and later ask for the driver's messages when they start; there are none here.
+    fn cuLogsRegisterCallback(_function: usize, _data: usize, to: Out<usize>) -> c_int {
+        to.put(1);
+        SUCCESS
+    }
+
+    fn cuLogsUnregisterCallback(_callback: usize) -> c_int {
+        SUCCESS
+    }
+
     fn cuGetProcAddress_v2(name: Text, to: Out<*const c_void>, _version: c_int, _flags: c_ulonglong, result: Out<c_int>) -> c_int {
         let Some(name) = name.get() else { return INVALID_VALUE };
         if let Some(function) = by_name(&name.to_string_lossy()) {

@@ -243,6 +243,9 @@ fn compare(
         devices: u32::try_from(devices)?,
         conf: None,
         snapshot: None,
+        steps: None,
+        totals: Vec::new(),
+        lists_lines: false,
         environment: Vec::new(),
         output: Some(in_scratch("txt")),
     };

@@ -7,7 +7,8 @@
     answer = blockyard.open("run.jsonl.gz").what_if("expandable_segments:True")
     print(answer)
 
-`blockyard.torch` runs the same allocator inside PyTorch; `python -m blockyard` is the command.
+`blockyard.dry_run` runs a program with the PyTorch that is installed, without a GPU, and says what it takes; `%load_ext blockyard` and
+`%%blockyard h100` do the same with a notebook's cell. `blockyard.torch` runs the same allocator inside PyTorch; `python -m blockyard` is the command.
 """
 
 from blockyard._answers import (
@@ -31,7 +32,9 @@ from blockyard._answers import (
     Summary,
     WhatIf,
 )
+from blockyard._dry_run import DevicePeak, DryRun, DryRunNote, GpuFit, Line, PeakHolder, PrintedLine, StepPeak, dry_run
 from blockyard._files import Device, Run, Snapshot, open, play
+from blockyard._magic import load_ipython_extension
 from blockyard._native import BlockyardError, Table, version
 from blockyard._programs import Program, run
 from blockyard._ranks import Ranks, SiteDifference, rank, ranks
@@ -47,25 +50,35 @@ __all__ = [
     "Change",
     "ComparedAllocators",
     "Device",
+    "DevicePeak",
     "Diff",
     "DiffTerm",
+    "DryRun",
+    "DryRunNote",
     "FirstOom",
+    "GpuFit",
     "Growth",
     "Holder",
     "Leaks",
     "Limit",
+    "Line",
     "Moment",
     "Outcome",
     "PeakDiff",
+    "PeakHolder",
+    "PrintedLine",
     "Program",
     "Ranks",
     "Run",
     "Search",
     "SiteDifference",
     "Snapshot",
+    "StepPeak",
     "Summary",
     "Table",
     "WhatIf",
+    "dry_run",
+    "load_ipython_extension",
     "open",
     "play",
     "rank",

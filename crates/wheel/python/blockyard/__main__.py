@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from blockyard import _native, _page
+from blockyard import _dry_run, _native, _page
 
 
 def main() -> int:
@@ -13,6 +13,7 @@ def main() -> int:
     sys.stdout.flush()
     if _page.folder() is not None:
         os.environ.setdefault("BLOCKYARD_PAGE", str(_page.folder()))
+    _dry_run.set_environment()
     return _native.command(["blockyard", *sys.argv[1:]])
 
 

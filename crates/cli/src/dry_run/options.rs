@@ -1,0 +1,67 @@
+//! The options of `blockyard dry-run`.
+
+use std::path::PathBuf;
+
+use blockyard_gpus::GpuProfile;
+use blockyard_record::Bytes;
+use clap::Args;
+
+use crate::options::size;
+
+#[derive(Debug, Args)]
+pub(crate) struct DryRunOptions {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// The program's own arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<String>,
+    /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further ones, after
+    /// commas: the report says of each whether the program fits.
+    #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu)]
+    pub(crate) gpu: Vec<GpuProfile>,
+    /// How many GPUs there are.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) devices: u8,
+    /// End the program after so many steps of its first optimizer; the report has the peak of each step and who holds it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: Option<u32>,
+    /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) python: Option<String>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) total_memory: Option<Bytes>,
+    /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) snapshot: Option<PathBuf>,
+    /// Write the report there, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print what the program prints and nothing else.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// Open the snapshot in the page at the end, as `blockyard open` does.
+    #[arg(long = "page")]
+    pub(crate) opens_page: bool,
+    /// Only print the page's address.
+    #[arg(long, requires = "opens_page")]
+    pub(crate) no_browser: bool,
+}
+
+impl DryRunOptions {
+    /// The command that starts Python.
+    pub(crate) fn python(&self) -> String {
+        let named = self.python.clone().or_else(|| std::env::var("BLOCKYARD_PYTHON").ok());
+        named.filter(|command| !command.is_empty()).unwrap_or_else(|| "python3".to_owned())
+    }
+}
+
+fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
+    GpuProfile::from_id(name.trim()).ok_or_else(|| {
+        let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
+        anyhow::anyhow!("there is no such GPU here; there are {}", known.join(", "))
+    })
+}

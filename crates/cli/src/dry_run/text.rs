@@ -1,0 +1,224 @@
+//! The report of a dry run for a person.
+
+use std::fmt::{self, Write as _};
+
+use blockyard_dry_run::{Fit, Report, Torch};
+use blockyard_gpus::GpuProfile;
+use blockyard_record::Bytes;
+
+/// Steps that are listed; those between the first and the last ones are left out.
+const MOST_STEPS: usize = 10;
+/// Where less than this is left, the report says so: the driver's own context takes a part of it.
+const CLOSE: Bytes = Bytes::gib(1);
+
+/// The report: the first GPU was stood for.
+pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    let name = gpus.first().map_or("no GPU", |gpu| gpu.name);
+    writeln!(text, "\ndry run: PyTorch {} on {name}, kernels not run", torch.version)?;
+    ended(&mut text, report)?;
+    peaks(&mut text, report)?;
+    steps(&mut text, report)?;
+    holders(&mut text, report)?;
+    if gpus.len() > 1 {
+        fits(&mut text, report, gpus)?;
+    }
+    for remark in &report.remarks {
+        writeln!(text, "  {remark}")?;
+    }
+    if report.is_exact() {
+        writeln!(
+            text,
+            "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
+        )?;
+    } else if !report.notes.is_empty() {
+        writeln!(text, "  an estimate, because:")?;
+        for sentence in report.sentences() {
+            writeln!(text, "    {sentence}")?;
+        }
+    }
+    Ok(text)
+}
+
+fn ended(text: &mut String, report: &Report) -> fmt::Result {
+    let error = report.error.as_deref().unwrap_or("no exception");
+    let at = report.error_at.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
+    if report.is_cut {
+        let status = report.status;
+        writeln!(text, "  the process ended with status {status} ({error}) before its memory was counted")?;
+        if let Some(step) = report.steps.last() {
+            writeln!(text, "  this is what it had taken by the end of step {}", step.number)?;
+        }
+    } else if report.error.is_some() {
+        writeln!(text, "  the program ended with {error}{at}; this is what ran")?;
+    } else if report.status != 0 {
+        writeln!(text, "  the program ended with status {}; this is what ran", report.status)?;
+    }
+    Ok(())
+}
+
+fn peaks(text: &mut String, report: &Report) -> fmt::Result {
+    if report.devices.is_empty() && !report.is_cut {
+        writeln!(text, "  the program did not use the GPU")?;
+    }
+    for (at, device) in report.devices.iter().enumerate() {
+        writeln!(
+            text,
+            "  cuda:{at}: peak allocated {}, peak reserved {}, allocated at the end {}",
+            shown(device.peak_allocated),
+            shown(device.peak_reserved),
+            shown(device.allocated)
+        )?;
+    }
+    Ok(())
+}
+
+fn steps(text: &mut String, report: &Report) -> fmt::Result {
+    let Some(last) = report.steps.len().checked_sub(1) else { return Ok(()) };
+    writeln!(text, "  steps of the first optimizer:")?;
+    for (at, step) in report.steps.iter().enumerate() {
+        let is_left_out = |at: usize| at >= MOST_STEPS / 2 && at + MOST_STEPS / 2 <= last;
+        if is_left_out(at) {
+            if !is_left_out(at.saturating_sub(1)) {
+                writeln!(text, "    ...")?;
+            }
+            continue;
+        }
+        for (device, peak) in step.devices.iter().enumerate() {
+            let on = if step.devices.len() > 1 { format!(", cuda:{device}") } else { String::new() };
+            writeln!(
+                text,
+                "    step {}{on}: peak allocated {}, peak reserved {}, allocated at its end {}",
+                step.number, peak.peak_allocated, peak.peak_reserved, peak.allocated
+            )?;
+        }
+    }
+    match report.is_steady() {
+        Some(true) => writeln!(text, "    the last two steps are equal"),
+        Some(false) => writeln!(text, "    the last two steps are not equal: more steps may take more"),
+        None => writeln!(text, "    one step says nothing about the next"),
+    }
+}
+
+fn holders(text: &mut String, report: &Report) -> fmt::Result {
+    if report.holders.is_empty() {
+        return Ok(());
+    }
+    writeln!(text, "  who holds the peak of the last step that was looked at:")?;
+    for row in &report.holders {
+        writeln!(text, "    {:>10}  {}", row.bytes.to_string(), row.what)?;
+    }
+    Ok(())
+}
+
+fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
+    let peak = report.peak_reserved();
+    for fit in report.fits(gpus) {
+        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak))?;
+    }
+    let own = gpus.first().map_or("the first", |gpu| gpu.name);
+    writeln!(
+        text,
+        "  one run, on {own}: PyTorch may choose other kernels for another architecture, with other workspaces"
+    )
+}
+
+fn verdict(fit: &Fit, peak: Bytes) -> String {
+    let total = fit.gpu.total_memory;
+    let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
+    match fit.is_fitting {
+        Some(true) if total.saturating_sub(peak) < CLOSE => {
+            format!(
+                "fits barely: peak reserved {peak} of {total}, of which the driver's own context takes a part"
+            )
+        }
+        Some(true) => format!("fits: peak reserved {peak} of {total}"),
+        Some(false) if peak > total => format!("does not fit: peak reserved {peak} of {total}{at}"),
+        Some(false) => {
+            format!("does not fit: the program ran out of memory{at}, with {peak} of {total} reserved")
+        }
+        None => format!("not known: the run ended early, at {peak} of {total}"),
+    }
+}
+
+fn shown(bytes: Bytes) -> String {
+    format!("{} ({bytes})", bytes.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use blockyard_dry_run::{Crossing, DeviceReport, Note, Place, Report, Step, StepPeak, Torch};
+    use blockyard_gpus::GpuProfile;
+    use blockyard_record::Bytes;
+
+    use super::text;
+
+    fn report(reserved: Bytes) -> Report {
+        let device = DeviceReport { peak_reserved: reserved, ..DeviceReport::default() };
+        Report { devices: vec![device], ..Report::default() }
+    }
+
+    fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
+        let torch = Torch { folder: PathBuf::new(), version: "2.11.0+cu130".to_owned(), cuda: 13_000 };
+        text(report, gpus, &torch).unwrap()
+    }
+
+    fn gpus(totals: &[Bytes]) -> Vec<GpuProfile> {
+        totals.iter().map(|total| GpuProfile { total_memory: *total, ..GpuProfile::H200 }).collect()
+    }
+
+    #[test]
+    fn each_gpu_has_a_verdict() {
+        let mut found = report(Bytes::gib(20));
+        let at = Some(Place { file: "train.py".to_owned(), line: 7 });
+        found.crossings = vec![Crossing { total: Bytes::gib(16), at }];
+        let text =
+            shown(&found, &gpus(&[Bytes::gib(80), Bytes::mib(20_500), Bytes::gib(16), Bytes::gib(15)]));
+        for line in [
+            "NVIDIA H200: fits: peak reserved 20 GiB of 80 GiB\n",
+            "NVIDIA H200: fits barely: peak reserved 20 GiB of 20.01 GiB, of which the driver's own context takes a part\n",
+            "NVIDIA H200: does not fit: peak reserved 20 GiB of 16 GiB, first at train.py:7\n",
+            "NVIDIA H200: does not fit: peak reserved 20 GiB of 15 GiB\n",
+            "one run, on NVIDIA H200: PyTorch may choose other kernels for another architecture",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
+        }
+        assert!(!shown(&found, &gpus(&[Bytes::gib(80)])).contains("fits"), "nobody asked");
+    }
+
+    #[test]
+    fn long_runs_list_their_first_and_last_steps() {
+        let mut found = report(Bytes::gib(1));
+        found.steps = (1..=30).map(|number| Step { number, devices: vec![StepPeak::default()] }).collect();
+        let text = shown(&found, &gpus(&[Bytes::gib(80)]));
+        let listed: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("step "))
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        assert_eq!(listed, ["1", "2", "3", "4", "5", "26", "27", "28", "29", "30"]);
+        assert_eq!(text.matches("...\n").count(), 1);
+        assert!(text.contains("the last two steps are equal"));
+    }
+
+    #[test]
+    fn an_estimate_says_why_and_a_crash_is_no_exact_answer() {
+        let mut found = report(Bytes::gib(1));
+        assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
+        let note = Note {
+            kind: "estimate".to_owned(),
+            text: "a size is taken to be 0".to_owned(),
+            ..Note::default()
+        };
+        found.notes = vec![note.clone(), note];
+        let text = shown(&found, &gpus(&[Bytes::gib(80)]));
+        assert!(text.ends_with("an estimate, because:\n    a size is taken to be 0\n"), "{text}");
+        let cut =
+            Report { is_cut: true, status: 137, error: Some("SIGKILL".to_owned()), ..Report::default() };
+        let text = shown(&cut, &gpus(&[Bytes::gib(80)]));
+        assert!(text.contains("the process ended with status 137 (SIGKILL) before its memory was counted"));
+        assert!(!text.contains("exact") && !text.contains("did not use the GPU"), "{text}");
+    }
+}

@@ -1,0 +1,76 @@
+//! The report as JSON: `docs/dry-run.md` has its fields.
+
+use blockyard_gpus::GpuProfile;
+use serde_json::{Value, json};
+
+use crate::{Fit, Place, PrintedLine, Report, Step};
+
+/// Counts changes of the fields that take something away.
+const VERSION: u32 = 1;
+
+impl Report {
+    /// The report as JSON, with whether the program fits on these GPUs, of which the first was stood for.
+    #[must_use]
+    pub fn to_json(&self, gpus: &[GpuProfile]) -> Value {
+        let peaks = self.devices.iter().enumerate().map(|(at, device)| {
+            json!({
+                "device": at,
+                "allocated": device.peak_allocated.get(),
+                "reserved": device.peak_reserved.get(),
+                "allocated_at_end": device.allocated.get(),
+            })
+        });
+        let holders = self.holders.iter().map(|row| json!({"what": row.what, "bytes": row.bytes.get()}));
+        let notes = self.notes.iter().map(
+            |note| json!({"kind": note.kind, "text": note.sentence(), "file": note.file, "line": note.line}),
+        );
+        json!({
+            "version": VERSION,
+            "exact": self.is_exact(),
+            "status": self.status,
+            "error": self.error,
+            "error_at": self.error_at.as_ref().map(place),
+            "is_cut": self.is_cut,
+            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
+            "peaks": peaks.collect::<Vec<_>>(),
+            "steps": self.steps.iter().flat_map(step).collect::<Vec<_>>(),
+            "steady": self.is_steady(),
+            "holders": holders.collect::<Vec<_>>(),
+            "gpus": self.fits(gpus).iter().map(fit).collect::<Vec<_>>(),
+            "notes": notes.collect::<Vec<_>>(),
+            "remarks": self.remarks,
+        })
+    }
+}
+
+fn place(place: &Place) -> Value {
+    json!({"file": place.file, "line": place.line})
+}
+
+fn line(line: &PrintedLine) -> Value {
+    json!({"text": line.text, "exact": line.why.is_none(), "why": line.why})
+}
+
+/// A row for each device.
+fn step(step: &Step) -> Vec<Value> {
+    let row = |(at, device): (usize, &crate::StepPeak)| {
+        json!({
+            "number": step.number,
+            "device": at,
+            "peak_allocated": device.peak_allocated.get(),
+            "peak_reserved": device.peak_reserved.get(),
+            "allocated": device.allocated.get(),
+        })
+    };
+    step.devices.iter().enumerate().map(row).collect()
+}
+
+fn fit(fit: &Fit) -> Value {
+    json!({
+        "name": fit.gpu.name,
+        "id": fit.gpu.id,
+        "total": fit.gpu.total_memory.get(),
+        "fits": fit.is_fitting,
+        "at": fit.at.as_ref().map(place),
+    })
+}

@@ -1,0 +1,65 @@
+//! What makes numbers of a run estimates.
+
+use serde::Deserialize;
+
+/// A line of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Place {
+    /// The file, as Python names it.
+    pub file: String,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// Something that makes what follows an estimate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Note {
+    /// "function", "read" or "estimate".
+    pub kind: String,
+    /// The function that nobody wrote.
+    #[serde(default)]
+    pub name: String,
+    /// What was assumed.
+    #[serde(default)]
+    pub text: String,
+    /// Bytes that the host read.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The program's file; empty where the line is not known.
+    #[serde(default)]
+    pub file: String,
+    /// The line in this file.
+    #[serde(default)]
+    pub line: u32,
+}
+
+impl Note {
+    /// A note that says this.
+    pub(crate) fn estimate(text: String) -> Self {
+        Self { kind: "estimate".to_owned(), text, ..Self::default() }
+    }
+
+    /// A sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let what = match self.kind.as_str() {
+            "function" => {
+                format!("{} was called, of which only the name is known here: it did nothing", self.name)
+            }
+            "read" => format!(
+                "the program reads {} {} that a kernel would have computed: {}",
+                self.bytes,
+                if self.bytes == 1 { "byte" } else { "bytes" },
+                if self.text.is_empty() { "taken to be 0" } else { &self.text }
+            ),
+            _ => self.text.clone(),
+        };
+        if self.line == 0 { what } else { format!("{}:{}: {what}", self.file, self.line) }
+    }
+}

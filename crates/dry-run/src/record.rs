@@ -1,0 +1,142 @@
+//! The lines that a run writes while it runs: notes of the library for CUDA, and what the runner saw, in order.
+
+use blockyard_record::Bytes;
+use serde::Deserialize;
+
+use crate::Note;
+
+/// A line that the program printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrintedLine {
+    /// Without its end.
+    pub text: String,
+    /// The first note that was written before the line; none where the line is exact.
+    pub why: Option<String>,
+}
+
+/// The bytes of one device over one step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct StepPeak {
+    /// Most bytes of allocated blocks.
+    pub peak_allocated: Bytes,
+    /// Most bytes of segments.
+    pub peak_reserved: Bytes,
+    /// Bytes of allocated blocks at its end.
+    pub allocated: Bytes,
+}
+
+/// A step of the first optimizer: from the end of the step before to its own end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Step {
+    /// Counted from 1.
+    pub number: u32,
+    /// By device.
+    pub devices: Vec<StepPeak>,
+}
+
+/// All lines of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    pub(crate) notes: Vec<Note>,
+    pub(crate) lines: Vec<PrintedLine>,
+    pub(crate) steps: Vec<Step>,
+    /// What a person should know and what makes no number an estimate.
+    pub(crate) remarks: Vec<String>,
+    /// The signal that was about to end the process.
+    pub(crate) signal: Option<i32>,
+    /// Whether the last line has no end yet.
+    is_open: bool,
+}
+
+/// What lines of several kinds have.
+#[derive(Deserialize)]
+struct Head {
+    kind: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    number: i32,
+}
+
+impl Records {
+    pub(crate) fn read(text: &str) -> Self {
+        let mut records = Self::default();
+        let mut unread = 0_usize;
+        for line in text.lines() {
+            if records.add(line).is_err() {
+                unread += 1;
+            }
+        }
+        if unread > 0 {
+            let text = format!("{unread} lines of the run's own report are damaged");
+            records.notes.push(Note::estimate(text));
+        }
+        records
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
+        let found: Head = serde_json::from_str(line)?;
+        match found.kind.as_str() {
+            "printed" => self.print(&found.text),
+            "remark" => self.remarks.push(found.text),
+            "signal" => self.signal = Some(found.number),
+            "step" => self.steps.push(serde_json::from_str(line)?),
+            _ => self.notes.push(serde_json::from_str(line)?),
+        }
+        Ok(())
+    }
+
+    /// A piece of what the program prints; lines are whole once their end came.
+    fn print(&mut self, text: &str) {
+        let why = self.notes.first().map(Note::sentence);
+        for piece in text.split_inclusive('\n') {
+            let (piece, is_whole) = match piece.strip_suffix('\n') {
+                Some(piece) => (piece, true),
+                None => (piece, false),
+            };
+            match self.lines.last_mut() {
+                Some(last) if self.is_open => {
+                    last.text.push_str(piece);
+                    last.why.clone_from(&why);
+                }
+                _ => self.lines.push(PrintedLine { text: piece.to_owned(), why: why.clone() }),
+            }
+            self.is_open = !is_whole;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Records;
+
+    const TEXT: &str = r#"{"kind":"printed","text":"first\nsec"}
+{"kind":"step","number":1,"devices":[{"peak_allocated":10,"peak_reserved":20,"allocated":5}]}
+{"kind":"printed","text":"ond\n"}
+{"kind":"read","bytes":4,"file":"a.py","line":3}
+{"kind":"function","name":"cusolverX"}
+{"kind":"printed","text":"third"}
+{"kind":"remark","text":"something"}
+{"kind":"signal","number":6}
+"#;
+
+    #[test]
+    fn lines_that_follow_a_note_name_the_first() {
+        let records = Records::read(TEXT);
+        let lines: Vec<(&str, bool)> =
+            records.lines.iter().map(|line| (line.text.as_str(), line.why.is_none())).collect();
+        assert_eq!(lines, [("first", true), ("second", true), ("third", false)]);
+        let why = records.lines[2].why.as_deref().unwrap_or_default();
+        assert!(why.starts_with("a.py:3: the program reads 4 bytes"), "{why}");
+        assert_eq!((records.notes.len(), records.signal), (2, Some(6)));
+        assert_eq!(records.steps[0].devices[0].peak_reserved.get(), 20);
+        assert_eq!(records.remarks, ["something"]);
+    }
+
+    #[test]
+    fn damaged_lines_are_a_note() {
+        let records = Records::read("{damaged\n{\"kind\":\"step\",\"number\":-1}\n{}\n");
+        assert_eq!(records.notes.len(), 1);
+        assert!(records.notes[0].sentence().contains("3 lines"));
+    }
+}

@@ -1,0 +1,102 @@
+"""The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
+
+The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `steps` (after how many steps of the first
+optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed).
+"""
+
+import atexit
+import builtins
+import json
+import os
+import signal
+import sys
+import types
+
+from blockyard_dry_run import crash, places, printed, torch_hooks
+
+
+class Run:
+    """One run of a program: how it ended, and what is written about it."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.process = os.getpid()
+        self.error = None
+        self.error_at = None
+        self.is_written = False
+        self.measured = torch_hooks.Measured(settings)
+
+    def finish(self):
+        """Writes the result, once; a fault here must not hide how the program ended."""
+        if self.is_written or os.getpid() != self.process:
+            return
+        self.is_written = True
+        found = {"error": self.error, "error_at": self.error_at}
+        try:
+            found.update(self.measured.result())
+        except Exception as fault:
+            found["fault"] = f"{type(fault).__name__}: {fault}"
+        with open(self.settings["out"], "w") as file:
+            json.dump(found, file)
+
+    def caught(self, error):
+        """An exception that ended the program: printed as Python does, without the lines of this file; the exit status."""
+        trace = error.__traceback__
+        while trace is not None and places.is_ours(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        self.error = type(error).__name__
+        self.error_at = places.of_traceback(trace)
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def run_program(settings, arguments):
+    """Runs the program `arguments[0]` with its arguments, and ends the process."""
+    run = Run(settings)
+    sys.argv = arguments
+    path = arguments[0]
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    # The command that waits for this process ignores Ctrl-C, which is for the program.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Registered first, called last.
+    atexit.register(run.finish)
+    end_at_once(run)
+    crash.watch(run.finish)
+    if settings["lines"]:
+        printed.list_lines()
+    run.measured.install()
+    status = 0
+    try:
+        execute(run, path)
+    except torch_hooks.EndOfSteps:
+        pass
+    except SystemExit as exit:
+        status = exit.code
+    except BaseException as error:
+        status = run.caught(error)
+        # As Python keeps it for debuggers: what the exception holds is alive until the end.
+        run.exception = error
+    sys.exit(status)
+
+
+def execute(run, path):
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = builtins
+    # Both live until the process ends.
+    run.modules = (sys.modules["__main__"], module)
+    sys.modules["__main__"] = module
+    exec(code, module.__dict__)
+
+
+def end_at_once(run):
+    """`os._exit` skips what Python does at its end; the result is written before."""
+    end = os._exit
+
+    def _exit(status):
+        run.finish()
+        end(status)
+
+    os._exit = _exit

@@ -1,0 +1,45 @@
+"""A process that crashes still tells what it took, as far as that can be known."""
+
+import ctypes
+import os
+import signal
+
+from blockyard_dry_run.record import record
+
+_SIGNALS = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+# Seconds until a process that cannot tell any more is ended.
+_PATIENCE = 10
+_kept = []
+
+
+def watch(finish):
+    """Calls `finish` where a signal is about to end the process.
+
+    Python's own handlers run between two operations of the interpreter, and a crash has none after it. So this is a handler of C,
+    which calls Python. That may fail, or wait for ever: an alarm ends the process then.
+    """
+    libc = ctypes.CDLL(None)
+    process = os.getpid()
+    default = ctypes.c_void_p(0)
+
+    def crashed(number):
+        libc.signal(number, default)
+        if os.getpid() == process:
+            libc.signal(int(signal.SIGALRM), default)
+            libc.alarm(_PATIENCE)
+            # Before anything else: the alarm would hide which signal it was.
+            record({"kind": "signal", "number": number})
+            try:
+                finish()
+            finally:
+                libc.alarm(0)
+        # Held back until this handler returns.
+        libc.raise_signal(number)
+
+    libc.raise_signal = getattr(libc, "raise")
+    libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    libc.signal.restype = ctypes.c_void_p
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
+    _kept.append(handler)
+    for number in _SIGNALS:
+        libc.signal(int(number), ctypes.cast(handler, ctypes.c_void_p))

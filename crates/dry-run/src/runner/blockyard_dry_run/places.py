@@ -1,0 +1,48 @@
+"""Lines of the user's program."""
+
+import os
+import sys
+
+_OWN = os.path.dirname(os.path.abspath(__file__))
+_FOLDER = os.path.dirname(_OWN)
+
+
+def is_ours(file):
+    """Whether the file is a part of the runner."""
+    return os.path.abspath(file).startswith(_FOLDER + os.sep)
+
+
+def is_library(file):
+    """Whether the file is no part of the user's program."""
+    return "/site-packages/" in file or "/lib/python3" in file or file.startswith("<") or is_ours(file)
+
+
+def of_traceback(trace):
+    """The innermost line of the program's own files in a traceback; None where there is none."""
+    found = None
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not is_library(file):
+            found = {"file": file, "line": trace.tb_lineno}
+        trace = trace.tb_next
+    return found
+
+
+def of_entry(frames):
+    """The same of an event of PyTorch's trace, whose frames begin with the innermost."""
+    for frame in frames:
+        file = frame["filename"]
+        if frame["line"] > 0 and not is_library(file):
+            return {"file": file, "line": frame["line"]}
+    return None
+
+
+def here():
+    """The same of the calling thread."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not is_library(file):
+            return {"file": file, "line": frame.f_lineno}
+        frame = frame.f_back
+    return None

@@ -1,0 +1,172 @@
+"""What is asked of PyTorch while the program runs: peaks by step, who holds memory, and where segments first were more than a GPU has."""
+
+import sys
+
+from blockyard_dry_run import holders, places, values
+from blockyard_dry_run.peaks import Peaks
+from blockyard_dry_run.record import record
+
+# Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others out.
+_MOST_EVENTS = 1_000_000
+
+
+class EndOfSteps(BaseException):
+    """Ends the program after the steps that were asked for. No program catches it that catches `Exception`."""
+
+
+class Measured:
+    """The measurements of one run."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.peaks = Peaks()
+        self.optimizer = None
+        self.number = 0
+        self.holders = []
+        # Calls of backward in which segments grew: bytes before, bytes after, the line.
+        self.backward = []
+
+    def install(self):
+        """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets."""
+        sys.meta_path.insert(0, _Loaded("torch", self._on_torch))
+
+    def _on_torch(self, torch):
+        values.follow(torch)
+        self.peaks.install(torch, is_by_step=self.settings["steps"] is not None)
+        if self.settings["steps"] is not None:
+            from torch.optim.optimizer import register_optimizer_step_post_hook
+
+            register_optimizer_step_post_hook(self._on_step)
+        if self.settings["snapshot"] or self.settings["totals"]:
+            # History can only be kept once the devices are known.
+            torch.cuda._lazy_call(lambda: self._keep_history(torch))
+        if self.settings["totals"]:
+            self._watch_backward(torch)
+
+    def _keep_history(self, torch):
+        keep = torch.cuda.memory._record_memory_history
+        if self.settings["snapshot"]:
+            keep(stacks="python")
+            return
+        rest = ["alloc", "free_requested", "free_completed", "snapshot"]
+        try:
+            keep(stacks="python", context="alloc", skip_actions=rest)
+        except TypeError:
+            # Before 2.11.
+            keep(stacks="python", context="alloc", max_entries=_MOST_EVENTS)
+
+    def _watch_backward(self, torch):
+        """Threads of backward run no Python: the line that called backward stands for theirs."""
+        run_backward = torch.autograd._engine_run_backward
+
+        def watched(*arguments, **options):
+            before = self.peaks.most_reserved()
+            try:
+                return run_backward(*arguments, **options)
+            finally:
+                after = self.peaks.most_reserved()
+                if after > before:
+                    self.backward.append((before, after, places.here()))
+
+        torch.autograd._engine_run_backward = watched
+
+    def _on_step(self, optimizer, _arguments, _options):
+        if self.optimizer is None:
+            self.optimizer = optimizer
+        if self.optimizer is not optimizer:
+            return
+        self.number += 1
+        devices = self.peaks.end_step()
+        record({"kind": "step", "number": self.number, "devices": devices})
+        if devices and self.number in (1, 2, self.settings["steps"]):
+            # The first two as well, for programs that end before.
+            self.holders = holders.holders(sys.modules["torch"], devices)
+        if self.number >= self.settings["steps"]:
+            raise EndOfSteps
+
+    def result(self):
+        """What the run took, for the file of results."""
+        values.stop()
+        torch = sys.modules.get("torch")
+        cuda = getattr(torch, "cuda", None)
+        if cuda is None or not cuda.is_initialized():
+            return {"devices": []}
+        if self.peaks.stats is None:
+            # It was loaded in a way that the finder did not see.
+            self.peaks.install(torch, is_by_step=False)
+            record({"kind": "remark", "text": "PyTorch was loaded unseen: no steps were counted, and peaks are those since the program's own reset"})
+        found = {"devices": self.peaks.whole(), "holders": self.holders}
+        if self.settings["totals"]:
+            found["crossings"] = self._crossings(cuda)
+        if self.settings["snapshot"]:
+            cuda.memory._dump_snapshot(self.settings["snapshot"])
+        return found
+
+    def _crossings(self, cuda):
+        """For each number of bytes that segments came to exceed: the bytes, and the line if it is known."""
+        wanted = sorted(total for total in self.settings["totals"] if total < self.peaks.most_reserved())
+        if not wanted:
+            return []
+        found = {}
+        for trace in cuda.memory._snapshot()["device_traces"]:
+            for total, entry in _first_above(trace, wanted).items():
+                found.setdefault(total, entry)
+        return [{"total": total, "at": self._place(total, found.get(total))} for total in wanted]
+
+    def _place(self, total, entry):
+        place = places.of_entry(entry["frames"]) if entry else None
+        if place is None:
+            inside = [at for before, after, at in self.backward if before <= total < after]
+            place = inside[0] if inside else None
+        return place
+
+
+def _first_above(trace, totals):
+    """For each number of bytes, the first event after which the segments of the device are more."""
+    found, reserved, left = {}, 0, list(totals)
+    for entry in trace:
+        if entry["action"] in ("segment_alloc", "segment_map"):
+            reserved += entry["size"]
+            while left and reserved > left[0]:
+                found[left.pop(0)] = entry
+        elif entry["action"] in ("segment_free", "segment_unmap"):
+            reserved -= entry["size"]
+    return found
+
+
+class _Loaded:
+    """Calls a function with a module right after it was loaded for the first time.
+
+    A library may ask where the module is, long before it loads it: so this finder stays until then.
+    """
+
+    def __init__(self, name, function):
+        self.name = name
+        self.function = function
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name:
+            return None
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = None if finder is self or find is None else find(name, path, target)
+            if spec is not None and spec.loader is not None:
+                self._extend(spec.loader)
+                return spec
+        return None
+
+    def _extend(self, loader):
+        load = loader.exec_module
+
+        def exec_module(module):
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            del loader.exec_module
+            load(module)
+            try:
+                self.function(module)
+            except Exception as fault:
+                text = f"steps and lines are not known: {type(fault).__name__}: {fault}"
+                record({"kind": "remark", "text": text})
+
+        loader.exec_module = exec_module

@@ -1,0 +1,32 @@
+"""Has the library that stands for CUDA's follow the values of the device, from the moment when PyTorch is loaded."""
+
+import ctypes
+import os
+
+from blockyard_dry_run.record import record
+
+_LIBRARY = []
+
+
+def follow(torch):
+    """Starts. Where that fails, more values are unknown, and none is wrong."""
+    try:
+        # Found on the library path, where it was loaded from.
+        library = ctypes.PyDLL("libblockyard_standin.so")
+        library.blockyard_values_helper.restype = ctypes.c_char_p
+        helper = {}
+        exec(compile(library.blockyard_values_helper(), "<blockyard>", "exec"), helper)
+        path = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
+        if helper["follow"](library, path):
+            _LIBRARY.append(library)
+            return
+        fault = "this PyTorch's operators cannot be observed"
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+    record({"kind": "remark", "text": f"values of the device are not followed: {fault}"})
+
+
+def stop():
+    """Ends: what is asked of PyTorch from now on is not the program's."""
+    while _LIBRARY:
+        _LIBRARY.pop().blockyard_values_stop()

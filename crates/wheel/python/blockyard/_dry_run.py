@@ -1,0 +1,315 @@
+"""PyTorch programs, run with the PyTorch that is installed, without a GPU."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+from blockyard import _files, _native
+from blockyard._answers import Answer, size
+
+# How the command begins what it says of its own errors.
+_ERROR = "error: "
+
+_LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
+
+
+def set_environment() -> None:
+    """Says where the package's library is that stands for CUDA's, and which Python has PyTorch, unless the environment says so."""
+    if _LIBRARY.is_file():
+        os.environ.setdefault("BLOCKYARD_STANDIN", str(_LIBRARY))
+    os.environ.setdefault("BLOCKYARD_PYTHON", sys.executable)
+
+
+def dry_run(
+    program: "str | os.PathLike[str]",
+    args: Sequence[object] = (),
+    *,
+    gpu: str | Sequence[str] = "h200",
+    devices: int = 1,
+    steps: int | None = None,
+    conf: str | None = None,
+    total_memory: int | None = None,
+    snapshot: bool = True,
+    python: "str | os.PathLike[str] | None" = None,
+    echo: bool = True,
+) -> "DryRun":
+    """Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU, in a process of its own, and returns what it
+    took: a `DryRun`.
+
+    `program` is a path, `args` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees, and further ones for which
+    the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
+    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `snapshot=False` leaves out PyTorch's history, which has a stack
+    for each allocation. `python` is the Python that has PyTorch, else this one. What the program prints is printed, unless `echo` is false.
+
+    A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised where it cannot be started at all: there is no
+    PyTorch, or one without CUDA. Ctrl-C is for the program first; then this function raises KeyboardInterrupt.
+    """
+    with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
+        report, file = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "snapshot.pickle")
+        names = gpu if isinstance(gpu, str) else ",".join(gpu)
+        options: list[object] = ["--quiet", "--json", report, "--gpu", names, "--devices", devices]
+        options += ["--python", sys.executable if python is None else os.fspath(python)]
+        given = {"--steps": steps, "--conf": conf, "--total-memory": total_memory, "--snapshot": file if snapshot else None}
+        for option, value in given.items():
+            if value is not None:
+                options += [option, value]
+        command = [sys.executable, "-m", "blockyard", "dry-run", *map(str, options), "--", os.fspath(program), *map(str, args)]
+        errors = _run(command, echo)
+        if not report.is_file():
+            raise _native.BlockyardError(_cause(errors))
+        if echo:
+            # The program's own words after all.
+            sys.stderr.writelines(line for line in errors.splitlines(keepends=True) if line.startswith(_ERROR))
+        raw = json.loads(report.read_text())
+        content = file.read_bytes() if file.is_file() else None
+    return DryRun.of(raw, pathlib.Path(os.fspath(program)).name, content)
+
+
+def _run(command: list[str], echo: bool) -> str:
+    """Runs the command, passes on what it prints as it comes, and returns its standard error."""
+    # A group of its own: Ctrl-C reaches this process alone in a notebook, and all of them in a terminal; the group gets it once.
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        text=True,
+        encoding="utf-8",
+        errors="replace",
+    )
+    errors: list[str] = []
+    reader = threading.Thread(target=_pass_on, args=(process.stderr, sys.stderr if echo else None, errors))
+    reader.start()
+    try:
+        with _interrupting(process):
+            _pass_on(process.stdout, sys.stdout if echo else None, [])
+            process.wait()
+    finally:
+        reader.join()
+    return "".join(errors)
+
+
+@contextlib.contextmanager
+def _interrupting(process: "subprocess.Popen[str]") -> Iterator[None]:
+    """Hands Ctrl-C to the program, and waits until it ended."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+        raise
+
+
+def _pass_on(lines: IO[str] | None, out: IO[str] | None, kept: list[str]) -> None:
+    for line in lines or ():
+        kept.append(line)
+        # What may be the command's own error is kept back: it is raised.
+        if out is not None and not (out is sys.stderr and line.startswith(_ERROR)):
+            out.write(line)
+            out.flush()
+
+
+def _cause(errors: str) -> str:
+    lines = [line for line in errors.splitlines() if line.strip()]
+    wrong = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
+    return "\n".join(wrong or lines) or "the command ended without a word"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Line(Answer):
+    """A line of a program: its file, and its number counted from 1."""
+
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "Line | None":
+        return None if raw is None else cls(raw, raw["file"], raw["line"])
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PrintedLine(Answer):
+    """A line that the program printed. Where something was assumed before, it is not `exact`, and `why` says what."""
+
+    text: str
+    exact: bool
+    why: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "PrintedLine":
+        return cls(raw, raw["text"], raw["exact"], raw["why"])
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DevicePeak(Answer):
+    """The most bytes that a device had allocated and reserved, and what was allocated at the end."""
+
+    device: int
+    allocated: int
+    reserved: int
+    allocated_at_end: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "DevicePeak":
+        return cls(raw, raw["device"], raw["allocated"], raw["reserved"], raw["allocated_at_end"])
+
+    def __str__(self) -> str:
+        return f"cuda:{self.device}: peak allocated {size(self.allocated)}, peak reserved {size(self.reserved)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class StepPeak(Answer):
+    """The same of one device from the end of the step before to the end of step `number`, counted from 1."""
+
+    number: int
+    device: int
+    peak_allocated: int
+    peak_reserved: int
+    allocated: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "StepPeak":
+        return cls(raw, raw["number"], raw["device"], raw["peak_allocated"], raw["peak_reserved"], raw["allocated"])
+
+    def __str__(self) -> str:
+        return f"step {self.number}: peak allocated {size(self.peak_allocated)}, peak reserved {size(self.peak_reserved)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class PeakHolder(Answer):
+    """What holds how many bytes of a step's peak."""
+
+    what: str
+    bytes: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "PeakHolder":
+        return cls(raw, raw["what"], raw["bytes"])
+
+    def __str__(self) -> str:
+        return f"{size(self.bytes)}: {self.what}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GpuFit(Answer):
+    """Whether the program fits on a GPU of `total` bytes; None where the run ended before that was known.
+
+    `at` is the line at which segments first were more than the GPU has, where it is known.
+    """
+
+    name: str
+    id: str
+    total: int
+    fits: bool | None
+    at: Line | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "GpuFit":
+        return cls(raw, raw["name"], raw["id"], raw["total"], raw["fits"], Line.of(raw["at"]))
+
+    def __str__(self) -> str:
+        verdict = {True: "fits", False: "does not fit", None: "not known"}[self.fits]
+        return f"{self.name} ({size(self.total)}): {verdict}" + (f", at {self.at}" if self.at else "")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DryRunNote(Answer):
+    """Something that was assumed: what follows is an estimate. The file is empty where the line is not known."""
+
+    kind: str
+    text: str
+    file: str
+    line: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "DryRunNote":
+        return cls(raw, raw["kind"], raw["text"], raw["file"], raw["line"])
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DryRun(Answer):
+    """What a program took. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
+
+    name: str
+    exact: bool
+    status: int
+    error: str | None
+    error_at: Line | None
+    is_cut: bool
+    lines: list[PrintedLine]
+    peaks: list[DevicePeak]
+    steps: list[StepPeak]
+    steady: bool | None
+    holders: list[PeakHolder]
+    gpus: list[GpuFit]
+    notes: list[DryRunNote]
+    remarks: list[str]
+    version: int
+    content: bytes | None = dataclasses.field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, raw: Any, name: str, content: bytes | None) -> "DryRun":
+        return cls(
+            raw,
+            name,
+            raw["exact"],
+            raw["status"],
+            raw["error"],
+            Line.of(raw["error_at"]),
+            raw["is_cut"],
+            [PrintedLine.of(row) for row in raw["lines"]],
+            [DevicePeak.of(row) for row in raw["peaks"]],
+            [StepPeak.of(row) for row in raw["steps"]],
+            raw["steady"],
+            [PeakHolder.of(row) for row in raw["holders"]],
+            [GpuFit.of(row) for row in raw["gpus"]],
+            [DryRunNote.of(row) for row in raw["notes"]],
+            raw["remarks"],
+            raw["version"],
+            content,
+        )
+
+    def snapshot(self) -> "_files.Snapshot":
+        """PyTorch's own memory snapshot of the run, as `blockyard.open` gives it, with a stack for each allocation."""
+        if self.content is None:
+            raise _native.BlockyardError("the run has no snapshot: it was not asked for, or the program did not use the GPU to its end")
+        return _files.Snapshot(_native.open_bytes(self.content), self.name)
+
+    def __str__(self) -> str:
+        ended = "ran to its end" if self.status == 0 else f"ended with status {self.status}"
+        if self.error:
+            ended += f" ({self.error}{f' at {self.error_at}' if self.error_at else ''})"
+        parts = [f"{self.name} {ended}", *map(str, self.peaks)]
+        if not self.peaks:
+            parts.append("the GPU was not used")
+        if self.steady is not None:
+            parts.append("the last two steps are equal" if self.steady else "the last two steps are not equal")
+        if len(self.gpus) > 1:
+            parts += map(str, self.gpus)
+        if self.exact:
+            parts.append("nothing was assumed")
+        elif self.notes:
+            parts.append(f"an estimate: {self.notes[0]}")
+        return "; ".join(parts)
