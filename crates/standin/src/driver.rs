@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use crate::abi::{In, Out, Text, put_text, text};
 use crate::addresses::ALIGNMENT;
-use crate::memory::{Sureness, MemoryError, device_of};
+use crate::memory::{MemoryError, Sureness, device_of};
 use crate::report;
 use crate::runtime::device::attribute;
 use crate::runtime::kernels::occupancy;

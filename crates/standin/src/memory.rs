@@ -149,7 +149,11 @@ impl Device {
 
     /// What is known of these bytes from now on.
     fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
-        let sets = [(&mut self.known, Sureness::Exact), (&mut self.rounded, Sureness::Rounded), (&mut self.assumed, Sureness::Assumed)];
+        let sets = [
+            (&mut self.known, Sureness::Exact),
+            (&mut self.rounded, Sureness::Rounded),
+            (&mut self.assumed, Sureness::Assumed),
+        ];
         for (set, from) in sets {
             // Assumed bytes are in the first set and the last.
             let belongs = sureness != Sureness::Unknown && (from == Sureness::Exact || from == sureness);
@@ -342,7 +346,8 @@ impl Devices {
 
     /// What is known of these bytes from now on.
     pub(crate) fn mark(&mut self, start: u64, end: u64, sureness: Sureness) {
-        let device = device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());
+        let device =
+            device_of(start).and_then(|index| self.devices.get_mut(usize::try_from(index).ok()?)?.as_mut());
         if let Some(device) = device {
             device.mark(start, end, sureness);
         }

@@ -159,8 +159,12 @@ impl Interpreter {
                     (api.add_reference)(object.as_ptr());
                     object.as_ptr()
                 }
-                Value::Tuple(items) => return self.filled(items, (api.tuple)(items.len().cast_signed()), api.set_in_tuple),
-                Value::List(items) => return self.filled(items, (api.list)(items.len().cast_signed()), api.set_in_list),
+                Value::Tuple(items) => {
+                    return self.filled(items, (api.tuple)(items.len().cast_signed()), api.set_in_tuple);
+                }
+                Value::List(items) => {
+                    return self.filled(items, (api.list)(items.len().cast_signed()), api.set_in_list);
+                }
             }
         };
         NonNull::new(made)
@@ -191,7 +195,8 @@ impl Interpreter {
             values.push(Value::Object(self.object(argument)?));
         }
         // SAFETY: a new tuple of as many places.
-        let tuple = self.filled(&values, unsafe { (self.0.tuple)(values.len().cast_signed()) }, self.0.set_in_tuple);
+        let tuple =
+            self.filled(&values, unsafe { (self.0.tuple)(values.len().cast_signed()) }, self.0.set_in_tuple);
         for value in values {
             if let Value::Object(object) = value {
                 self.drop(object);

@@ -54,13 +54,10 @@ fn reads_at(place: &Place) -> u64 {
 /// No lock of the library may be held: the line is asked of Python.
 pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
     if read.unknown == 0 {
+        let say = |text: &str| report::read(&python::place(), count, text);
         match read.known {
-            Sureness::Assumed => report::read(&python::place(), count, "it follows from a value that was assumed"),
-            Sureness::Rounded => report::read(
-                &python::place(),
-                count,
-                "it was computed by a processor, so that its last digits may differ",
-            ),
+            Sureness::Assumed => say("it follows from a value that was assumed"),
+            Sureness::Rounded => say("it was computed by a processor, so that its last digits may differ"),
             Sureness::Exact | Sureness::Unknown => {}
         }
         return Ok(());
@@ -74,14 +71,20 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
                 None => results,
             };
             put(to, count, results.cast_unsigned());
-            report::read(&place, count, &format!("a count that a kernel would have found, taken to be {results}"));
+            report::read(
+                &place,
+                count,
+                &format!("a count that a kernel would have found, taken to be {results}"),
+            );
         }
         return Ok(());
     }
     let place = python::place();
     let reads = reads_at(&place);
     if reads > MOST_READS {
-        report::estimate("the program waits for a value that a kernel would have computed: it was ended; name the value with --assume");
+        report::estimate(
+            "the program waits for a value that a kernel would have computed: it was ended; name the value with --assume",
+        );
         return Err(());
     }
     let value = given_at(&place).or_else(|| frames::value().map(|kind| assumed(kind, reads)));
@@ -95,7 +98,8 @@ pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
 }
 
 fn put(to: Out<u8>, count: u64, value: u64) {
-    for (place, byte) in value.to_le_bytes().into_iter().enumerate().take(usize::try_from(count).unwrap_or(0)) {
+    for (place, byte) in value.to_le_bytes().into_iter().enumerate().take(usize::try_from(count).unwrap_or(0))
+    {
         to.put_at(place, byte);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Each offset counts bytes.
 #![expect(unsafe_code, reason = "PyTorch's objects are read")]
+#![expect(clippy::cast_possible_truncation, reason = "addresses have as many bits as the process")]
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -101,7 +102,8 @@ pub(super) fn finish() -> bool {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(found) = search.take() else { return false };
     let layout = found.layout;
-    let offsets = [layout.inputs, layout.outputs, layout.items, layout.text, layout.storage, layout.data, layout.bytes];
+    let offsets =
+        [layout.inputs, layout.outputs, layout.items, layout.text, layout.storage, layout.data, layout.bytes];
     offsets.iter().all(|offset| *offset > 0) && LAYOUT.set(layout).is_ok()
 }
 
@@ -127,8 +129,7 @@ fn is_address(value: u64) -> bool {
 /// As for [`word`], for 24 bytes.
 unsafe fn is_vector(address: u64, offset: usize, bytes: u64) -> bool {
     // SAFETY: as the caller says.
-    let [begin, end, room] =
-        [0, 8, 16].map(|more| unsafe { word(address, offset + more) });
+    let [begin, end, room] = [0, 8, 16].map(|more| unsafe { word(address, offset + more) });
     is_address(begin) && end.wrapping_sub(begin) == bytes && room >= end && room.wrapping_sub(begin) <= 4096
 }
 
@@ -165,9 +166,9 @@ pub(super) fn look_at_arguments(name: &[u8], object: u64) {
         Probe::List => {
             let list = argument(0).payload;
             // SAFETY: the argument is a list, an object of more than 64 bytes, whose vectors hold what they say.
-            let offset = (8..64_usize)
-                .step_by(8)
-                .find(|offset| unsafe { is_vector(list, *offset, 32) && word(word(list, *offset), 0) == first });
+            let offset = (8..64_usize).step_by(8).find(|offset| unsafe {
+                is_vector(list, *offset, 32) && word(word(list, *offset), 0) == first
+            });
             search.layout.items = offset.unwrap_or(0);
             search.is_found = offset.is_some();
             return;
@@ -197,9 +198,8 @@ fn find_inputs(search: &mut Search, object: u64, count: usize) {
             continue;
         }
         // SAFETY: the address is on this thread's stack, within what is in use.
-        let arguments = [0, 1, 2].map(|place: usize| unsafe {
-            ((list as usize).wrapping_add(place * 16) as *const Boxed).read()
-        });
+        let arguments = [0, 1, 2]
+            .map(|place: usize| unsafe { ((list as usize).wrapping_add(place * 16) as *const Boxed).read() });
         let [one, two, three] = arguments;
         if one.payload == first && two.payload == second && one.tag == two.tag && three.payload == 7 {
             search.layout.inputs = offset;
@@ -233,7 +233,9 @@ pub(super) fn found(result: u64) -> bool {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(search) = search.as_mut() else { return false };
     if search.probe == Probe::Add {
-        let Some((offset, _)) = search.results.iter().find(|(_, there)| *there == result) else { return false };
+        let Some((offset, _)) = search.results.iter().find(|(_, there)| *there == result) else {
+            return false;
+        };
         search.layout.outputs = *offset;
     }
     search.is_found
@@ -247,7 +249,9 @@ pub(super) fn find_storage(tensor: u64, storage: u64, data: u64, bytes: u64) -> 
     };
     let found = (find(tensor, storage, 64), find(storage, data, 64), find(storage, bytes, 96));
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
-    let (Some(search), (Some(storage), Some(data), Some(bytes))) = (search.as_mut(), found) else { return false };
+    let (Some(search), (Some(storage), Some(data), Some(bytes))) = (search.as_mut(), found) else {
+        return false;
+    };
     search.layout.storage = storage;
     search.layout.data = data;
     search.layout.bytes = bytes;

@@ -137,9 +137,8 @@ pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved
     let forward = FORWARD.get_or_init(|| {
         let library = loaded(Path::new("libc10.so"))?;
         // SAFETY: the type is that of `c10/core/Allocator.h`.
-        let found = unsafe {
-            library.get::<Forward>(b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0")
-        };
+        let found =
+            unsafe { library.get::<Forward>(b"_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE\0") };
         let found = found.ok().map(|found| *found);
         // PyTorch stays loaded.
         std::mem::forget(library);
@@ -160,7 +159,9 @@ unsafe extern "C" fn start(context: *mut *mut c_void, record: Record) -> *mut *m
         // SAFETY: the object is alive, and its name lives as long as it does.
         let name = unsafe { CStr::from_ptr((torch.name)(record)) };
         match layout() {
-            Some(layout) if IS_ON.load(Ordering::Relaxed) => frames::push(started(torch, layout, record, name)),
+            Some(layout) if IS_ON.load(Ordering::Relaxed) => {
+                frames::push(started(torch, layout, record, name));
+            }
             Some(_) => {}
             None => layout::look_at_arguments(name.to_bytes(), record as u64),
         }
@@ -276,9 +277,7 @@ impl Given<'_> {
                     Home::Nowhere => is_computed && self.torch.tensors.is_for_device(boxed),
                     Home::Host => false,
                 };
-                if is_there
-                    && let Some(tensor) = self.torch.tensors.tensor(boxed)
-                {
+                if is_there && let Some(tensor) = self.torch.tensors.tensor(boxed) {
                     written.push(tensor);
                 }
             }
@@ -288,7 +287,8 @@ impl Given<'_> {
 
     /// Whether the operator makes new tensors, or writes one of the device's.
     fn gives_to_device(&self, operator: &Operator) -> bool {
-        let written = || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
+        let written =
+            || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
         operator.written.is_empty()
             || written().flat_map(|(place, kind)| self.tensors(place, kind)).any(|boxed| {
                 let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
@@ -306,7 +306,9 @@ impl Given<'_> {
             .map(|(place, kind)| {
                 let boxed = self.boxed(place)?;
                 let is_empty_allowed = operator.only_written.contains(&place);
-                Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| self.torch.tensors.tensor(boxed))
+                Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| {
+                    self.torch.tensors.tensor(boxed)
+                })
             })
             .collect()
     }
@@ -317,7 +319,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
     let Some(operator) = Helper::operator(name, overload) else { return Frame::default() };
     let mut frame = Frame { operator: Some(Arc::clone(&operator)), ..Frame::default() };
-    if !operator.is_leaf {
+    if !operator.is_leaf() {
         return frame;
     }
     // SAFETY: the offset was found for objects of this type; the arguments live until this function returns.
@@ -333,26 +335,26 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     if !look.is_on_device {
         return frame;
     }
-    if operator.reads_value {
+    if operator.reads_value() {
         frame.value = first_tensor(&given, &operator).map(|tensor| tensor.dtype);
         return frame;
     }
     let is_small = look.bytes <= MOST_BYTES;
     // An assumption does not look at the arguments, however many bytes they have.
-    let is_assumed = operator.assumes && !operator.is_random && !(is_small && look.worst != Sureness::Unknown);
-    let is_known = is_small && (look.worst != Sureness::Unknown || operator.is_random);
-    let is_computed = operator.is_computed && (is_known || is_assumed) && !look.is_strange;
+    let is_assumed =
+        operator.assumes() && !operator.is_random() && !(is_small && look.worst != Sureness::Unknown);
+    let is_known = is_small && (look.worst != Sureness::Unknown || operator.is_random());
+    let is_computed = operator.is_computed() && (is_known || is_assumed) && !look.is_strange;
     if is_assumed {
         look.worst = Sureness::Unknown;
     }
-    if is_computed && given.gives_to_device(&operator) {
-        if let Some(arguments) = given.arguments(&operator) {
-            let begun = unobserved(|| Helper::begin(&operator, &arguments, look.worst));
-            if let Some((computed, count)) = begun {
-                frame.count = count.map(|count| (count, look.worst == Sureness::Assumed));
-                frame.computed = Some(computed);
-            }
-        }
+    if is_computed
+        && given.gives_to_device(&operator)
+        && let Some(arguments) = given.arguments(&operator)
+        && let Some((computed, count)) = unobserved(|| Helper::begin(&operator, &arguments, look.worst))
+    {
+        frame.count = count.map(|count| (count, look.worst == Sureness::Assumed));
+        frame.computed = Some(computed);
     }
     let is_none_found = look.worst == Sureness::Assumed && frame.count.is_some_and(|(count, _)| count == 0);
     if is_none_found && operator.assumed_count > 0.0 {
@@ -368,7 +370,11 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
 }
 
 /// A share of a tensor's elements, at least one where there is one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "an assumed count need not be exact")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "an assumed count need not be exact"
+)]
 fn share(tensor: &Tensor, share: f64) -> i64 {
     let count = tensor.count() as f64;
     ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
@@ -401,14 +407,18 @@ fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
     for boxed in results {
         let list: Vec<&Boxed> = if boxed.tag == layout.tensor {
             vec![boxed]
-        } else if operator.gives_list && boxed.tag != 0 {
+        } else if operator.gives_list() && boxed.tag != 0 {
             items(boxed, layout).iter().filter(|item| item.tag == layout.tensor).collect()
         } else {
             Vec::new()
         };
         for boxed in list {
             let is_there = Storage::of(boxed, layout).is_some_and(|storage| storage.home() == Home::Device);
-            given.push(if is_there { torch.tensors.tensor(boxed).unwrap_or_default() } else { Tensor::default() });
+            given.push(if is_there {
+                torch.tensors.tensor(boxed).unwrap_or_default()
+            } else {
+                Tensor::default()
+            });
         }
     }
     let marks = unobserved(|| Helper::end(computed, &given, &frame.written));

@@ -46,24 +46,47 @@ impl Kind {
 pub(super) struct Operator {
     /// The helper's number of it.
     pub(super) number: u64,
-    /// Whether it runs kernels itself; others only call operators.
-    pub(super) is_leaf: bool,
-    /// Whether the helper computes it where its arguments are known.
-    pub(super) is_computed: bool,
-    /// Whether it gives the host the value of a tensor's only element.
-    pub(super) reads_value: bool,
-    /// Whether the helper has an assumption where its arguments are not known.
-    pub(super) assumes: bool,
+    /// What the helper says of it, a letter each: see the methods.
+    flags: String,
     /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
     pub(super) assumed_count: f64,
-    /// Whether it draws random numbers, which the helper knows.
-    pub(super) is_random: bool,
     pub(super) kinds: Vec<Kind>,
     /// Places of the arguments that it writes.
     pub(super) written: Vec<usize>,
     /// Those of them that it does not read.
     pub(super) only_written: Vec<usize>,
-    pub(super) gives_list: bool,
+}
+
+impl Operator {
+    /// Whether it runs kernels itself; others only call operators.
+    pub(super) fn is_leaf(&self) -> bool {
+        self.flags.contains('k')
+    }
+
+    /// Whether the helper computes it where its arguments are known.
+    pub(super) fn is_computed(&self) -> bool {
+        self.flags.contains('c')
+    }
+
+    /// Whether it gives the host the value of a tensor's only element.
+    pub(super) fn reads_value(&self) -> bool {
+        self.flags.contains('v')
+    }
+
+    /// Whether the helper has an assumption where its arguments are not known.
+    pub(super) fn assumes(&self) -> bool {
+        self.flags.contains('a')
+    }
+
+    /// Whether it draws random numbers, which the helper knows.
+    pub(super) fn is_random(&self) -> bool {
+        self.flags.contains('r')
+    }
+
+    /// Whether it gives tensors in a list.
+    pub(super) fn gives_list(&self) -> bool {
+        self.flags.contains('l')
+    }
 }
 
 /// A reference to an object of Python's, dropped with Python's lock.
@@ -125,15 +148,20 @@ impl Argument {
                 return None;
             }
             // A tensor without a storage is none, or one that was looked at before.
-            let Some(home) = Storage::of(boxed, layout).map(|storage| storage.home()) else { return Some(Self::None) };
+            let Some(home) = Storage::of(boxed, layout).map(|storage| storage.home()) else {
+                return Some(Self::None);
+            };
             // An empty place for a result is a place on the device: operators over the host's tensors alone are not looked at.
-            (home != Home::Nowhere || may_be_empty).then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
+            (home != Home::Nowhere || may_be_empty)
+                .then(|| Some(Self::Tensor(tensor(boxed)?, home != Home::Host)))?
         };
         match kind {
             Kind::Tensor => one(boxed),
             Kind::Tensors => items(boxed, layout).iter().map(one).collect::<Option<Vec<_>>>().map(Self::List),
             Kind::Number => number(boxed),
-            Kind::Numbers => items(boxed, layout).iter().map(number).collect::<Option<Vec<_>>>().map(Self::List),
+            Kind::Numbers => {
+                items(boxed, layout).iter().map(number).collect::<Option<Vec<_>>>().map(Self::List)
+            }
             Kind::Text => text(boxed, layout).map(Self::Text),
             Kind::Ignored | Kind::Other => None,
         }
@@ -239,9 +267,8 @@ impl Helper {
     pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Vec<Sureness> {
         let unknown = vec![Sureness::Unknown; results.len() + written.len()];
         let (Some(helper), Some(python)) = (HELPER.get(), interpreter()) else { return unknown };
-        let list = |tensors: &[Tensor]| {
-            Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect())
-        };
+        let list =
+            |tensors: &[Tensor]| Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect());
         let values = [Value::Object(computed.0), list(results), list(written)];
         let found = python.locked(|| {
             let found = python.call(helper.end.0, &values)?;
@@ -282,19 +309,7 @@ fn parse(answer: &str) -> Option<Operator> {
     let places = |text: &str| text.split(',').filter_map(|place| place.parse().ok()).collect::<Vec<usize>>();
     let (written, only_written, flags) = (places(next()), places(next()), next());
     let assumed_count = next().parse().unwrap_or(0.0);
-    Some(Operator {
-        number,
-        kinds,
-        written,
-        only_written,
-        assumed_count,
-        is_leaf: flags.contains('k'),
-        is_computed: flags.contains('c'),
-        reads_value: flags.contains('v'),
-        gives_list: flags.contains('l'),
-        is_random: flags.contains('r'),
-        assumes: flags.contains('a'),
-    })
+    Some(Operator { number, kinds, written, only_written, assumed_count, flags: flags.to_owned() })
 }
 
 impl Sureness {

@@ -3,6 +3,10 @@
 //! Philox: J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A thread's numbers are those of its own
 //! subsequence; which thread writes which element is what `DistributionTemplates.h`, `Distributions.cu`, `Dropout.cu` and `Randperm.cu`
 //! say. The tests compare with numbers that an H200 gave.
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "places are below the limit of elements, and words are halves of numbers"
+)]
 
 use std::ffi::c_int;
 
@@ -50,7 +54,8 @@ fn normal(first: u32, second: u32) -> [f32; 2] {
 /// Threads of a kernel over so many elements.
 fn threads(count: u64, each: u64) -> u64 {
     let settings = settings();
-    let blocks = u64::from(settings.threads.unsigned_abs()) / BLOCK * u64::from(settings.multiprocessors.unsigned_abs());
+    let blocks = u64::from(settings.threads.unsigned_abs()) / BLOCK
+        * u64::from(settings.multiprocessors.unsigned_abs());
     count.div_ceil(BLOCK * each).clamp(1, blocks.max(1)) * BLOCK
 }
 
@@ -95,7 +100,9 @@ pub(super) fn fill(kind: c_int, to: Out<u8>, count: u64, seed: u64, offset: u64,
             integers.put_at(element as usize, two_words(words, place) % range);
         }),
         // Single elements are spread as in other kernels.
-        3 if range == 1 => spread(count, seed, offset, 4, |element, words, place| put(element, uniform(words[place]))),
+        3 if range == 1 => {
+            spread(count, seed, offset, 4, |element, words, place| put(element, uniform(words[place])));
+        }
         3 if matches!(range, 2 | 4 | 8) => dropout(count, seed, offset, range, put),
         4 => {
             for thread in 0..count.div_ceil(4) {
@@ -149,16 +156,22 @@ fn dropout(count: u64, seed: u64, offset: u64, each: u64, put: impl Fn(u64, f32)
 }
 
 /// The order of random keys, of as few bits as make equal keys rare.
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as PyTorch rounds")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as PyTorch rounds"
+)]
 fn permutation(count: u64, seed: u64, offset: u64) -> Vec<u64> {
     let number = count as f64;
-    let bits = (number - (6.0 * number * number + 1.0) / (0.9_f64.ln() * 12.0)).log2().ceil().clamp(1.0, 64.0) as u32;
+    let bits = (number - (6.0 * number * number + 1.0) / (0.9_f64.ln() * 12.0)).log2().ceil().clamp(1.0, 64.0)
+        as u32;
     let mut keys = vec![(0_u64, 0_u64); count as usize];
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
     spread(count, seed, offset, 2, |element, words, place| {
         let word = two_words(words, place);
         // Keys are signed numbers of 32 or 64 bits, from the least on; their highest bit is turned for the sort.
-        let key = if bits <= 32 { word % 0xffff_ffff ^ 0x8000_0000 } else { word % u64::MAX ^ 1 << 63 };
+        let key = if bits <= 32 { (word % 0xffff_ffff) ^ 0x8000_0000 } else { (word % u64::MAX) ^ (1 << 63) };
         let turned = if bits == 32 || bits == 64 { 1 << (bits - 1) } else { 0 };
         if let Some(slot) = keys.get_mut(element as usize) {
             *slot = (key & mask ^ turned, element);

@@ -83,6 +83,13 @@ fn element(dtype: i32) -> Option<u64> {
 
 type Get<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
 
+/// What a function of PyTorch's tells of a tensor; `start` where it tells nothing.
+fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
+    let mut value = start;
+    // SAFETY: the handle is a tensor's, and lives through the call.
+    (unsafe { function(handle, &raw mut value) } == 0).then_some(value)
+}
+
 /// PyTorch's C functions that tell of a tensor.
 #[derive(Debug)]
 pub(super) struct Functions {
@@ -133,11 +140,6 @@ impl Functions {
     pub(super) fn tensor(&self, boxed: &Boxed) -> Option<Tensor> {
         // A tensor's handle is the address of the place that holds its object: the box.
         let handle = std::ptr::from_ref(boxed).cast::<c_void>();
-        fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
-            let mut value = start;
-            // SAFETY: the handle is a tensor's, and lives through the call.
-            (unsafe { function(handle, &raw mut value) } == 0).then_some(value)
-        }
         let dim = usize::try_from(get(self.dim, handle, 0)?).ok()?;
         let dtype = get(self.dtype, handle, 0)?;
         let list = |values: *const i64| {
@@ -160,7 +162,9 @@ const MOST_ROWS: u64 = 1 << 16;
 impl Tensor {
     /// The elements' count.
     pub(super) fn count(&self) -> u64 {
-        self.sizes.iter().fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
+        self.sizes
+            .iter()
+            .fold(1_u64, |product, size| product.saturating_mul(u64::try_from(*size).unwrap_or(0)))
     }
 
     /// The first byte and the one after the last.
@@ -232,7 +236,9 @@ impl Tensor {
             let step = stride.saturating_mul(self.element);
             starts = starts
                 .iter()
-                .flat_map(|start| (0..*size).map(move |place| start.saturating_add(place.saturating_mul(step))))
+                .flat_map(|start| {
+                    (0..*size).map(move |place| start.saturating_add(place.saturating_mul(step)))
+                })
                 .collect();
         }
         let bytes = run.saturating_mul(self.element);
