@@ -126,6 +126,13 @@ fn every_end_of_a_program_has_its_status_and_its_report() {
         ("interrupt", "import signal; signal.raise_signal(signal.SIGINT)", 130, Some("KeyboardInterrupt")),
         ("abort", "os.abort()", 134, Some("SIGABRT")),
         ("segment", "import ctypes; ctypes.string_at(0)", 139, Some("SIGSEGV")),
+        // Without Python's lock, in a thread that Python does not wait for, while the program computes.
+        (
+            "thread",
+            "import ctypes, threading; threading.Thread(target=ctypes.CDLL(None).abort).start()\nwhile True: pass",
+            134,
+            Some("SIGABRT"),
+        ),
     ];
     for (name, how, status, error) in cases {
         let Some(done) = ended(name, how) else { return };
@@ -187,6 +194,14 @@ fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
     let rows: u64 = done.report.holders.iter().map(|row| row.bytes.get()).sum();
     assert_eq!(rows, 2500, "what the peak has beyond the end: the stub has no blocks");
     assert_eq!(json(&done.report)["steps"][1]["peak_allocated"], 3500);
+}
+
+#[test]
+fn the_end_of_the_steps_is_no_error_even_in_other_clothes() {
+    let source = "import torch\ntorch.take(1)\no = torch.optim.Optimizer()\ntry:\n    o.step()\n\
+                  except BaseException as error:\n    raise RuntimeError('training failed') from error\n";
+    let Some(done) = done("clothes", source, &Asked { steps: Some(1), ..Asked::default() }) else { return };
+    assert_eq!((done.report.status, done.report.error.as_deref(), done.output.as_str()), (0, None, ""));
 }
 
 /// As libraries do that work with several frameworks.

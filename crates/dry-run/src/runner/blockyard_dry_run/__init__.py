@@ -68,12 +68,12 @@ def run_program(settings, arguments):
     status = 0
     try:
         execute(run, path)
-    except torch_hooks.EndOfSteps:
-        pass
     except SystemExit as exit:
         status = exit.code
     except BaseException as error:
-        status = run.caught(error)
+        # The end of the steps may come as another exception, where a library catches all of them.
+        if not run.measured.is_over:
+            status = run.caught(error)
         # As Python keeps it for debuggers: what the exception holds is alive until the end.
         run.exception = error
     sys.exit(status)

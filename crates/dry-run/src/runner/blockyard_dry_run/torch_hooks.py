@@ -22,6 +22,8 @@ class Measured:
         self.peaks = Peaks()
         self.optimizer = None
         self.number = 0
+        # Whether all steps were made that were asked for.
+        self.is_over = False
         self.holders = []
         # Calls of backward in which segments grew: bytes before, bytes after, the line.
         self.backward = []
@@ -82,6 +84,7 @@ class Measured:
             # The first two as well, for programs that end before.
             self.holders = holders.holders(sys.modules["torch"], devices)
         if self.number >= self.settings["steps"]:
+            self.is_over = True
             raise EndOfSteps
 
     def result(self):
