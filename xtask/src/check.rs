@@ -77,6 +77,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     stages.run("size of the page", || size::check(workspace));
     stages.run_or_skip("page in Firefox", || firefox(workspace));
     stages.run_or_skip("page by Trunk", || bundle::build_with_trunk(workspace));
+    stages.run_or_skip("dry run", || short_dry_run(workspace));
     stages.run_or_skip("oracle", || short_oracle(workspace));
     stages.run_or_skip("fuzz", || fuzz::run_if_possible(workspace, 20));
     stages.finish()
@@ -117,6 +118,22 @@ fn firefox(workspace: &Workspace) -> Result<StageOutcome> {
         "--",
         "--ignored",
     ]))?;
+    Ok(StageOutcome::Passed)
+}
+
+/// Four recorded programs by a dry run, where there is a PyTorch of the release that they were recorded with.
+fn short_dry_run(workspace: &Workspace) -> Result<StageOutcome> {
+    const IS_RECORDED: &str =
+        "from importlib.metadata import version; raise SystemExit(not version('torch').startswith('2.11.0'))";
+    let python = std::env::var("BLOCKYARD_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    if !workspace::succeeds(workspace.program(&python).args(["-c", IS_RECORDED])) {
+        return Ok(StageOutcome::Skipped(format!(
+            "{python} has no PyTorch 2.11.0; BLOCKYARD_PYTHON names one that has"
+        )));
+    }
+    let programs = ["moe_hash", "converge", "guards", "distributions"];
+    let files = programs.map(|name| format!("tests/fixtures/values/{name}.json.gz"));
+    dry_run_truth(workspace, ["--python".to_owned(), python].into_iter().chain(files))?;
     Ok(StageOutcome::Passed)
 }
 

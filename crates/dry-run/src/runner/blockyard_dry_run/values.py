@@ -10,6 +10,9 @@ _LIBRARY = []
 
 def follow(torch):
     """Starts. Where that fails, more values are unknown, and none is wrong."""
+    if not hasattr(torch, "ops"):
+        # Something else by this name, without operators.
+        return
     try:
         # Found on the library path, where it was loaded from.
         library = ctypes.PyDLL("libblockyard_standin.so")
