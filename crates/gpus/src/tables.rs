@@ -1,7 +1,8 @@
 //! What cuDNN takes for convolutions and recurrent layers: recorded, since it cannot be derived.
 //!
 //! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a configuration, the
-//! bytes of a workspace, written as a sum of the operands' sizes and a remainder.
+//! bytes of a workspace, written as a sum of the operands' sizes and a remainder. `networks.bin`, with the feature `networks`, holds the
+//! convolutions of 45 networks of torchvision and timm in the same form (`--besides`).
 
 mod estimate;
 mod trees;
@@ -14,6 +15,9 @@ use rustc_hash::FxHashMap;
 pub use estimate::{Request, estimate};
 
 static RECORDED: &[u8] = include_bytes!("tables.bin");
+
+#[cfg(feature = "networks")]
+static NETWORKS: &[u8] = include_bytes!("networks.bin");
 
 /// What tells the recorded size of the workspace that is asked for now; for the program that writes the tables.
 pub type Learner = Rc<dyn Fn(&[i64], &Operands) -> Option<u64>>;
@@ -91,6 +95,16 @@ pub fn recorded_size(key: u32, operands: &Operands) -> Option<u64> {
         table.get(place).map(|(_, code)| *code)
     });
     Some(decode(code?, operands))
+}
+
+/// Bytes of the workspace of a configuration that a known network has.
+#[cfg(feature = "networks")]
+#[must_use]
+pub fn size_in_networks(key: u32, operands: &Operands) -> Option<u64> {
+    static TABLE: std::sync::OnceLock<Vec<(u32, u64)>> = std::sync::OnceLock::new();
+    let table = TABLE.get_or_init(|| read(NETWORKS));
+    let place = table.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+    Some(decode(table.get(place)?.1, operands))
 }
 
 fn decode(code: u64, operands: &Operands) -> u64 {

@@ -417,14 +417,18 @@ fn recurrent(op: &str, args: &Json) -> Result<Case> {
 fn convolution(op: &str, args: &Json) -> Result<Case> {
     let of = args["dtype"].as_str().unwrap_or("f32").to_owned();
     let flag = |name: &str| args[name].as_bool().unwrap_or(false);
-    let mut x = randn(&ints(&args["x"]), &of, false)?;
-    if flag("channels_last") {
-        x = k("to", &[x.into()], &[("memory_format", Value::MemoryFormat(MemoryFormat::ChannelsLast))])?
-            .tensor()?;
-    }
-    x.set_requires_grad(flag("x_grad"))?;
+    let made = |shape: &[i64], is_channels_last: bool, has_grad: bool| {
+        let mut tensor = randn(shape, &of, false)?;
+        if is_channels_last {
+            let format = Value::MemoryFormat(MemoryFormat::ChannelsLast);
+            tensor = k("to", &[tensor.into()], &[("memory_format", format)])?.tensor()?;
+        }
+        tensor.set_requires_grad(has_grad)?;
+        Ok::<_, TorchError>(tensor)
+    };
+    let x = made(&ints(&args["x"]), flag("channels_last"), flag("x_grad"))?;
     let shape = ints(&args["w"]);
-    let weight = randn(&shape, &of, flag("grad"))?;
+    let weight = made(&shape, flag("w_channels_last"), flag("grad"))?;
     let groups = args["groups"].as_i64().unwrap_or(1);
     let is_transposed = op.contains("transpose");
     let outputs = if is_transposed {

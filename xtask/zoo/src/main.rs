@@ -19,11 +19,21 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 --write-tables OUT    write what cuDNN takes into the file that crates/gpus reads (src/tables.bin)
 --leave-out N         with tables: without every N-th line, also where --keep has its sizes, to see how other shapes come out
 --keep                with tables: what the file holds now stays, where no line of FILE says otherwise
+--besides             with tables: only what the file does not hold now (src/networks.bin is written so)
 ";
+
+/// What becomes of the sizes that `crates/gpus` holds now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    None,
+    All,
+    /// They stay in their own file, and the new one is without them.
+    Elsewhere,
+}
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
-    let (mut tables, mut leave_out, mut keeps) = (None, 0_usize, false);
+    let (mut tables, mut leave_out, mut kept) = (None, 0_usize, Kept::None);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -35,7 +45,8 @@ fn main() -> Result<()> {
             Long("show") => show = parser.value()?.parse()?,
             Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
             Long("leave-out") => leave_out = parser.value()?.parse()?,
-            Long("keep") => keeps = true,
+            Long("keep") => kept = Kept::All,
+            Long("besides") => kept = Kept::Elsewhere,
             Long("every") => every = parser.value()?.parse()?,
             Value(value) if path.is_none() => path = Some(PathBuf::from(value)),
             other => return Err(other.unexpected().into()),
@@ -45,7 +56,7 @@ fn main() -> Result<()> {
     let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
     start().map_err(|error| anyhow!("{error}"))?;
     if let Some(out) = tables {
-        return write_tables(&read(&bytes)?, &out, leave_out, keeps);
+        return write_tables(&read(&bytes)?, &out, leave_out, kept);
     }
     let mut report = ZooReport::default();
     let mut shown = BTreeMap::<String, usize>::new();
@@ -82,13 +93,20 @@ fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<Learned>
     blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
 }
 
-fn write_tables(lines: &[Line], out: &Path, leave_out: usize, keeps: bool) -> Result<()> {
-    let mut entries = if keeps { blockyard_torch::tables::recorded() } else { BTreeMap::new() };
+fn write_tables(lines: &[Line], out: &Path, leave_out: usize, kept: Kept) -> Result<()> {
+    let held = blockyard_torch::tables::recorded();
+    let mut entries = if kept == Kept::All { held.clone() } else { BTreeMap::new() };
     for key in learn(lines, leave_out, true)?.entries.keys() {
         entries.remove(key);
     }
     let learned = learn(lines, leave_out, false)?;
     entries.extend(&learned.entries);
+    if kept == Kept::Elsewhere {
+        let differ =
+            entries.iter().filter(|(key, code)| held.get(key).is_some_and(|held| held != *code)).count();
+        println!("{differ} sizes differ from those that the file holds now");
+        entries.retain(|key, _| !held.contains_key(key));
+    }
     let bytes = blockyard_torch::tables::write(&entries);
     println!(
         "{} sizes, {} left out since they differ, {} bytes",

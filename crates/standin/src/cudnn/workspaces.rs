@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_size};
+use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_size, size_in_networks};
 
 use crate::cudnn::backend::{Convolution, Tensor};
 use crate::cudnn::recurrent::{Layer, Sequence};
@@ -26,8 +26,12 @@ fn elements(sizes: &[i64]) -> u64 {
 /// Whether channels lie last in memory; `None` where both orders are the same.
 fn is_channels_last(tensor: &Tensor) -> Option<bool> {
     let spatial = tensor.sizes.get(2..).unwrap_or(&[]);
-    if tensor.sizes.get(1) == Some(&1) || elements(spatial) == 1 {
+    if tensor.sizes.get(1) == Some(&1) {
         return None;
+    }
+    if elements(spatial) == 1 {
+        // The order is the same, but PyTorch still writes steps of all channels.
+        return (!spatial.is_empty() && tensor.strides.last() == tensor.sizes.get(1)).then_some(true);
     }
     Some(tensor.strides.get(1) == Some(&1))
 }
@@ -72,7 +76,8 @@ impl Operator<'_> {
             partial: elements(filter).saturating_mul(4),
             batch: u64::try_from(*self.input.first()?).unwrap_or(0),
         };
-        recorded_size(hash(&numbers), &operands)
+        let key = hash(&numbers);
+        recorded_size(key, &operands).or_else(|| size_in_networks(key, &operands))
     }
 }
 
@@ -166,5 +171,35 @@ pub(super) fn of_layer(
             [workspace.unwrap_or(0), reserve.unwrap_or(0)],
             Some("what cuDNN takes for a recurrent layer is not recorded, and is taken to be 0 bytes"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_convolution;
+    use crate::cudnn::backend::{Convolution, Tensor};
+
+    fn tensor(sizes: [i64; 4]) -> Tensor {
+        let [_, channels, rows, columns] = sizes;
+        let strides = vec![channels * rows * columns, rows * columns, columns, 1];
+        Tensor { kind: 0, sizes: sizes.to_vec(), strides }
+    }
+
+    /// A layer of `GoogLeNet`, as an H200 answered for its gradients.
+    #[test]
+    fn layers_of_known_networks_are_recorded() {
+        let asked = |operation| Convolution {
+            operation,
+            input: tensor([128, 832, 7, 7]),
+            filter: tensor([256, 832, 1, 1]),
+            output: tensor([128, 256, 7, 7]),
+            stride: vec![1, 1],
+            padding: vec![0, 0],
+            dilation: vec![1, 1],
+        };
+        assert_eq!(of_convolution(&asked(1)), (27_295_891, None));
+        assert_eq!(of_convolution(&asked(2)), (30_704_831, None));
+        let other = Convolution { input: tensor([127, 832, 7, 7]), ..asked(1) };
+        assert!(of_convolution(&other).1.is_some(), "a batch that was not recorded is an estimate");
     }
 }
