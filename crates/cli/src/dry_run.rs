@@ -43,7 +43,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
         lists_lines: options.json.is_some(),
-        environment: Vec::new(),
+        environment: assumptions(options),
         output: None,
     };
     // The program gets the signal too, and its report is still to come.
@@ -61,6 +61,14 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         opened.open(options)?;
     }
     Ok(ExitCode::from(u8::try_from(report.status).unwrap_or(1)))
+}
+
+/// What a person says of values of the device, for the library that stands for CUDA's.
+fn assumptions(options: &DryRunOptions) -> Vec<(String, String)> {
+    if options.assume.is_empty() {
+        return Vec::new();
+    }
+    vec![("STANDIN_ASSUME".to_owned(), options.assume.join("\n"))]
 }
 
 fn interrupted() {

@@ -34,6 +34,10 @@ pub(crate) struct DryRunOptions {
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
+    /// The value of the device that a line reads, where nobody knows it: a number, true or false; where results are counted, how many there
+    /// are. Once for each line.
+    #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
+    pub(crate) assume: Vec<String>,
     /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
     #[arg(long, value_name = "FILE")]
     pub(crate) snapshot: Option<PathBuf>,
@@ -64,4 +68,32 @@ fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
         anyhow::anyhow!("there is no such GPU here; there are {}", known.join(", "))
     })
+}
+
+/// An assumption as the library takes it that stands for CUDA's.
+fn assumption(text: &str) -> anyhow::Result<String> {
+    let parts = text.rsplit_once('=').and_then(|(place, value)| {
+        let (file, line) = place.rsplit_once(':')?;
+        let is_value = matches!(value, "true" | "false" | "True" | "False") || value.parse::<f64>().is_ok();
+        (!file.is_empty() && line.parse::<u32>().is_ok() && is_value).then_some(())
+    });
+    match parts {
+        Some(()) => Ok(text.to_owned()),
+        None => anyhow::bail!("an assumption reads FILE:LINE=VALUE, as train.py:88=0.3 or train.py:90=true"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::assumption;
+
+    #[test]
+    fn an_assumption_names_a_line_and_a_value() {
+        for good in ["train.py:88=0.3", "a/b.py:1=true", "c:x.py:7=-1"] {
+            assert_eq!(assumption(good).expect("an assumption"), good);
+        }
+        for bad in ["train.py=3", "train.py:88", "train.py:no=1", ":3=1", "train.py:88=maybe"] {
+            assert!(assumption(bad).is_err(), "{bad}");
+        }
+    }
 }

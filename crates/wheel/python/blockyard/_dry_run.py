@@ -38,6 +38,7 @@ def dry_run(
     steps: int | None = None,
     conf: str | None = None,
     total_memory: int | None = None,
+    assume: Sequence[str] = (),
     snapshot: bool = True,
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
@@ -47,7 +48,8 @@ def dry_run(
 
     `program` is a path, `args` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees, and further ones for which
     the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
-    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `snapshot=False` leaves out PyTorch's history, which has a stack
+    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that nobody knows, by the
+    line that reads them: `["train.py:88=0.3"]`. `snapshot=False` leaves out PyTorch's history, which has a stack
     for each allocation. `python` is the Python that has PyTorch, else this one. What the program prints is printed, unless `echo` is false.
 
     A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised where it cannot be started at all: there is no
@@ -62,6 +64,8 @@ def dry_run(
         for option, value in given.items():
             if value is not None:
                 options += [option, value]
+        for value in assume:
+            options += ["--assume", value]
         command = [sys.executable, "-m", "blockyard", "dry-run", *map(str, options), "--", os.fspath(program), *map(str, args)]
         errors = _run(command, echo)
         if not report.is_file():
