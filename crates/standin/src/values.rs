@@ -106,7 +106,8 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 
 /// A kernel or a library's function ran: what it writes is unknown from now on.
 pub(crate) fn computed() {
-    if let Some(blocks) = frames::launched() {
+    // Operators that started while others were observed say nothing once they are no longer.
+    if let Some(blocks) = frames::launched().filter(|_| observed::is_on()) {
         let mut state = state();
         for (start, end) in blocks {
             state.devices.mark(start, end, Sureness::Unknown);

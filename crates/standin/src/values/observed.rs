@@ -105,6 +105,11 @@ pub(super) fn ready() -> bool {
     is_ready
 }
 
+/// Whether operators are observed.
+pub(super) fn is_on() -> bool {
+    IS_ON.load(Ordering::Relaxed)
+}
+
 pub(super) fn stop() {
     IS_ON.store(false, Ordering::Relaxed);
     let handle = HANDLE.swap(0, Ordering::Relaxed);
