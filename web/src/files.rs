@@ -417,7 +417,10 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                         run: PtrEq::new(Run::new(product)),
                         comparison,
                     }));
-                    session.explain_failure();
+                    // What is wrong with a file that was opened in parts stands on the other tab.
+                    if untrack(|| session.tab.get()) != Tab::Source {
+                        session.ask_verdict();
+                    }
                     session.compare_when_drawn();
                     then();
                 }

@@ -51,7 +51,7 @@ pub(crate) struct Lab {
 impl Lab {
     pub(crate) fn new() -> Self {
         Self {
-            kind: RwSignal::new(QuestionKind::WhatIf),
+            kind: RwSignal::new(QuestionKind::Verdict),
             conf: RwSignal::new("expandable_segments:True".to_owned()),
             capacity: RwSignal::new(String::new()),
             limit: RwSignal::new(String::new()),
@@ -184,6 +184,7 @@ impl Session {
             QuestionKind::Bound => Ok(Question::Bound),
             QuestionKind::Compare => self.own_conditions().map(Question::Compare),
             QuestionKind::Leaks => Ok(Question::Leaks),
+            QuestionKind::Verdict => self.own_conditions().map(Question::Verdict),
             // This question is asked when the reader has chosen the other file.
             QuestionKind::Diff => return,
         };
@@ -266,12 +267,10 @@ impl Session {
         });
     }
 
-    /// If an opened recording goes out of memory, asks why and shows the answer.
-    pub(crate) fn explain_failure(self) {
-        if untrack(|| self.has_failed()) {
-            self.open_lab(QuestionKind::Autopsy);
-            self.ask_lab();
-        }
+    /// Shows the verdict about the run, and asks for it.
+    pub(crate) fn ask_verdict(self) {
+        self.open_lab(QuestionKind::Verdict);
+        self.ask_lab();
     }
 
     /// Whether a step of the shown run ran out of memory.
@@ -318,6 +317,11 @@ impl Session {
                 Answer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
                 Answer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
                 Answer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
+                Answer::Verdict(found) => {
+                    // The same answer, which need not be asked for again.
+                    answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
+                    answers.verdict = Some(PtrEq::new(*found));
+                }
                 Answer::Candidates(_) | Answer::SearchRow(_) | Answer::Diff(_) => {}
             }),
         }

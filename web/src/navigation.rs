@@ -94,7 +94,7 @@ impl Session {
     /// Asks the question of a link. The run of the link has to be shown already.
     fn follow_question(self, link: &Link) {
         let Some(id) = &link.lab else { return };
-        let Some(kind) = QuestionKind::ALL.into_iter().find(|kind| kind.id() == id) else {
+        let Some(kind) = QuestionKind::from_id(id) else {
             return self.show_error(format!("This link asks a question, \"{id}\", that is not known here."));
         };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();

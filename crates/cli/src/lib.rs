@@ -1,4 +1,4 @@
-//! The `blockyard` command: `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
+//! The `blockyard` command: say what happened in a file (`verdict`, or the file alone), `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
 //! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`),
 //! read a `lesson`, run PyTorch programs (`python`, `dry-run`).
 //!
@@ -59,7 +59,8 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
-    let result = match &options.command {
+    let result = match &options.into_command() {
+        Command::Verdict(options) => questions::verdict::verdict(options),
         Command::Run(options) => run::run(options),
         Command::Verify(options) => verify::verify(options),
         Command::Play(options) => play::play(options),

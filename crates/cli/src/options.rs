@@ -10,17 +10,32 @@ use crate::device::DeviceName;
 use crate::dry_run::DryRunOptions;
 use crate::snapshot::At;
 
-/// PyTorch's CUDA caching allocator without a GPU: run operations through it, compare it with recordings of the real
-/// one, play workloads.
+/// PyTorch's CUDA caching allocator without a GPU: open memory snapshots and say what happened, run operations through it, compare
+/// it with recordings of the real one, play workloads.
+///
+/// `blockyard FILE` is short for `blockyard verdict FILE`.
 #[derive(Debug, Parser)]
-#[command(name = "blockyard", version)]
+#[command(name = "blockyard", version, args_conflicts_with_subcommands = true, arg_required_else_help = true)]
 pub(crate) struct Options {
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    verdict: VerdictOptions,
+}
+
+impl Options {
+    /// The command; that of the verdict where only files are named.
+    pub(crate) fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Verdict(self.verdict))
+    }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Say what runs came to: what happened, how sure that is, what grows, what helps, and what does not.
+    ///
+    /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or replayed.
+    Verdict(VerdictOptions),
     /// Run operations through the allocator and write what it did, in the format of the input.
     Run(RunOptions),
     /// Replay recordings of PyTorch's allocator and compare everything that they contain.
@@ -371,6 +386,21 @@ pub(crate) struct SearchOptions {
     #[arg(long)]
     pub(crate) all: bool,
     /// One JSON value a run instead of a table for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerdictOptions {
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub(crate) conf: Option<String>,
+    #[command(flatten)]
+    pub(crate) limits: LimitOptions,
+    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
 }

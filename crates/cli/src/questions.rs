@@ -23,6 +23,7 @@ pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod leaks;
 pub(crate) mod search;
+pub(crate) mod verdict;
 pub(crate) mod what_if;
 
 /// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.
@@ -65,7 +66,8 @@ pub fn ask(
     // Commands want a file; this one is never opened.
     let options = Options::try_parse_from(words.chain(["--", "-"]))?;
     let bar = Bar::to(on_progress);
-    let answer = match &options.command {
+    let answer = match &options.into_command() {
+        Command::Verdict(options) => verdict::answer(run, &bar, options),
         Command::WhatIf(options) => what_if::answer(run, &bar, options),
         Command::Search(options) => search::answer(run, &bar, options),
         Command::Autopsy(options) => autopsy::answer(run, &bar, options),
@@ -167,6 +169,11 @@ pub(crate) fn write_error(
         output::line(out, &format!("{file}: no answer: {text}"))?;
     }
     Ok(())
+}
+
+/// Whether a path is the name of a preset.
+fn is_preset(path: &Path) -> bool {
+    presets().iter().any(|preset| path == Path::new(preset.id))
 }
 
 /// The runs of a file: a recording, a snapshot with one for each device, a workload's text, or the name of a preset.

@@ -11,7 +11,7 @@ pub use self::search::Search;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
-    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId,
+    AllocationId, Bytes, Frame, FrameId, PoolId, PoolKind, Recording, StackId, Stacks, StreamId, short_path,
 };
 
 use crate::allocations::{Allocations, NEVER};
@@ -33,7 +33,7 @@ pub enum Scope {
 pub enum GroupBy {
     /// The whole stack.
     Stack,
-    /// The innermost line that is not PyTorch's own.
+    /// The innermost line of the program's own code.
     Line,
     /// The module whose `forward` was running, as far as the stack tells.
     Module,
@@ -148,7 +148,7 @@ pub fn group_key(
     let stacks = recording.stacks();
     Some(match by {
         GroupBy::Stack => GroupKey::Stack(stack),
-        GroupBy::Line => GroupKey::Line(own_line(stacks, stack)),
+        GroupBy::Line => GroupKey::Line(stacks.own_frame(stack)),
         GroupBy::Module => GroupKey::Module(module(stacks, stack)),
         GroupBy::Category => GroupKey::Category(StackCategory::of(stacks, stack)),
         GroupBy::Size => GroupKey::Size(allocations.get(row)?.size),
@@ -213,7 +213,7 @@ pub fn group_text(recording: &Recording, key: GroupKey) -> String {
         frame.map_or_else(|| none.to_owned(), |frame| frame_text(stacks.frame(frame)))
     };
     match key {
-        GroupKey::Stack(stack) => own_line(stacks, stack).zip(stacks.frames(stack).next()).map_or_else(
+        GroupKey::Stack(stack) => stacks.own_frame(stack).zip(stacks.frames(stack).next()).map_or_else(
             || "no stack was recorded".to_owned(),
             |(line, inner)| {
                 let own = frame_text(stacks.frame(line));
@@ -261,34 +261,6 @@ pub fn frame_text(frame: Frame<'_>) -> String {
         0 => format!("{} {file}", frame.name),
         line => format!("{} {file}:{line}", frame.name),
     }
-}
-
-/// The path from the package on, or else its last two parts.
-fn short_path(path: &str) -> &str {
-    if let Some((_, inside)) =
-        path.rsplit_once("site-packages/").or_else(|| path.rsplit_once("dist-packages/"))
-    {
-        return inside;
-    }
-    // PyTorch's own files are written from the package on.
-    if path.starts_with("torch/") {
-        return path;
-    }
-    let mut slashes = path.rmatch_indices('/');
-    slashes.next();
-    slashes.next().map_or(path, |(at, _)| path.get(at + 1..).unwrap_or(path))
-}
-
-/// The innermost frame that is not PyTorch's own; else the innermost frame.
-fn own_line(stacks: &Stacks, stack: StackId) -> Option<FrameId> {
-    let own = stacks.frames(stack).find(|frame| !is_torch(stacks.frame(*frame)));
-    own.or_else(|| stacks.frames(stack).next())
-}
-
-fn is_torch(frame: Frame<'_>) -> bool {
-    frame.filename.contains("/torch/")
-        || frame.filename.starts_with("torch/")
-        || frame.filename.starts_with('<')
 }
 
 /// The innermost frame that is the `forward` of a module.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::limit::{Limit, LimitSource};
 use crate::outcome::{outcome, outcome_before};
 use crate::replay::ReplayTerms;
-use crate::{Conditions, LabError, Replay, Run};
+use crate::{Conditions, HoldingLine, LabError, Replay, Run};
 
 mod cause;
 mod changed;
@@ -19,6 +19,7 @@ mod pins;
 mod tensors;
 
 pub use changed::try_change;
+pub(crate) use changes::passes_changed;
 pub use changes::{Change, ChangeKind};
 pub use pins::{PinnedSegment, PinningBlock};
 
@@ -46,6 +47,8 @@ pub struct Autopsy {
     pub changes: Vec<Change>,
     /// What was replayed too and does not help.
     pub in_vain: Vec<Change>,
+    /// The lines of the program that held live blocks then, those first that held most.
+    pub held: Vec<HoldingLine>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
 }
@@ -135,6 +138,7 @@ pub fn autopsy(
         cause,
         sentence,
         pinned_by: pins::pinned(&examined),
+        held: failure.live.holders(run),
         changes,
         in_vain,
         notes,
@@ -153,13 +157,13 @@ struct Examined<'a> {
 
 /// Whether a request passes at the lower bound of the limit, and at the upper one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Passes {
+pub(crate) struct Passes {
     at_low: bool,
     at_high: bool,
 }
 
 impl Passes {
-    fn always(self) -> bool {
+    pub(crate) fn always(self) -> bool {
         self.at_low && self.at_high
     }
 
@@ -189,7 +193,7 @@ impl Examined<'_> {
     }
 }
 
-type Tell<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Whether a request of a run passes, and every one before it.
 fn passes(run: &Run, terms: &ReplayTerms, request: usize, tell: Tell<'_>) -> Result<bool, LabError> {

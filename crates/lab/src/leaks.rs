@@ -42,8 +42,10 @@ pub struct Growth {
     pub site: Vec<String>,
     /// Its live bytes at each boundary.
     pub live: Vec<Bytes>,
-    /// More bytes at the last boundary than at the first.
+    /// More bytes at the last boundary than at the first behind the first step.
     pub growth: Bytes,
+    /// As many more allocations; 0 where fewer and larger ones are live.
+    pub allocations: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,
 }
@@ -70,6 +72,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let (steps, boundaries) = step_ends(run, &sites);
     let lifetimes = lifetimes(run);
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
+    let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
     let mut last = vec![0; sites.names.len()];
     for (index, lifetime) in lifetimes.iter().enumerate() {
         if index.is_multiple_of(8192) {
@@ -81,6 +84,11 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         for at in live.get_mut(site).into_iter().filter_map(|live| live.get_mut(from..to)).flatten() {
             *at = at.saturating_add(lifetime.size);
         }
+        if let Some((first, last)) = counts.get_mut(site) {
+            // The first step is left out, as `growth` does.
+            *first = first.saturating_add(u64::from((from..to).contains(&1)));
+            *last = last.saturating_add(u64::from(from < to && to == boundaries.len()));
+        }
         if let (true, Some(last)) = (to == boundaries.len() && from < to, last.get_mut(site)) {
             *last = lifetime.request + 1;
         }
@@ -89,10 +97,11 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
     let mut growing: Vec<Growth> = Vec::new();
     if boundaries.len() >= FEWEST {
-        for (site, (live, last)) in live.into_iter().zip(last).enumerate() {
+        for (site, ((live, last), (first, end))) in live.into_iter().zip(last).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
-                growing.push(Growth { site: name, live, growth, last_request: last as u64 });
+                let allocations = end.saturating_sub(first);
+                growing.push(Growth { site: name, live, growth, allocations, last_request: last as u64 });
             }
         }
     }

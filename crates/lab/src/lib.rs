@@ -3,7 +3,7 @@
 //! A [`Run`] holds the requests of a recording, a snapshot or a workload. [`what_if`] replays them under other settings, another
 //! capacity or another limit; [`search`] tries all sensible settings; [`autopsy`] says why a run goes out of memory, and proves what
 //! would have helped; [`bound`] says how good any allocator could be, [`compare_allocators`] what others do; [`diff`] says what changed
-//! between two runs, [`leaks`] what grows inside one. Every question takes plain data and gives plain data back, tells how far it has
+//! between two runs, [`leaks`] what grows inside one. [`verdict`] says the sentence that a reader came for, and then the rest. Every question takes plain data and gives plain data back, tells how far it has
 //! come, and can be cancelled, so that a worker can answer it.
 //!
 //! Every replay, also the one under the recorded settings, uses the addresses of
@@ -53,6 +53,7 @@ mod implied;
 mod leaks;
 mod lifetimes;
 mod limit;
+mod live;
 mod outcome;
 mod question;
 mod replay;
@@ -60,6 +61,7 @@ mod run;
 mod search;
 mod sites;
 mod source;
+mod verdict;
 mod what_if;
 
 pub use autopsy::{
@@ -73,12 +75,14 @@ pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
+pub use live::HoldingLine;
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{Answer, Question};
 pub use replay::Replay;
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};
 pub use source::RunSource;
+pub use verdict::{About, Finding, Verdict, VerdictKind, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

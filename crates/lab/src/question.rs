@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcome::replay_under;
 use crate::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, Row, Run, RunSource, WhatIf,
-    autopsy, bound, candidates, compare_allocators, diff, leaks, try_change, what_if,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, LabError, Leaks, Row, Run, RunSource,
+    Verdict, WhatIf, autopsy, bound, candidates, compare_allocators, diff, leaks, try_change, verdict,
+    what_if,
 };
 
 /// A question about a run.
@@ -44,6 +45,8 @@ pub enum Question {
     Leaks,
     /// What changed since another run: [`diff`].
     Diff(RunSource),
+    /// What the run came to: [`verdict`].
+    Verdict(Conditions),
 }
 
 /// The answer to a [`Question`] of the same name.
@@ -65,6 +68,8 @@ pub enum Answer {
     Leaks(Leaks),
     /// To [`Question::Diff`].
     Diff(Diff),
+    /// To [`Question::Verdict`].
+    Verdict(Box<Verdict>),
 }
 
 impl Question {
@@ -100,6 +105,7 @@ impl Question {
                 Answer::Compare(compare_allocators(run, conditions, now, on_progress)?)
             }
             Self::Leaks => Answer::Leaks(leaks(run, on_progress)?),
+            Self::Verdict(conditions) => Answer::Verdict(Box::new(verdict(run, conditions, on_progress)?)),
             Self::Diff(other) => {
                 let others = other.runs(on_progress)?;
                 let other = others.first().ok_or(LabError::NoTrace)?;

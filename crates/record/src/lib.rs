@@ -64,6 +64,7 @@ mod host_stats;
 mod id;
 mod intern;
 mod oom;
+mod own_code;
 mod packed_events;
 mod packed_steps;
 mod packed_times;
@@ -83,6 +84,7 @@ pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
+pub use own_code::{frame_words, own_line, short_path};
 pub use recording::{
     Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
     StepOutcome,

@@ -4,15 +4,15 @@ use std::fmt::Write as _;
 
 use blockyard_figure::typeface::FONT_FAMILY;
 use blockyard_figure::{Series, theme_css};
-use blockyard_lab::{Conditions, Run};
+use blockyard_lab::{Conditions, Run, verdict};
 use blockyard_record::PoolId;
 use blockyard_replay::OnProgress;
 
-use crate::html::{escaped, sentence};
+use crate::html::{escaped, sentence, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
 use crate::source::{Certified, Opened, OpenedDevice};
-use crate::verdict::{Asked, Verdict};
+use crate::verdict::{Verdict, with_code};
 use crate::{ReportError, ReportOptions, figures, holders};
 
 const STYLE: &str = include_str!("style.css");
@@ -89,14 +89,10 @@ fn contents(out: &mut String, examined: &[Examined<'_>]) {
             out,
             "<li><a href=\"#part-{place}\">{}</a>: {}</li>",
             escaped(&sentence_case(name)),
-            escaped(&part.headline)
+            with_code(&part.headline)
         );
     }
     out.push_str("</ul></nav>\n");
-}
-
-fn sentence_case(text: &str) -> String {
-    sentence(text).trim_end_matches('.').to_owned()
 }
 
 fn examine<'a>(
@@ -113,8 +109,8 @@ fn examine<'a>(
     let answers = match run {
         Ok(run) => {
             let conditions = conditions_of(run);
-            let asked = Asked::of(run, &conditions, on_progress)?;
-            Some((asked, settings::tried(run, &conditions, on_progress)?))
+            let answer = verdict(run, &conditions, on_progress)?;
+            Some((answer, settings::tried(run, &conditions, on_progress)?))
         }
         Err(_) => None,
     };
@@ -123,11 +119,11 @@ fn examine<'a>(
         series: &series,
         moment: &moment,
         held: &held,
-        asked: answers.as_ref().map(|(asked, _)| asked),
+        answer: answers.as_ref().map(|(answer, _)| answer),
         certificate: &device.certificate,
     };
     let headline = verdict.headline();
-    let mut body = format!("<h2>{}</h2>\n", escaped(&headline));
+    let mut body = format!("<h2>{}</h2>\n", with_code(&headline));
     verdict.write(&mut body);
     let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
     figures::write(&mut body, recording, &series, &moment, &pool_name);

@@ -12,7 +12,6 @@ use blockyard_replay::{OnProgress, Progress};
 use crate::figures::row;
 use crate::html::{escaped, share};
 use crate::moment::Moment;
-use crate::sites::{is_library, own_frame};
 
 /// How many rows there are; one more has the rest.
 const ROWS: usize = 10;
@@ -67,7 +66,7 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
     for row in rows {
         let Some(allocation) = allocations.get(*row) else { continue };
         let stack = recording.allocation_stack(allocation.id);
-        let line = *of_stacks.entry(stack).or_insert_with(|| own_frame(recording.stacks(), stack));
+        let line = *of_stacks.entry(stack).or_insert_with(|| recording.stacks().own_frame(stack));
         let place = match (line, recording.name(allocation.id)) {
             (Some(frame), _) => Place::Line(frame),
             (None, Some(name)) => Place::Name(name.to_owned()),
@@ -149,14 +148,14 @@ fn folded_stack(recording: &Recording, stack: StackId) -> String {
     if frames.len() < 2 {
         return String::new();
     }
-    let of_libraries = frames.iter().filter(|frame| is_library(**frame)).count();
+    let of_libraries = frames.iter().filter(|frame| frame.is_of_library()).count();
     let mut out = format!(
         "<details><summary>{}, {} of libraries</summary><ol>",
         counted(frames.len(), "frame"),
         of_libraries
     );
     for frame in frames.iter().take(FRAMES) {
-        let class = if is_library(*frame) { " class=\"quiet\"" } else { "" };
+        let class = if frame.is_of_library() { " class=\"quiet\"" } else { "" };
         let _ = write!(out, "<li{class}><code>{}</code></li>", escaped(&frame_text(*frame)));
     }
     if frames.len() > FRAMES {

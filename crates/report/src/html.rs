@@ -42,6 +42,11 @@ pub(crate) fn sentence(text: &str) -> String {
     out
 }
 
+/// The same without a full stop: a heading.
+pub(crate) fn sentence_case(text: &str) -> String {
+    sentence(text).trim_end_matches('.').to_owned()
+}
+
 /// `20 MiB (20,971,520 bytes)`: a size that is cut off never stands alone.
 pub(crate) fn exact(bytes: Bytes) -> String {
     if bytes < Bytes::kib(1) {

@@ -39,7 +39,6 @@ mod html;
 mod moment;
 mod redact;
 mod settings;
-mod sites;
 mod source;
 mod verdict;
 

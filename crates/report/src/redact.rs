@@ -8,8 +8,6 @@ use blockyard_pytorch::snapshot::{EntryContext, SnapshotFile};
 use blockyard_record::{FrameId, StackId, Stacks};
 use blockyard_workload::Workload;
 
-use crate::sites::own_frame;
-
 const PASSED_OVER: &str = "parts of the file were passed over; their names are left out";
 
 /// The snapshot with a number in the place of each call site. Only what is known to have no names is taken over.
@@ -38,7 +36,7 @@ fn numbered(stacks: &Stacks) -> Stacks {
     let mut made = Stacks::default();
     for stack in (1..u32::try_from(stacks.len()).unwrap_or(u32::MAX)).map(StackId::new) {
         let next = sites.len().saturating_add(1);
-        let site = *sites.entry(own_frame(stacks, stack)).or_insert(next);
+        let site = *sites.entry(stacks.own_frame(stack)).or_insert(next);
         let mut frame = |name: &str, line: u32| {
             let name = made.intern_text(name)?;
             let file = made.intern_text("")?;

@@ -3,32 +3,13 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Series;
-use blockyard_lab::{Autopsy, Conditions, LabError, Leaks, Run, autopsy, leaks};
-use blockyard_record::{Bytes, Recording, counted, grouped};
-use blockyard_replay::OnProgress;
+use blockyard_lab::{About, Verdict as Answer};
+use blockyard_record::{Recording, counted, grouped};
 
 use crate::holders::Held;
-use crate::html::{escaped, exact, sentence, share};
+use crate::html::{escaped, exact, sentence, sentence_case, share};
 use crate::moment::{Moment, MomentKind};
-use crate::sites::{frame_words, own_line, without_empty_place};
 use crate::source::Certified;
-
-/// How many changes and how many places that grow are listed.
-const SHOWN: usize = 4;
-
-/// What the lab says about a run.
-pub(crate) struct Asked {
-    pub(crate) autopsy: Option<Autopsy>,
-    pub(crate) leaks: Option<Leaks>,
-}
-
-impl Asked {
-    pub(crate) fn of(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Self, LabError> {
-        let autopsy = autopsy(run, conditions, on_progress)?;
-        let leaks = leaks(run, on_progress)?;
-        Ok(Self { autopsy, leaks: Some(leaks).filter(|leaks| !leaks.growing.is_empty()) })
-    }
-}
 
 /// The facts that a verdict is made of.
 pub(crate) struct Verdict<'a> {
@@ -36,21 +17,16 @@ pub(crate) struct Verdict<'a> {
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
     pub(crate) held: &'a [Held],
-    pub(crate) asked: Option<&'a Asked>,
+    /// What the lab says; `None` where the requests cannot be replayed.
+    pub(crate) answer: Option<&'a Answer>,
     pub(crate) certificate: &'a Certified,
 }
 
 impl Verdict<'_> {
-    /// The verdict in a line.
+    /// The verdict in a line, with lines of the program between backticks.
     pub(crate) fn headline(&self) -> String {
-        if let Some(found) = self.autopsy() {
-            let request = &found.request;
-            let name = request.name.as_ref().map_or_else(String::new, |name| format!(" for {name}"));
-            return format!(
-                "Out of memory: request {} asked for {}{name}",
-                grouped(request.request),
-                request.size
-            );
+        if let Some(answer) = self.answer {
+            return sentence_case(&answer.headline);
         }
         let breakdown = self.moment.state.breakdown();
         let (allocated, reserved) = (breakdown.allocated(), breakdown.reserved());
@@ -63,47 +39,54 @@ impl Verdict<'_> {
         }
     }
 
-    fn autopsy(&self) -> Option<&Autopsy> {
-        self.asked.and_then(|asked| asked.autopsy.as_ref())
-    }
-
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("<dl class=\"verdict\">\n");
-        fact(out, "What happened", &self.what_happened());
-        fact(out, "Where", &self.place());
-        if let Some(growth) = self.growth() {
-            fact(out, "What grows", &growth);
+        for about in About::ALL {
+            let mut parts = self.sentences(about);
+            match about {
+                About::Happened => parts.insert(0, self.moment_sentence()),
+                About::Sure => parts.extend(self.certainty()),
+                _ => {}
+            }
+            if let [part] = parts.as_slice() {
+                fact(out, about.title(), part);
+            } else if !parts.is_empty() {
+                let items: String = parts.iter().map(|part| format!("<li>{part}</li>")).collect();
+                fact(out, about.title(), &format!("<ul>{items}</ul>"));
+            }
+            if about == About::Sure {
+                fact(out, "What held the memory", &self.first_holder());
+            }
         }
-        if let Some(help) = self.help() {
-            fact(out, "What helps", &help);
-        }
-        fact(out, "How sure", &self.how_sure());
         out.push_str("</dl>\n");
     }
 
-    fn what_happened(&self) -> String {
+    /// What the lab says about one question, as HTML.
+    fn sentences(&self, about: About) -> Vec<String> {
+        let findings = self.answer.iter().flat_map(|answer| &answer.findings);
+        let about = findings.filter(|finding| finding.about == about);
+        about.map(|finding| with_code(&sentence(&finding.text))).collect()
+    }
+
+    /// The memory of the moment that the report is about.
+    fn moment_sentence(&self) -> String {
         let breakdown = self.moment.state.breakdown();
-        if let Some(found) = self.autopsy() {
-            let memory = &found.memory;
-            return format!(
-                "{} At that moment {} were reserved, of which {} were live; {} were cached for this stream.",
-                escaped(&sentence(&found.sentence)),
-                exact(memory.reserved),
-                exact(memory.live),
-                exact(memory.cached_here),
-            );
-        }
         let (allocated, reserved) = (exact(breakdown.allocated()), exact(breakdown.reserved()));
         match self.moment.kind {
-            MomentKind::OutOfMemory => format!(
-                "Step {} of the recording ran out of memory; a replay of its requests does not. {allocated} were allocated and \
-                 {reserved} reserved.",
-                grouped(self.moment.steps as u64)
-            ),
+            MomentKind::OutOfMemory => {
+                let replayed = match self.answer {
+                    Some(answer) if answer.autopsy.is_none() => "; a replay of its requests does not",
+                    _ => "",
+                };
+                format!(
+                    "Step {} of the recording ran out of memory{replayed}. {allocated} were allocated and {reserved} reserved.",
+                    grouped(self.moment.steps as u64)
+                )
+            }
             MomentKind::Peak => {
                 let (_, most_reserved) = self.series.peak_bytes(self.recording);
                 format!(
-                    "The run did not go out of memory. Most was allocated after step {} of {}: {allocated}, while {reserved} were \
+                    "Most was allocated after step {} of {}: {allocated}, while {reserved} were \
                      reserved. The most that was ever reserved is {}.",
                     grouped(self.moment.steps as u64),
                     grouped(self.recording.step_count() as u64),
@@ -116,74 +99,22 @@ impl Verdict<'_> {
         }
     }
 
-    /// The line that asked, or the line that holds most.
-    fn place(&self) -> String {
-        let mut out = String::new();
-        if let Some(line) = self.autopsy().and_then(|found| own_line(&found.request.stack)) {
-            let _ = write!(out, "The request came from {}. ", code(line));
-        }
+    /// The line that holds most.
+    fn first_holder(&self) -> String {
         let allocated = self.moment.state.breakdown().allocated();
-        match self.held.first() {
-            Some(first) => {
-                let _ = write!(
-                    out,
-                    "Most is held by <code>{}</code>: {}, {} of what is allocated {}.",
-                    escaped(&first.text(self.recording)),
-                    exact(first.bytes),
-                    escaped(&share(first.bytes, allocated)),
-                    self.moment.when()
-                );
-            }
-            None => out.push_str("Nothing is allocated."),
-        }
-        out
+        let Some(first) = self.held.first() else { return "Nothing is allocated.".to_owned() };
+        format!(
+            "Most is held by <code>{}</code>: {}, {} of what is allocated {}. All are listed below.",
+            escaped(&first.text(self.recording)),
+            exact(first.bytes),
+            escaped(&share(first.bytes, allocated)),
+            self.moment.when()
+        )
     }
 
-    /// The lines of the program whose live bytes grow, each once.
-    fn growth(&self) -> Option<String> {
-        let leaks = self.asked?.leaks.as_ref()?;
-        let mut lines: Vec<(&str, Bytes)> = Vec::new();
-        for growth in &leaks.growing {
-            let line = own_line(&growth.site).unwrap_or("no stack was recorded");
-            match lines.iter_mut().find(|(known, _)| *known == line) {
-                Some((_, bytes)) => *bytes = bytes.saturating_add(growth.growth),
-                None => lines.push((line, growth.growth)),
-            }
-        }
-        lines.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        let mut out = format!("Over {}:", counted(leaks.boundaries.len(), "step"));
-        let shown = lines.iter().take(SHOWN);
-        list(
-            &mut out,
-            shown.map(|(line, bytes)| {
-                format!("{} holds {} more at the end than at the beginning", code(line), exact(*bytes))
-            }),
-        );
-        Some(out)
-    }
-
-    /// Changes that a replay proved.
-    fn help(&self) -> Option<String> {
-        let found = self.autopsy()?;
-        if found.changes.is_empty() {
-            return Some("No change that was replayed lets the request pass.".to_owned());
-        }
-        let mut out = "Each proved by a replay:".to_owned();
-        let changes = found.changes.iter().take(SHOWN);
-        list(&mut out, changes.map(|change| escaped(&without_empty_place(&change.sentence))));
-        if !found.in_vain.is_empty() {
-            out.push_str("<p>Replayed in vain:</p>");
-            let in_vain = found.in_vain.iter().take(SHOWN);
-            list(&mut out, in_vain.map(|change| escaped(&without_empty_place(&change.sentence))));
-        }
-        Some(out)
-    }
-
-    fn how_sure(&self) -> String {
+    /// How far the replays can be believed, as HTML.
+    fn certainty(&self) -> Vec<String> {
         let mut parts = Vec::new();
-        if let Some(found) = self.autopsy() {
-            parts.push(sentence(&found.limit.sentence()));
-        }
         let certificate = self.certificate;
         if certificate.headline.is_empty() {
             parts.push("There is no recorded run to compare with.".to_owned());
@@ -205,24 +136,25 @@ impl Verdict<'_> {
                 counted(self.recording.open_sizes().len(), "block")
             ));
         }
-        escaped(&parts.join(" "))
+        parts.iter().map(|part| escaped(part)).collect()
     }
 }
 
-fn code(line: &str) -> String {
-    format!("<code>{}</code>", escaped(&frame_words(line)))
+/// A sentence with lines of the program between backticks, as HTML.
+pub(crate) fn with_code(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (place, part) in text.split('`').enumerate() {
+        let part = escaped(part);
+        if place % 2 == 1 {
+            let _ = write!(out, "<code>{part}</code>");
+        } else {
+            out.push_str(&part);
+        }
+    }
+    out
 }
 
 /// `what` is HTML.
 fn fact(out: &mut String, name: &str, what: &str) {
     let _ = writeln!(out, "<dt>{name}</dt>\n<dd>{what}</dd>");
-}
-
-/// The items are HTML.
-fn list(out: &mut String, items: impl Iterator<Item = String>) {
-    out.push_str("<ul>");
-    for item in items {
-        let _ = write!(out, "<li>{item}</li>");
-    }
-    out.push_str("</ul>");
 }

@@ -1,6 +1,6 @@
 //! The kinds of questions, and the answers about one run.
 
-use blockyard_lab::{AllocatorRow, Autopsy, Bound, ChangeKind, Diff, Found, Leaks, Row, WhatIf};
+use blockyard_lab::{AllocatorRow, Autopsy, Bound, ChangeKind, Diff, Found, Leaks, Row, Verdict, WhatIf};
 use blockyard_questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
@@ -9,22 +9,30 @@ use crate::ptr_eq::PtrEq;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum QuestionKind {
     #[default]
+    Verdict,
+    Autopsy,
     WhatIf,
     Search,
-    Autopsy,
-    Bound,
-    Compare,
     Leaks,
     Diff,
+    Compare,
+    Bound,
 }
 
 impl QuestionKind {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::WhatIf, Self::Search, Self::Autopsy, Self::Bound, Self::Compare, Self::Leaks, Self::Diff];
+    /// Those that can be unfolded below the verdict, in the order in which a reader asks them.
+    pub(crate) const SECTIONS: [Self; 7] =
+        [Self::Autopsy, Self::WhatIf, Self::Search, Self::Leaks, Self::Diff, Self::Compare, Self::Bound];
+
+    /// The kind of a name in a link.
+    pub(crate) fn from_id(id: &str) -> Option<Self> {
+        std::iter::once(Self::Verdict).chain(Self::SECTIONS).find(|kind| kind.id() == id)
+    }
 
     /// The name of the question in links and tests.
     pub(crate) fn id(self) -> &'static str {
         match self {
+            Self::Verdict => "verdict",
             Self::WhatIf => "what-if",
             Self::Search => "search",
             Self::Autopsy => "autopsy",
@@ -38,6 +46,7 @@ impl QuestionKind {
     /// The label of the button.
     pub(crate) fn title(self) -> &'static str {
         match self {
+            Self::Verdict => "Verdict",
             Self::WhatIf => "What if",
             Self::Search => "Best setting",
             Self::Autopsy => "Why out of memory",
@@ -102,6 +111,7 @@ pub(crate) struct Answers {
     pub(crate) diff: Option<(String, PtrEq<Diff>)>,
     pub(crate) trial: Option<PtrEq<Trial>>,
     pub(crate) runs: Vec<RunSummary>,
+    pub(crate) verdict: Option<PtrEq<Verdict>>,
     pub(crate) failed: Option<(QuestionKind, String)>,
 }
 

@@ -95,20 +95,26 @@ impl Session {
     /// Shows another recording, at its last out of memory, or else where most is allocated.
     pub(crate) fn open(self, opened: PtrEq<OpenedFile>) {
         let run = opened.run.clone();
-        let failures = run.recording.failed_steps().iter().rev();
-        let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
-        let peak = || run.series.peak_steps(&run.recording).0;
-        let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
         let is_unplaced = run.opened.as_ref().is_some_and(|file| file.unplaced.is_some());
         self.tab.set(if is_unplaced { Tab::Source } else { Tab::Holders });
         self.opened.set(Some(opened.clone()));
         self.show(Source::Recording(opened));
         self.player.set(Player { speed: speed_for(&run.recording), ..Player::default() });
-        self.dispatch(PlayerAction::SeekStep(step));
+        self.seek_opening_moment();
         self.forget_views();
         self.message.set(None);
         // The button that opened the file must lose the focus. Otherwise Space would press it again instead of playing.
         let _ = browser::after_millis(0, || browser::leave_button(".open-bar"));
+    }
+
+    /// Goes to the last out of memory of the run that is shown, or else to where most is allocated.
+    pub(crate) fn seek_opening_moment(self) {
+        let run = self.run.get_untracked();
+        let failures = run.recording.failed_steps().iter().rev();
+        let mut ooms = failures.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
+        let peak = || run.series.peak_steps(&run.recording).0;
+        let step = ooms.next().map_or_else(peak, |(step, _)| *step as usize + 1);
+        self.dispatch(PlayerAction::SeekStep(step));
     }
 
     /// Goes to the moment where most is reserved if `is_reserved`, and where most is allocated otherwise.

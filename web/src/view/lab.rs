@@ -6,6 +6,7 @@ mod growth;
 mod parts;
 mod search;
 mod trial;
+mod verdict;
 mod what_if;
 
 pub(crate) use trial::{helps, trial};
@@ -19,58 +20,71 @@ use crate::lab::{Answers, LabWork, QuestionKind};
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
+/// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is unfolded.
 pub(crate) fn lab(session: Session) -> AnyView {
+    let sections = QuestionKind::SECTIONS.map(|kind| section(session, kind));
+    view! {
+        <div class="lab pad" data-testid="lab">
+            {device(session)}
+            {about_host(session)}
+            {verdict::verdict(session)}
+            {parts::implied_limit(session)}
+            <div class="questions" role="group" aria-label="Questions">{sections.into_iter().collect::<Vec<_>>()}</div>
+            {parts::notes(session)}
+        </div>
+    }
+    .into_any()
+}
+
+/// A question that can be unfolded, with what it asks for and its answer.
+fn section(session: Session, kind: QuestionKind) -> AnyView {
     let lab = session.lab;
-    let kinds = QuestionKind::ALL
-        .map(|kind| {
-            let is_chosen = flag(move || lab.kind.get() == kind);
-            let choose = click(move || {
-                lab.kind.set(kind);
-                if !untrack(|| has_answer(session, kind)) && kind != QuestionKind::WhatIf {
-                    session.ask_lab();
-                }
-            });
-            view! {
-                <button
-                    type="button"
-                    class="chip"
-                    data-testid=format!("lab-{}", kind.id())
-                    aria-pressed=text(move || is_chosen.get().to_string())
-                    on:click=choose
-                >
-                    {kind.title()}
-                </button>
-            }
-            .into_any()
-        })
-        .into_iter()
-        .collect::<Vec<_>>();
+    let is_chosen = Memo::new(move |_| lab.kind.get() == kind);
+    let choose = click(move || {
+        if is_chosen.get_untracked() {
+            return lab.kind.set(QuestionKind::Verdict);
+        }
+        lab.kind.set(kind);
+        if !untrack(|| has_answer(session, kind)) && kind != QuestionKind::WhatIf {
+            session.ask_lab();
+        }
+    });
     let body = move || {
-        let kind = lab.kind.get();
+        if !is_chosen.get() {
+            return ().into_any();
+        }
         let asked = match kind {
             QuestionKind::WhatIf => what_if::form(session),
             QuestionKind::Diff => growth::second_file(session),
             // The answers to these questions depend neither on the device nor on a limit.
-            QuestionKind::Bound | QuestionKind::Leaks => ().into_any(),
+            QuestionKind::Bound | QuestionKind::Leaks | QuestionKind::Verdict => ().into_any(),
             QuestionKind::Search | QuestionKind::Autopsy | QuestionKind::Compare => {
                 parts::conditions(session)
             }
         };
         view! {
-            {asked}
-            {parts::implied_limit(session)}
-            {working(session)}
-            {failed(session, kind)}
-            {answer(session, kind)}
-            {parts::notes(session)}
+            <div class="question-body">
+                {asked}
+                {working(session, kind)}
+                {failed(session, kind)}
+                {answer(session, kind)}
+            </div>
         }
         .into_any()
     };
     view! {
-        <div class="lab pad" data-testid="lab">
-            <div class="cluster kinds" role="group" aria-label="Questions">{kinds}</div>
-            {device(session)}
-            {about_host(session)}
+        <div class="question">
+            <h3>
+                <button
+                    type="button"
+                    class="unfold"
+                    data-testid=format!("lab-{}", kind.id())
+                    aria-expanded=text(move || is_chosen.get().to_string())
+                    on:click=choose
+                >
+                    {kind.title()}
+                </button>
+            </h3>
             {body}
         </div>
     }
@@ -86,6 +100,7 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
         QuestionKind::Compare => answers.compare.is_some(),
         QuestionKind::Leaks => answers.leaks.is_some(),
         QuestionKind::Diff => answers.diff.is_some(),
+        QuestionKind::Verdict => answers.verdict.is_some(),
     })
 }
 
@@ -102,6 +117,8 @@ fn answer(session: Session, kind: QuestionKind) -> AnyView {
             QuestionKind::Compare => answers.compare.as_ref().map(|rows| search::compared(session, rows)),
             QuestionKind::Leaks => answers.leaks.as_ref().map(|leaks| growth::leaks(session, leaks)),
             QuestionKind::Diff => answers.diff.as_ref().map(|(name, diff)| growth::diff(session, name, diff)),
+            // The verdict has its own place.
+            QuestionKind::Verdict => None,
         }
     };
     view! { {content} }.into_any()
@@ -117,6 +134,7 @@ fn answers_of_kind(answers: Answers, kind: QuestionKind) -> Answers {
         QuestionKind::Compare => kept.compare = answers.compare,
         QuestionKind::Leaks => kept.leaks = answers.leaks,
         QuestionKind::Diff => kept.diff = answers.diff,
+        QuestionKind::Verdict => kept.verdict = answers.verdict,
     }
     kept
 }
@@ -158,8 +176,10 @@ fn device(session: Session) -> AnyView {
     view! { <p hidden=flag(move || names.with(Vec::len) < 2)>{list}</p> }.into_any()
 }
 
-fn working(session: Session) -> AnyView {
-    let work = session.lab.work;
+/// The progress of a question of one kind, while that is being answered.
+fn working(session: Session, kind: QuestionKind) -> AnyView {
+    let all = session.lab.work;
+    let work = Memo::new(move |_| all.get().filter(|work| work.kind == kind));
     let words = text(move || work.with(|work| work.as_ref().map(progress).unwrap_or_default()));
     let done = text(move || work.with(|work| work.as_ref().map_or(0, |work| work.done).to_string()));
     let total = text(move || work.with(|work| work.as_ref().map_or(1, |work| work.total.max(1)).to_string()));

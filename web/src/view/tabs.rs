@@ -66,7 +66,7 @@ fn title(session: Session, tab: Tab) -> &'static str {
         Tab::Source if session.shows_recording() => "Recording",
         Tab::Source => "Workload",
         Tab::Holders => "Who holds it",
-        Tab::Lab => "Lab",
+        Tab::Lab => "Answers",
         Tab::Numbers => "Numbers",
         Tab::Table => "Table",
     }

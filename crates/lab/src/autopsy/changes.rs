@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::changed::{Changed, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examined, Passes, Tell, passes, pins};
-use crate::LabError;
-use crate::request_number;
 use crate::search::{candidates, is_drivers_pool};
+use crate::{Conditions, LabError, Limit, Run, request_number};
 
 /// Something that might let a request pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +46,7 @@ pub enum ChangeKind {
 }
 
 impl Change {
-    fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
+    pub(crate) fn of(kind: ChangeKind, found: Passes, sentence: String) -> Self {
         Self { kind, proved: found.always(), depends_on_limit: found.depends_on_limit(), sentence }
     }
 }
@@ -55,11 +54,17 @@ impl Change {
 impl Examined<'_> {
     /// The end of a sentence about a change.
     fn verdict(&self, found: Passes) -> String {
-        match found {
-            Passes { at_low: true, at_high: true } => "it passes".to_owned(),
-            Passes { at_low: false, at_high: false } => "it fails too".to_owned(),
-            Passes { at_low, .. } => {
-                let limit = self.replay.limit().unwrap_or(self.limit);
+        found.sentence_end(self.replay.limit().unwrap_or(self.limit))
+    }
+}
+
+impl Passes {
+    /// `it passes`.
+    pub(crate) fn sentence_end(self, limit: Limit) -> String {
+        match self {
+            Self { at_low: true, at_high: true } => "it passes".to_owned(),
+            Self { at_low: false, at_high: false } => "it fails too".to_owned(),
+            Self { at_low, .. } => {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
                 format!(
                     "it depends on the limit, which is {}: it {low} at {} and {high} at {}",
@@ -145,8 +150,9 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
         .take(4)
         .map(|request| {
             pins::name(examined, *request).unwrap_or_else(|| {
-                let frame = examined.run.stack(*request).into_iter().next();
-                let place = frame.map_or_else(String::new, |frame| format!(" ({frame})"));
+                let stack = examined.run.stack(*request);
+                let place =
+                    own_line(&stack).map_or_else(String::new, |line| format!(" ({})", frame_words(line)));
                 format!("what request {} got{place}", request + 1)
             })
         })
@@ -163,7 +169,18 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
 
 /// Whether the request passes with a change, at either end of what the limit may be.
 fn passes_with(examined: &Examined<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<Passes, LabError> {
-    let changed = Changed::of(examined.run, examined.conditions, kind, examined.failure.index);
+    passes_changed(examined.run, examined.conditions, kind, examined.failure.index, tell)
+}
+
+/// The same for a run as its limit wants it read, and the index of the request.
+pub(crate) fn passes_changed(
+    run: &Run,
+    conditions: &Conditions,
+    kind: &ChangeKind,
+    request: usize,
+    tell: Tell<'_>,
+) -> Result<Passes, LabError> {
+    let changed = Changed::of(run, conditions, kind, request);
     Examined::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
 }
 
@@ -198,8 +215,7 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
     let Examined { failure, limit, run, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {
-        let conditions =
-            crate::Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
+        let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };
         let terms = run.terms(&conditions);
         // A limit that is given is one, not two bounds.
         let Some(terms) = terms.first() else { return Ok(false) };

@@ -1,17 +1,14 @@
 //! The moment of a failure: the request, the memory, and which request every live block serves.
 
-use std::collections::HashMap;
-
-use blockyard_record::{AllocationId, Bytes, Event, EventSink, MemoryAtFailure, PoolId, Snapshot, StreamId};
+use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, StreamId};
 use blockyard_replay::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, Tell};
+use crate::live::Live;
 use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{LabError, Run};
-
-const INTERVAL: usize = 8192;
 
 /// A failed request and what the memory looked like behind it.
 #[derive(Clone, Debug)]
@@ -20,24 +17,7 @@ pub(super) struct Failure {
     pub(super) index: usize,
     pub(super) request: FailedAllocation,
     pub(super) memory: MemoryAtFailure,
-    pub(super) snapshot: Snapshot,
-    /// The request that each allocation came from.
-    served: HashMap<AllocationId, usize>,
-}
-
-/// Which request every allocation that is live came from.
-#[derive(Default)]
-struct Served {
-    request: usize,
-    of: HashMap<AllocationId, usize>,
-}
-
-impl EventSink for Served {
-    fn record(&mut self, event: Event) {
-        if let Event::Allocated { allocation, .. } = event {
-            self.of.insert(allocation, self.request);
-        }
-    }
+    pub(super) live: Live,
 }
 
 impl Failure {
@@ -49,28 +29,15 @@ impl Failure {
         index: usize,
         tell: Tell<'_>,
     ) -> Result<Self, LabError> {
-        let mut replayer = terms.replayer(run, config, Served::default())?;
-        for request in 0..=index {
-            if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
-                return Err(LabError::Cancelled);
-            }
-            replayer.sink_mut().request = request;
-            replayer.run_to(request + 1)?;
-        }
-        let snapshot = replayer.snapshot();
-        let mut served = std::mem::take(&mut replayer.sink_mut().of);
-        let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
-        let live: std::collections::HashSet<AllocationId> =
-            blocks.filter_map(|block| block.allocation).collect();
-        served.retain(|allocation, _| live.contains(allocation));
+        let live = Live::behind(run, terms, config, index.saturating_add(1), tell)?;
         let request = failed_allocation(run, config, index);
-        let memory = MemoryAtFailure::of(&snapshot, &request.for_cause());
-        Ok(Self { index, request, memory, snapshot, served })
+        let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
+        Ok(Self { index, request, memory, live })
     }
 
     /// The request that an allocation came from, as an index.
     pub(super) fn served(&self, allocation: Option<AllocationId>) -> Option<usize> {
-        self.served.get(&allocation?).copied()
+        self.live.served(allocation)
     }
 
     /// Whether a segment's free blocks are those that the request looks at.

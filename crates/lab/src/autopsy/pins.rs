@@ -50,7 +50,7 @@ pub struct PinningBlock {
 
 /// Segments whose free bytes could not serve the request, those with the fewest live bytes a byte first.
 pub(super) fn pinned(examined: &Examined<'_>) -> Vec<PinnedSegment> {
-    let segments = examined.failure.snapshot.segments.iter();
+    let segments = examined.failure.live.snapshot.segments.iter();
     let mut pinned: Vec<PinnedSegment> = segments
         .map(|segment| pinned_segment(segment, examined))
         .filter(|segment| !segment.free.is_zero())

@@ -21,7 +21,7 @@ pub(super) fn tensor_sets(examined: &Examined<'_>) -> Vec<Vec<usize>> {
 fn windows(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
     const MOST: usize = 8;
     let (failure, needed) = (examined.failure, examined.failure.request.rounded);
-    let own = failure.snapshot.segments.iter().filter(|segment| {
+    let own = failure.live.snapshot.segments.iter().filter(|segment| {
         failure.is_own(segment.stream, segment.pool_id) && segment.pool == failure.request.pool
     });
     let mut found = Vec::new();
@@ -72,7 +72,7 @@ fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
     let Examined { failure, limit, .. } = examined;
     let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let missing = wanted.saturating_sub(limit.lowest);
-    let mut segments = releasable(&failure.snapshot, failure);
+    let mut segments = releasable(&failure.live.snapshot, failure);
     let mut sets = Vec::new();
     let alone = segments.iter().filter(|segment| segment.size >= missing).min_by_key(|segment| segment.live);
     sets.extend(alone.map(|segment| (segment.live, segment.requests.clone())));

@@ -14,6 +14,7 @@ mod oom;
 mod properties;
 mod questions;
 mod search;
+mod verdict;
 mod what_if;
 
 use std::ops::ControlFlow;

@@ -152,7 +152,7 @@ pub(crate) fn helps(session: Session) -> AnyView {
                 .work
                 .with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Autopsy));
             return Some(if is_busy {
-                super::working(session)
+                super::working(session, QuestionKind::Autopsy)
             } else {
                 button(
                     "",

@@ -1,0 +1,133 @@
+//! The memory behind one request of a replay: the segments, and which request every live block serves.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, frame_words, own_line};
+use blockyard_replay::AllocatorConfig;
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use crate::autopsy::Tell;
+use crate::outcome::outcome_before;
+use crate::replay::ReplayTerms;
+use crate::{LabError, Run, request_number};
+
+/// How often cancelling is possible: every so many requests.
+const INTERVAL: usize = 8192;
+
+/// The memory behind a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    pub(crate) snapshot: Snapshot,
+    /// The request that each live allocation came from, as an index.
+    served: HashMap<AllocationId, usize>,
+}
+
+/// Which request every allocation came from.
+#[derive(Default)]
+struct Served {
+    request: usize,
+    of: HashMap<AllocationId, usize>,
+}
+
+impl EventSink for Served {
+    fn record(&mut self, event: Event) {
+        if let Event::Allocated { allocation, .. } = event {
+            self.of.insert(allocation, self.request);
+        }
+    }
+}
+
+/// The live bytes of one line of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HoldingLine {
+    /// The line, `step train.py:26`; the name of the tensor, or the size of the block, where no stack was recorded.
+    pub line: String,
+    /// The sizes of its blocks, added up.
+    pub bytes: Bytes,
+    /// How many blocks it has.
+    pub blocks: u64,
+    /// The last request that it made of those that are live, counted from 1.
+    pub last_request: u64,
+}
+
+impl Live {
+    /// Replays the first `end` requests of a run.
+    pub(crate) fn behind(
+        run: &Run,
+        terms: &ReplayTerms,
+        config: &AllocatorConfig,
+        end: usize,
+        tell: Tell<'_>,
+    ) -> Result<Self, LabError> {
+        let mut replayer = terms.replayer(run, config, Served::default())?;
+        for request in 0..end {
+            if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
+                return Err(LabError::Cancelled);
+            }
+            replayer.sink_mut().request = request;
+            replayer.run_to(request.saturating_add(1))?;
+        }
+        let snapshot = replayer.snapshot();
+        let mut served = std::mem::take(&mut replayer.sink_mut().of);
+        let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+        let live: HashSet<AllocationId> = blocks.filter_map(|block| block.allocation).collect();
+        served.retain(|allocation, _| live.contains(allocation));
+        Ok(Self { snapshot, served })
+    }
+
+    /// The request that an allocation came from, as an index.
+    pub(crate) fn served(&self, allocation: Option<AllocationId>) -> Option<usize> {
+        self.served.get(&allocation?).copied()
+    }
+
+    /// The lines of the program that hold live blocks, those first that hold most. Their bytes add up to the allocated bytes.
+    pub(crate) fn holders(&self, run: &Run) -> Vec<HoldingLine> {
+        let mut lines: BTreeMap<String, HoldingLine> = BTreeMap::new();
+        let blocks = self.snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+        for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+            let request = self.served(block.allocation);
+            let line = request
+                .map_or_else(|| "an earlier run".to_owned(), |request| line_of(run, request, block.size));
+            let held = lines.entry(line).or_insert_with_key(|line| HoldingLine {
+                line: line.clone(),
+                bytes: Bytes::ZERO,
+                blocks: 0,
+                last_request: 0,
+            });
+            held.bytes = held.bytes.saturating_add(block.size);
+            held.blocks = held.blocks.saturating_add(1);
+            held.last_request = held.last_request.max(request.map_or(0, request_number));
+        }
+        let mut held: Vec<HoldingLine> = lines.into_values().collect();
+        held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));
+        held
+    }
+}
+
+/// The line of the program that made a request.
+fn line_of(run: &Run, request: usize, size: Bytes) -> String {
+    let stack = run.stack(request);
+    if let Some(line) = own_line(&stack) {
+        return frame_words(line);
+    }
+    let name = match run.requests().get(request) {
+        Some(Request::Allocate { tensor, .. }) => run.workload().tensor_name(*tensor),
+        _ => None,
+    };
+    name.map_or_else(|| format!("blocks of {size}, without a stack"), |name| format!("tensor {name}"))
+}
+
+/// Behind how many requests a run has the most allocated bytes for the first time.
+pub(crate) fn peak(run: &Run, terms: &ReplayTerms, peak: Bytes, tell: Tell<'_>) -> Result<usize, LabError> {
+    let (mut low, mut high) = (0, run.requests().len());
+    while low < high {
+        let middle = low.midpoint(high);
+        if outcome_before(run, terms, 0, middle, tell)?.peak_allocated >= peak {
+            high = middle;
+        } else {
+            low = middle.saturating_add(1);
+        }
+    }
+    Ok(low)
+}

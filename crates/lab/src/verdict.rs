@@ -1,0 +1,520 @@
+//! The verdict: what a run came to, in the order in which a reader asks.
+
+use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
+use blockyard_replay::{OnProgress, Progress, with_setting};
+use serde::{Deserialize, Serialize};
+
+use crate::autopsy::passes_changed;
+use crate::leaks::Steps;
+use crate::lifetimes::lifetimes;
+use crate::live::{Live, peak};
+use crate::outcome::replay_under;
+use crate::{
+    Autopsy, Change, ChangeKind, Conditions, Growth, HoldingLine, LabError, Leaks, Outcome, Replay, Row, Run,
+    autopsy, leaks,
+};
+
+/// What a run came to: whether it went out of memory, why, and what helps.
+///
+/// All of it follows from [`autopsy`](crate::autopsy()), [`leaks`](crate::leaks()) and replays, so it cannot contradict them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// In one word.
+    pub kind: VerdictKind,
+    /// In one sentence, without a full stop.
+    pub headline: String,
+    /// The sentences, in the order in which a reader asks. Names of lines of the program stand between backticks.
+    pub findings: Vec<Finding>,
+    /// `PYTORCH_CUDA_ALLOC_CONF` under which the run fits, or takes less.
+    pub setting: Option<String>,
+    /// Why the run went out of memory, and all changes that were replayed; `None` where it fits.
+    pub autopsy: Option<Box<Autopsy>>,
+    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
+    pub held: Vec<HoldingLine>,
+    /// Behind how many requests that was.
+    pub moment: u64,
+}
+
+/// What a run came to, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerdictKind {
+    /// Nothing failed.
+    Fits,
+    /// A request failed, and would have passed without what earlier steps kept.
+    Leak,
+    /// A request failed; the autopsy names the cause.
+    OutOfMemory,
+}
+
+/// A sentence of a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Which question it answers.
+    pub about: About,
+    /// The sentence, without a full stop.
+    pub text: String,
+    /// The request that it is about, counted from 1.
+    pub request: Option<u64>,
+}
+
+/// The questions that a verdict answers, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// What happened.
+    Happened,
+    /// What grows from step to step.
+    Grows,
+    /// How sure that is.
+    Sure,
+    /// What lets the run pass, or spares memory.
+    Passes,
+    /// What was replayed and does not help.
+    Fails,
+    /// How much less memory would do.
+    Less,
+}
+
+impl About {
+    /// All of them, in their order.
+    pub const ALL: [Self; 6] =
+        [Self::Happened, Self::Grows, Self::Sure, Self::Passes, Self::Fails, Self::Less];
+
+    /// The question as a heading.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Happened => "What happened",
+            Self::Grows => "What grows",
+            Self::Sure => "How sure that is",
+            Self::Passes => "What helps",
+            Self::Fails => "What does not",
+            Self::Less => "How much less would do",
+        }
+    }
+}
+
+/// The sentences about one line of the program that grows.
+struct LineGrowth {
+    line: String,
+    bytes: Bytes,
+    allocations: u64,
+    last_request: u64,
+}
+
+/// How many lines that grow, and how many changes of each kind, a verdict names.
+const SHOWN: usize = 4;
+
+/// What a run came to, under the limit that its file implies or that `conditions` give.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] when the run cannot be replayed.
+pub fn verdict(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
+    let found = autopsy(run, conditions, on_progress)?;
+    match found {
+        Some(found) => failed(run, conditions, found, on_progress),
+        None => fits(run, conditions, on_progress),
+    }
+}
+
+fn failed(
+    run: &Run,
+    conditions: &Conditions,
+    found: Autopsy,
+    on_progress: OnProgress,
+) -> Result<Verdict, LabError> {
+    let total = run.requests().len();
+    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
+    let replay = Replay::of(run, conditions, &mut tell)?;
+    // The run under these conditions, as far as it gets.
+    let under = replay.run().under(conditions);
+    let cut = under.until_oom(&mut tell)?;
+    let grows = leaks(&cut, on_progress)?;
+    let lines = by_line(&grows.growing);
+    let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
+    let is_leak = freed.as_ref().is_some_and(|change| change.proved) && grows.steps != Steps::Parts;
+    let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
+    let headline = match lines.first().filter(|_| is_leak) {
+        Some(line) => leak_headline(line, steps(&grows)),
+        None => failure_headline(&found),
+    };
+    let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
+    findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));
+    findings.extend(growth_findings(&lines, &grows));
+    findings.extend(same_request(run, &found));
+    // How the limit is known is among the notes.
+    findings.extend(found.notes.iter().map(|note| Finding::about(About::Sure, note, None)));
+    if let Some(change) = &freed {
+        let about = if change.proved { About::Passes } else { About::Fails };
+        findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
+    }
+    findings.extend(setting_findings(&found));
+    let is_about_less =
+        |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
+    let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
+    findings.extend(less.map(|change| Finding::about(About::Less, &change.sentence, None)));
+    findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
+    let setting = found.changes.iter().find_map(|change| match &change.kind {
+        ChangeKind::Setting(conf) => Some(conf.clone()),
+        _ => None,
+    });
+    findings.sort_by_key(|finding| finding.about);
+    let (held, moment) = (found.held.clone(), found.request.request);
+    Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
+}
+
+/// One file has one batch size: what another one takes is found by running the program with it.
+const SMALLER_BATCH: &str = "how much a smaller batch takes is not in one file: `blockyard dry-run` runs the program with it, without a GPU";
+
+fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
+    let total = run.requests().len();
+    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
+    let own = replay_under(run, conditions, 0, &mut tell)?;
+    let outcome = own.outcome.as_ref().map_err(|error| error.to_string());
+    let Ok(outcome) = outcome else {
+        let why = outcome.err().unwrap_or_default();
+        let findings =
+            vec![Finding::about(About::Sure, format!("the requests cannot be replayed: {why}"), None)];
+        let headline = "the run cannot be replayed".to_owned();
+        return Ok(Verdict {
+            kind: VerdictKind::Fits,
+            headline,
+            findings,
+            setting: None,
+            autopsy: None,
+            held: Vec::new(),
+            moment: 0,
+        });
+    };
+    let grows = leaks(run, on_progress)?;
+    let lines = by_line(&grows.growing);
+    let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
+    let headline = format!("it fits: at most {allocated} are allocated, and {reserved} reserved");
+    let mut findings = vec![Finding::about(
+        About::Happened,
+        format!(
+            "the run does not go out of memory: {} are served, at most {allocated} are allocated and {reserved} reserved",
+            counted(run.requests().len(), "request")
+        ),
+        None,
+    )];
+    findings.extend(growth_findings(&lines, &grows));
+    let limit = own
+        .limit
+        .map_or_else(|| format!("the device has {}", conditions.capacity_of(run)), |limit| limit.sentence());
+    let limit = std::iter::once(&limit).chain(run.notes());
+    findings.extend(limit.map(|note| Finding::about(About::Sure, note, None)));
+    let unused = reserved.saturating_sub(allocated);
+    findings.push(Finding::about(
+        About::Less,
+        format!("no setting of the allocator can reserve less than the {allocated} that are allocated at the peak: {unused} less than now"),
+        None,
+    ));
+    let mut setting = None;
+    if !conditions.conf.contains("expandable_segments:True") {
+        let conf = with_setting(&conditions.conf, "expandable_segments", Some("True"));
+        let mut tell = |done| on_progress(Progress::new("replaying", done, total));
+        let row = replay_under(run, &conditions.and_conf(&conf), 0, &mut tell)?;
+        if let Some((finding, helps)) = compared(&conf, &row, outcome) {
+            setting = helps.then_some(conf);
+            findings.push(finding);
+        }
+    }
+    findings.sort_by_key(|finding| finding.about);
+    let (held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
+    Ok(Verdict { kind: VerdictKind::Fits, headline, findings, setting, autopsy: None, held, moment })
+}
+
+/// What holds the memory when most is allocated, and behind how many requests that is.
+fn held_at_peak(
+    run: &Run,
+    conditions: &Conditions,
+    allocated: Bytes,
+    on_progress: OnProgress,
+) -> Result<(Vec<HoldingLine>, u64), LabError> {
+    let mut tell = |_: usize| on_progress(Progress::new("looking for the peak", 0, 0));
+    let replay = Replay::of(run, conditions, &mut tell)?;
+    let run = replay.run();
+    let Some(terms) = replay.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
+    let end = peak(run, &terms, allocated, &mut tell)?;
+    let live = Live::behind(run, &terms, &conditions.conf.parse()?, end, &mut tell)?;
+    Ok((live.holders(run), end as u64))
+}
+
+/// The settings and other changes that were replayed: those that help, and those that do not.
+fn setting_findings(found: &Autopsy) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (about, changes, also) in
+        [(About::Passes, &found.changes, "it also passes"), (About::Fails, &found.in_vain, "it fails too")]
+    {
+        let mut settings = Vec::new();
+        for change in changes {
+            match &change.kind {
+                // The first setting that helps, and those that depend on the limit, have a sentence of their own.
+                ChangeKind::Setting(conf)
+                    if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
+                {
+                    settings.push(if conf.is_empty() { "the default settings" } else { conf });
+                }
+                ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
+                _ => findings.push(Finding::about(about, &change.sentence, None)),
+            }
+        }
+        if !settings.is_empty() {
+            findings.push(Finding::about(about, format!("with {} {also}", alternatives(&settings)), None));
+        }
+    }
+    findings
+}
+
+/// `max_split_size_mb:32, 64 or 128, or large_segment_size_mb:64`: values of one setting stand together.
+fn alternatives(settings: &[&str]) -> String {
+    let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
+    for conf in settings {
+        // A text of several settings stands for itself.
+        let (key, value) = match conf.split_once(':') {
+            Some(parts) if !conf.contains(',') => parts,
+            _ => (*conf, ""),
+        };
+        match names
+            .iter_mut()
+            .find(|(known, values)| *known == key && !value.is_empty() && !values.is_empty())
+        {
+            Some((_, values)) => values.push(value),
+            None => names.push((key, Some(value).filter(|value| !value.is_empty()).into_iter().collect())),
+        }
+    }
+    let texts: Vec<String> = names
+        .iter()
+        .map(|(key, values)| match values.split_last() {
+            None => (*key).to_owned(),
+            Some((last, [])) => format!("{key}:{last}"),
+            Some((last, others)) => format!("{key}:{} or {last}", others.join(", ")),
+        })
+        .collect();
+    texts.join(", or ")
+}
+
+/// What a setting changes in a run that fits, and whether that is less memory.
+fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<(Finding, bool)> {
+    let other = row.answered()?;
+    if !row.fits() {
+        return Some((
+            Finding::about(About::Fails, format!("with {conf} it runs out of memory"), None),
+            false,
+        ));
+    }
+    let calls = format!(
+        "{} calls of the device in place of {}",
+        grouped(other.device_calls()),
+        grouped(own.device_calls())
+    );
+    Some(if other.peak_reserved < own.peak_reserved {
+        let less = own.peak_reserved.saturating_sub(other.peak_reserved);
+        let text =
+            format!("with {conf} at most {} are reserved, {less} less, with {calls}", other.peak_reserved);
+        (Finding::about(About::Passes, text, None), true)
+    } else {
+        let text = format!(
+            "with {conf} at most {} are reserved, which is not less, with {calls}",
+            other.peak_reserved
+        );
+        (Finding::about(About::Fails, text, None), false)
+    })
+}
+
+impl Finding {
+    fn about(about: About, text: impl Into<String>, request: Option<u64>) -> Self {
+        Self { about, text: text.into(), request }
+    }
+}
+
+/// The lines of the program that grow, those first that grow most.
+fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
+    let mut lines: Vec<LineGrowth> = Vec::new();
+    for growth in growing {
+        let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_words);
+        match lines.iter_mut().find(|known| known.line == line) {
+            Some(known) => {
+                known.bytes = known.bytes.saturating_add(growth.growth);
+                known.allocations = known.allocations.saturating_add(growth.allocations);
+                known.last_request = known.last_request.max(growth.last_request);
+            }
+            None => lines.push(LineGrowth {
+                line,
+                bytes: growth.growth,
+                allocations: growth.allocations,
+                last_request: growth.last_request,
+            }),
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    lines
+}
+
+/// Over how many steps growth was looked at: the first one sets the program up.
+fn steps(grows: &Leaks) -> u64 {
+    (grows.boundaries.len() as u64).saturating_sub(1)
+}
+
+fn growth_findings(lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
+    let steps = steps(grows);
+    let over = match grows.steps {
+        Steps::Markers => format!("over {} that the recording marks", count_of(steps, "step")),
+        Steps::Repetition => format!("over {} that repeat", count_of(steps, "step")),
+        Steps::Parts => format!("over the run in {} of as many requests", count_of(steps, "part")),
+    };
+    let shown = lines.iter().take(SHOWN).map(|line| {
+        let tensors = count_of(line.allocations, "tensor");
+        let text = match line.allocations {
+            0 => format!("`{}` holds {} more at the end, {over}", line.line, line.bytes),
+            _ => format!("`{}` holds {} more at the end in {tensors} more, {over}", line.line, line.bytes),
+        };
+        Finding::about(About::Grows, text, Some(line.last_request))
+    });
+    shown.collect()
+}
+
+/// `1 step`, `139 steps`.
+fn count_of(count: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+fn leak_headline(line: &LineGrowth, steps: u64) -> String {
+    let each =
+        line.allocations.checked_div(steps).filter(|each| each.saturating_mul(steps) == line.allocations);
+    let kept = match each.filter(|each| *each > 0) {
+        Some(each) => {
+            let size = Bytes::new(line.bytes.get().checked_div(line.allocations).unwrap_or(0));
+            let of = if size.get().saturating_mul(line.allocations) == line.bytes.get() {
+                "of"
+            } else {
+                "of on average"
+            };
+            format!("each of {} kept {} {of} {size}", count_of(steps, "step"), count_of(each, "tensor"))
+        }
+        None => format!(
+            "{} kept {}, {} together",
+            count_of(steps, "step"),
+            count_of(line.allocations, "tensor"),
+            line.bytes
+        ),
+    };
+    format!("out of memory by a leak at `{}`: {kept}", line.line)
+}
+
+fn failure_headline(found: &Autopsy) -> String {
+    let request = &found.request;
+    let place = own_line(&request.stack).map_or_else(
+        || {
+            request.name.as_ref().map_or_else(
+                || format!("at request {}", grouped(request.request)),
+                |name| format!("at `{name}`"),
+            )
+        },
+        |line| format!("at `{}`", frame_words(line)),
+    );
+    let memory = &found.memory;
+    let why = match found.cause {
+        OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
+        OomCause::LiveBytesAtLimit => format!("{} live, and {} more asked for", memory.live, request.size),
+        OomCause::FragmentationByLiveBlocks => {
+            format!("{} cached, but in pieces too small for {}", memory.cached_here, request.size)
+        }
+        OomCause::CachedInAnotherStream => {
+            format!(
+                "{} cached for other streams, and {} asked for",
+                memory.cached_other_streams, request.size
+            )
+        }
+        OomCause::CachedInPrivatePool => {
+            format!("{} cached in other pools, and {} asked for", memory.cached_other_pools, request.size)
+        }
+        OomCause::WaitingForAnotherStream => {
+            format!(
+                "{} freed but still in use by another stream, and {} asked for",
+                memory.pending, request.size
+            )
+        }
+        OomCause::RoundingBySetting => {
+            format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
+        }
+        OomCause::MemoryOfOthers => {
+            format!("others hold {} of the device, and {} asked for", found.limit.others, request.size)
+        }
+        // A cause that this version does not know has its own name.
+        cause => format!("{} asked for: {}", request.size, cause.name()),
+    };
+    format!("out of memory {place}: {why}")
+}
+
+fn what_was_asked(found: &Autopsy) -> String {
+    let (request, memory) = (&found.request, &found.memory);
+    let place =
+        own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_words(line)));
+    format!(
+        "request {} asked{place} for {}, while {} were reserved, of which {} were live and {} cached for its stream",
+        grouped(request.request),
+        request.size,
+        memory.reserved,
+        memory.live,
+        memory.cached_here
+    )
+}
+
+/// Whether the replay fails where the recorded run did.
+fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
+    let recorded = run.recorded_oom()? as u64;
+    let recorded = recorded.saturating_add(1);
+    let text = if recorded == found.request.request {
+        "the replay fails at the request at which the recorded run failed".to_owned()
+    } else {
+        format!(
+            "the replay fails at another request than the recorded run, which failed at request {}",
+            grouped(recorded)
+        )
+    };
+    Some(Finding::about(About::Sure, text, Some(recorded)))
+}
+
+/// The change that frees what the growing lines kept from the steps before the last one; `None` where nothing grows.
+fn without_earlier_steps(
+    run: &Run,
+    conditions: &Conditions,
+    found: &Autopsy,
+    grows: &Leaks,
+    on_progress: OnProgress,
+) -> Result<Option<Change>, LabError> {
+    let Some(before) = grows.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
+    if grows.growing.is_empty() {
+        return Ok(None);
+    }
+    let failing = usize::try_from(found.request.request.saturating_sub(1)).unwrap_or(usize::MAX);
+    let sites = crate::sites::Sites::of(run);
+    let is_growing = |request: usize| {
+        let site = sites.name(sites.at(request));
+        grows.growing.iter().any(|growth| growth.site == site)
+    };
+    let all = lifetimes(run);
+    let kept = all.iter().filter(|lifetime| {
+        (lifetime.request as u64) < before && lifetime.request < failing && lifetime.freed >= failing
+    });
+    let kept: Vec<_> = kept.filter(|lifetime| is_growing(lifetime.request)).collect();
+    if kept.is_empty() {
+        return Ok(None);
+    }
+    let bytes: Bytes = kept.iter().map(|lifetime| lifetime.requested).sum();
+    let requests = kept.iter().map(|lifetime| crate::request_number(lifetime.request)).collect();
+    let kind = ChangeKind::FreeTensors { requests, bytes };
+    let total = run.requests().len();
+    let mut tell = |done| on_progress(Progress::new("proving the leak", done, total));
+    let passes = passes_changed(run, conditions, &kind, failing, &mut tell)?;
+    let text = format!(
+        "with {} freed that the growing lines kept from earlier steps ({bytes}), {}",
+        count_of(kept.len() as u64, "tensor"),
+        passes.sentence_end(found.limit)
+    );
+    Ok(Some(Change::of(kind, passes, text)))
+}

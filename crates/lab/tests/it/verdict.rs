@@ -1,0 +1,110 @@
+//! The verdict beside the answers that it is made of, for runs that went out of memory on an H200 and runs that did not.
+
+use blockyard_lab::{
+    About, ChangeKind, Conditions, Verdict, VerdictKind, autopsy, try_change, verdict, what_if,
+};
+use blockyard_record::Bytes;
+
+use crate::oom::{SNAPSHOTS, snapshot};
+use crate::{on, program};
+
+fn of_snapshot(name: &str) -> Verdict {
+    let run = snapshot(name, 1.0);
+    verdict(&run, &run.conditions(), &mut on).unwrap()
+}
+
+fn about(found: &Verdict, about: About) -> Vec<&str> {
+    found
+        .findings
+        .iter()
+        .filter(|finding| finding.about == about)
+        .map(|finding| finding.text.as_str())
+        .collect()
+}
+
+#[test]
+fn a_leak_is_named_with_its_line_and_what_it_kept() {
+    let found = of_snapshot("loss_history");
+    assert_eq!(found.kind, VerdictKind::Leak);
+    assert_eq!(
+        found.headline,
+        "out of memory by a leak at `loss_history train.py:26`: 138 steps kept 408 tensors, 544.06 MiB together"
+    );
+    // The program keeps three losses a step: without those of earlier steps the request passes.
+    assert_eq!(
+        about(&found, About::Passes),
+        ["with 415 tensors freed that the growing lines kept from earlier steps (554 MiB), it passes"]
+    );
+    let sentence = about(&found, About::Fails)[0];
+    assert!(sentence.starts_with("with expandable_segments:True it depends on the limit"), "{sentence}");
+}
+
+#[test]
+fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
+    let found = of_snapshot("checkerboard_default");
+    assert_eq!(found.kind, VerdictKind::OutOfMemory);
+    assert_eq!(
+        found.headline,
+        "out of memory at `buf train.py:12`: 480 MiB cached, but in pieces too small for 300 MiB"
+    );
+    assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
+    assert_eq!(
+        about(&found, About::Passes),
+        ["with expandable_segments:True it passes", "with max_split_size_mb:32, 64 or 128 it also passes"]
+    );
+}
+
+#[test]
+fn a_verdict_says_what_the_other_answers_say() {
+    for (name, scale) in SNAPSHOTS {
+        let run = snapshot(name, scale);
+        let conditions = run.conditions();
+        let found = verdict(&run, &conditions, &mut on).unwrap();
+        let failure = autopsy(&run, &conditions, &mut on).unwrap();
+        assert_eq!(found.autopsy.as_deref(), failure.as_ref(), "{name}");
+        let failure = failure.unwrap();
+        assert_eq!(found.moment, failure.request.request, "{name}");
+        let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
+        assert_eq!(held, failure.memory.allocated, "{name}: what is held adds up to what is allocated");
+        assert!(found.held.is_sorted_by(|one, other| one.bytes >= other.bytes), "{name}");
+        if let Some(conf) = &found.setting {
+            let rows = what_if(&run, &[conditions.and_conf(conf)], 0, &mut on).unwrap().rows;
+            let passes = |outcome: Option<&blockyard_lab::Outcome>| {
+                let oom = outcome.unwrap().first_oom.as_ref();
+                oom.is_none_or(|oom| oom.request > found.moment)
+            };
+            assert!(passes(rows[0].answered()) && passes(rows[0].answered_at_high()), "{name}: {conf}");
+        }
+        assert_eq!(found.kind == VerdictKind::Leak, name == "loss_history", "{name}: {}", found.headline);
+    }
+}
+
+#[test]
+fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
+    let run = program("gnn_random");
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    let own = what_if(&run, &[run.conditions()], 0, &mut on).unwrap().baseline;
+    let own = own.answered().unwrap();
+    let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
+    assert_eq!((found.kind, held), (VerdictKind::Fits, own.peak_allocated));
+    assert_eq!(
+        found.headline,
+        format!("it fits: at most {} are allocated, and {} reserved", own.peak_allocated, own.peak_reserved)
+    );
+    // Expandable segments spare 3.76 GiB in this run, which an H200 says too.
+    assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
+    assert!(about(&found, About::Passes)[0].contains("3.76 GiB less"), "{found:?}");
+}
+
+#[test]
+fn a_limit_that_is_given_is_the_verdicts_limit() {
+    let run = program("gnn_random");
+    let limit = Conditions { limit: Some(Bytes::gib(2)), ..run.conditions() };
+    let found = verdict(&run, &limit, &mut on).unwrap();
+    let failure = found.autopsy.as_ref().unwrap();
+    assert!(found.kind != VerdictKind::Fits && failure.limit.highest == Bytes::gib(2), "{found:?}");
+    let more = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
+    let oom = tried.rows[0].answered().unwrap().first_oom.as_ref();
+    assert!(oom.is_none_or(|oom| oom.request > found.moment), "{oom:?}");
+}
