@@ -394,15 +394,26 @@ fn first_tensor(given: &Given<'_>, operator: &Operator) -> Option<Tensor> {
 
 fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
     let Some(operator) = frame.operator else { return };
-    let Some(computed) = frame.computed.filter(|_| has_blocks()) else {
-        if frame.launched {
-            for tensor in &frame.written {
-                tensor.mark(Sureness::Unknown);
+    let computed = frame.computed.filter(|_| has_blocks());
+    let results = if computed.is_some() { results(torch, layout, record, &operator) } else { Vec::new() };
+    if let Some(marks) =
+        computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
+    {
+        for (tensor, sureness) in results.iter().chain(&frame.written).zip(marks) {
+            if tensor.data != 0 {
+                tensor.mark(sureness);
             }
         }
-        return;
-    };
-    // SAFETY: the offset was found for objects of this type; the results live until this function returns.
+    } else if frame.launched {
+        for tensor in &frame.written {
+            tensor.mark(Sureness::Unknown);
+        }
+    }
+}
+
+/// The tensors that an operator gave; an empty one for a tensor that is not on a device.
+fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) -> Vec<Tensor> {
+    // SAFETY: the offset was found for objects of this type; the results live until the operator has ended.
     let results: &[Boxed] = unsafe {
         let (begin, end) = (word(record as u64, layout.outputs), word(record as u64, layout.outputs + 8));
         let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
@@ -426,12 +437,7 @@ fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
             });
         }
     }
-    let marks = unobserved(|| Helper::end(computed, &given, &frame.written));
-    for (tensor, sureness) in given.iter().chain(&frame.written).zip(marks) {
-        if tensor.data != 0 {
-            tensor.mark(sureness);
-        }
-    }
+    given
 }
 
 /// Whether the allocator tells of its blocks: without, bytes of a block would outlive the block.

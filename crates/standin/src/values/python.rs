@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Number,
     Numbers,
     Text,
-    /// A device or a generator: the helper has its own.
+    /// A device: the helper has its own.
     Ignored,
     Other,
 }
@@ -263,23 +263,22 @@ impl Helper {
         })
     }
 
-    /// The operator ended: writes what was computed, and tells how sure the bytes of each tensor are.
-    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Vec<Sureness> {
-        let unknown = vec![Sureness::Unknown; results.len() + written.len()];
-        let (Some(helper), Some(python)) = (HELPER.get(), interpreter()) else { return unknown };
+    /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None` where nothing was computed.
+    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Sureness>> {
+        let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =
             |tensors: &[Tensor]| Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect());
         let values = [Value::Object(computed.0), list(results), list(written)];
         let found = python.locked(|| {
             let found = python.call(helper.end.0, &values)?;
-            let marks = (0..unknown.len())
+            let marks = (0..results.len() + written.len())
                 .map(|place| python.item_integer(found, place).map_or(Sureness::Unknown, Sureness::of))
                 .collect();
             python.drop(found);
             Some(marks)
         });
         drop(computed);
-        found.unwrap_or(unknown)
+        found
     }
 }
 
