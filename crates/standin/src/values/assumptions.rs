@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockyard_gpus::Assumption;
+
 use crate::abi::Out;
 use crate::memory::{Read, Sureness};
 use crate::python::{self, Place};
@@ -13,30 +15,18 @@ use crate::values::frames;
 /// Unknown values that one line may read: a loop that waits for a value of the device ends here.
 const MOST_READS: u64 = 100_000;
 
-/// The values that a person gave: `FILE:LINE=VALUE`, one a line, in `STANDIN_ASSUME`.
-fn given() -> &'static Vec<(String, i32, f64)> {
-    static GIVEN: OnceLock<Vec<(String, i32, f64)>> = OnceLock::new();
-    GIVEN.get_or_init(|| env::var("STANDIN_ASSUME").map(|text| parse(&text)).unwrap_or_default())
-}
-
-fn parse(text: &str) -> Vec<(String, i32, f64)> {
-    let one = |line: &str| {
-        let (place, value) = line.rsplit_once('=')?;
-        let (file, number) = place.rsplit_once(':')?;
-        let value = match value.trim() {
-            "true" | "True" => 1.0,
-            "false" | "False" => 0.0,
-            value => value.parse().ok()?,
-        };
-        Some((file.trim().to_owned(), number.trim().parse().ok()?, value))
-    };
-    text.lines().filter_map(one).collect()
+/// The values that a person gave, one a line, in `STANDIN_ASSUME`.
+fn given() -> &'static [Assumption] {
+    static GIVEN: OnceLock<Vec<Assumption>> = OnceLock::new();
+    GIVEN.get_or_init(|| {
+        let text = env::var("STANDIN_ASSUME").unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    })
 }
 
 /// The value that a person gave for this line.
 fn given_at(place: &Place) -> Option<f64> {
-    let fits = |file: &str| place.file == file || place.file.ends_with(&format!("/{file}"));
-    given().iter().find(|(file, line, _)| *line == place.line && fits(file)).map(|(.., value)| *value)
+    given().iter().find(|assumption| assumption.is_for(&place.file, place.line)).map(|found| found.value)
 }
 
 /// How often a line read an unknown value.
@@ -146,7 +136,7 @@ fn half(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{assumed, bits, parse};
+    use super::{assumed, bits};
 
     #[test]
     fn values_have_the_bytes_of_their_type() {
@@ -157,11 +147,5 @@ mod tests {
         assert_eq!(bits(4, -1.0), u64::MAX);
         assert_eq!((bits(11, 2.0), bits(11, 0.0)), (1, 0));
         assert!(assumed(6, 2) < assumed(6, 1) && assumed(6, 1 << 40) >= 0.5);
-    }
-
-    #[test]
-    fn a_person_names_values_by_line() {
-        let given = parse("train.py:88=0.3\n/a/b.py:7=true\nnonsense\nx.py:no=3");
-        assert_eq!(given, [("train.py".to_owned(), 88, 0.3), ("/a/b.py".to_owned(), 7, 1.0)]);
     }
 }
