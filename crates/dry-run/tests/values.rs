@@ -107,3 +107,38 @@ fn what_an_operator_reads_is_what_was_there_when_it_started() {
     );
     assert!(report.is_exact(), "{:?}", report.notes);
 }
+
+/// Each line reads by another way.
+const ASSUMED: &str = "\
+import torch
+x = torch.empty(8, device='cuda')
+flags = torch.isnan(x)
+print(flags.any().item())
+print(bool(flags.any()))
+print(int(flags.sum()))
+print(float(flags.sum() * 2.0))
+print(x.sum().item())
+print(flags.nonzero().shape)
+print(flags.tolist())
+print(torch.arange(3, device='cuda').sum().item())
+";
+
+#[test]
+fn a_person_names_values_by_the_line_that_reads_them() {
+    let given: Vec<String> = ["4=true", "5=True", "6=3", "7=2.5", "8=0.25", "9=2", "11=7"]
+        .iter()
+        .map(|value| format!("program.py:{value}"))
+        .collect();
+    let Some((_, lines)) = done("free", ASSUMED, &[]) else { return };
+    let without = ["False", "False", "0", "0.0", "1.0", "torch.Size([1, 1])"];
+    let flags = "[False, False, False, False, False, False, False, False]";
+    assert_eq!(lines[..6], without);
+    assert_eq!(lines[6..], [flags, "3"]);
+    let Some((report, lines)) = done("given", ASSUMED, &[("STANDIN_ASSUME", &given.join("\n"))]) else {
+        return;
+    };
+    assert_eq!(lines[..6], ["True", "True", "3", "2.5", "0.25", "torch.Size([2, 1])"]);
+    // Many values have no name, and what is exact is not assumed.
+    assert_eq!(lines[6..], [flags, "3"]);
+    assert!(!report.is_exact());
+}
