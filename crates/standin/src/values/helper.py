@@ -71,23 +71,21 @@ def follow(library, path):
 
         def __init__(self, call, schema):
             self.call, self.name = call, schema.name
-            self.overload = schema.overload_name
+            self.full = f"{self.name}.{schema.overload_name}" if schema.overload_name else self.name
             self.arguments = [(a.name, a.kwarg_only, str(a.type)) for a in schema.arguments]
             self.written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
             base = self.name.split("::")[-1]
             self.is_same = base.removesuffix("_") in same or base in same
-            self.random = random.get(self.name + ("." + self.overload if self.overload else ""))
+            self.random = random.get(self.full)
 
-    def letter(argument):
-        kind = str(argument.type)
-        names = {
-            "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
-            "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
-            "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
-            "Optional[List[int]]": "N", "Optional[List[SymInt]]": "N", "List[float]": "N", "Optional[List[float]]": "N", "List[bool]": "N",
-            "List[number]": "N", "str": "S", "Optional[str]": "S", "Device": "D", "Optional[Device]": "D", "Optional[Generator]": "G",
-        }  # fmt: skip
-        return names.get(kind, "x")
+    # Types of arguments, by a letter for the stand-in; others are "x".
+    letters = {
+        "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
+        "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
+        "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
+        "Optional[List[int]]": "N", "Optional[List[SymInt]]": "N", "List[float]": "N", "Optional[List[float]]": "N", "List[bool]": "N",
+        "List[number]": "N", "str": "S", "Optional[str]": "S", "Device": "D", "Optional[Device]": "D", "Optional[Generator]": "G",
+    }  # fmt: skip
 
     def classify(name, overload):
         """What the stand-in must know of an operator: number, letters of the arguments, places that are written, flags, assumed share."""
@@ -96,13 +94,13 @@ def follow(library, path):
             call = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
             schema = call._schema
         except (AttributeError, ValueError):
-            return "0||||" + "|0"
-        full = name + ("." + overload if overload else "")
+            return "0|||||0"
         operator = Operator(call, schema)
+        full = operator.full
+        kinds = [letters.get(kind, "x") for _, _, kind in operator.arguments]
         number = len(operators)
         operators.append(operator)
         if space != "aten" or name in secret:
-            kinds = [letter(argument) for argument in schema.arguments]
             operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
         only = {i for i in operator.written if schema.arguments[i].is_out}
         if base in ("zero_", "fill_", "copy_", "scatter_") or operator.random:
@@ -117,11 +115,10 @@ def follow(library, path):
         makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in makers
         has_kernel = known_dispatch(full, "CUDA") or (known_dispatch(full, "CompositeExplicitAutograd") and not makes_room)
         is_random = torch.Tag.nondeterministic_seeded in call.tags
-        names = [letter(argument) for argument in schema.arguments]
         flags = ""
         if not is_composite and not is_view:
             flags += "k"
-            can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in names
+            can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in kinds
             if can and (space == "aten" or name == "torchvision::nms") and name not in secret:
                 flags += "c"
             if name == "aten::_local_scalar_dense":
@@ -133,7 +130,7 @@ def follow(library, path):
         if any("List" in str(r.type) for r in schema.returns):
             flags += "l"
         join = lambda places: ",".join(map(str, places))
-        return f"{number}|{''.join(names)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
+        return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
 
     def draw(kind, count, seed, offset, *numbers):
         out = torch.empty(count, dtype={0: torch.float32, 3: torch.float32, 4: torch.float32, 5: torch.float32}.get(kind, torch.int64), device="cpu")
@@ -209,10 +206,8 @@ def follow(library, path):
     random = {
         "aten::uniform_": uniform, "aten::random_.from": from_to, "aten::random_.to": to, "aten::random_": whole,
         "aten::bernoulli_.float": coin, "aten::bernoulli_.Tensor": coins, "aten::normal_": gauss,
-        "aten::randperm.generator_out": None, "aten::native_dropout": None,
+        "aten::randperm.generator_out": "order", "aten::native_dropout": "dropout",
     }  # fmt: skip
-    random["aten::randperm.generator_out"] = "order"
-    random["aten::native_dropout"] = "dropout"
 
     def randomly(operator, args, sureness):
         """What a random operator gives; `None` where that is not known."""

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
@@ -206,8 +206,6 @@ static HELPER: OnceLock<Helper> = OnceLock::new();
 /// Operators by the address of their name, with the name to be sure that it still lies there.
 type Operators = HashMap<(u64, u64), (Vec<u8>, Option<Arc<Operator>>)>;
 static OPERATORS: RwLock<Option<Operators>> = RwLock::new(None);
-/// One classification at a time.
-static CLASSIFYING: Mutex<()> = Mutex::new(());
 
 impl Helper {
     /// Keeps the functions.
@@ -285,7 +283,6 @@ impl Helper {
 /// Asks the helper, which answers with a text: letters of the arguments, then fields, parted by `|`.
 fn classified(name: &CStr, overload: &CStr) -> Option<Operator> {
     let (helper, python) = (HELPER.get()?, interpreter()?);
-    let _one = CLASSIFYING.try_lock();
     let text = |value: &CStr| Value::Text(value.to_string_lossy().into_owned());
     let answer = python.locked(|| {
         let found = python.call(helper.classify.0, &[text(name), text(overload)])?;
