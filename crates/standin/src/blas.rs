@@ -24,7 +24,7 @@ fn version() -> c_int {
     settings().cuda.saturating_mul(10).saturating_add(2)
 }
 
-/// What `cublasLtMatmulAlgoGetHeuristic` tells of an algorithm.
+/// What `cublasLtMatmulAlgoGetHeuristic` reports of an algorithm.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Heuristic {

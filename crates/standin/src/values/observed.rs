@@ -50,7 +50,7 @@ struct Torch {
 
 static TORCH: OnceLock<Torch> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Blocks that the allocator told of.
+/// How many blocks the allocator reported.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// A library that the process has loaded.
@@ -136,7 +136,7 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
 
 type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 
-/// Tells PyTorch's profiler, whose function we stand before.
+/// Reports the block to PyTorch's profiler, whose function this library answers first.
 pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved: usize, device: u16) {
     static FORWARD: OnceLock<Option<Forward>> = OnceLock::new();
     let forward = FORWARD.get_or_init(|| {
@@ -440,11 +440,11 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
     given
 }
 
-/// Whether the allocator tells of its blocks: without, bytes of a block would outlive the block.
+/// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the block is freed.
 fn has_blocks() -> bool {
     let has = BLOCKS.load(Ordering::Relaxed) > 0;
     if !has {
-        give_up("the allocator of this PyTorch does not tell of its blocks");
+        give_up("the allocator of this PyTorch does not report its blocks");
     }
     has
 }
