@@ -108,6 +108,33 @@ fn what_an_operator_reads_is_what_was_there_when_it_started() {
     assert!(report.is_exact(), "{:?}", report.notes);
 }
 
+/// Numbers that PyTorch makes tensors of, for operators that take a number and for operators that take a tensor alone.
+const NUMBERS: &str = "\
+import torch
+a = torch.arange(6, device='cuda')
+print((a * 2).tolist(), (a * 0.5).tolist())
+a[1:] = 3
+print(a.tolist(), torch.equal(a, a.clone()))
+a[a > 2] = 7
+print(torch.where(a > 3, a, torch.tensor(1)).tolist(), torch.where(a > 3, 1.5, a).tolist())
+print(torch.eq(a, torch.tensor(7)).sum().item(), torch.pow(2, a).tolist())
+";
+
+#[test]
+fn numbers_are_arguments_in_place_of_tensors() {
+    let Some((report, lines)) = done("numbers", NUMBERS, &[]) else { return };
+    assert_eq!(
+        lines,
+        [
+            "[0, 2, 4, 6, 8, 10] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]",
+            "[0, 3, 3, 3, 3, 3] True",
+            "[1, 7, 7, 7, 7, 7] [0.0, 1.5, 1.5, 1.5, 1.5, 1.5]",
+            "5 [1, 128, 128, 128, 128, 128]",
+        ]
+    );
+    assert!(report.is_exact(), "{:?}", report.notes);
+}
+
 /// Each line reads by another way.
 const ASSUMED: &str = "\
 import torch

@@ -30,6 +30,8 @@ def follow(library, path):
     formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
     no_grad = torch._C._set_grad_enabled
     known_dispatch = torch._C._dispatch_has_kernel_for_dispatch_key
+    # Whether an operator of this name takes a number in place of a tensor.
+    takes_numbers = getattr(torch._C, "_should_allow_numbers_as_tensors", lambda base: False)
 
     def tensor(described):
         """A tensor over the bytes that a description names, wherever they lie: `(address, type, sizes, strides, bytes, on the device)`."""
@@ -76,6 +78,7 @@ def follow(library, path):
             self.written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
             base = self.name.split("::")[-1]
             self.is_same = base.removesuffix("_") in same or base in same
+            self.takes_numbers = takes_numbers(base)
             self.random = random.get(self.full)
 
     # Types of arguments, by a letter for the stand-in; others are "x".
@@ -295,7 +298,7 @@ def follow(library, path):
             is_written = place in operator.written
             if isinstance(value, tuple):
                 made = tensor(value)
-                if not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
+                if operator.takes_numbers and not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
                     # A number that Python made a tensor of, whose type gives way to that of the others.
                     made = made.item()
                 elif is_written or not value[5]:
