@@ -132,7 +132,7 @@ impl Report {
         self.notes.is_empty() && !self.is_cut
     }
 
-    /// Most bytes of segments that one device had.
+    /// The peak reserved of the device whose peak reserved is the largest.
     #[must_use]
     pub fn peak_reserved(&self) -> Bytes {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()

@@ -306,5 +306,5 @@ fn a_folder_is_made_once() {
     assert_eq!(fs::metadata(&again.folder).and_then(|folder| folder.modified()).ok(), Some(made));
     write(&package.join("lib/libtorch_cuda.so"), &Library { needed: &["libcudart.so.12"], ..own });
     let other = prepare_in(&torch(package), &standin, &cache).expect("it is made");
-    assert_ne!(other.folder, first.folder, "another PyTorch has a folder of its own");
+    assert_ne!(other.folder, first.folder, "each PyTorch has another folder");
 }

@@ -49,11 +49,12 @@ pub struct Workspace {
 type Lengths = Vec<u64>;
 
 struct Tables {
-    /// Lengths of complex numbers that one kernel transforms, single and double precision.
+    /// The numbers of complex elements that one kernel transforms: in single precision, then in double precision.
     complex: [Lengths; 2],
-    /// The same for real numbers.
+    /// The same for real elements.
     real: [Lengths; 2],
-    /// Lengths of dimensions but the last, by precision: those that one kernel transforms, and those that it does not.
+    /// The lengths of all dimensions but the last one. For each precision: the lengths that one kernel transforms, then the recorded lengths
+    /// that one kernel does not transform.
     columns: [[Lengths; 2]; 2],
 }
 

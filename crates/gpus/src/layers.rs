@@ -31,9 +31,9 @@ fn times(factors: &[u64]) -> u64 {
     factors.iter().fold(1_u64, |product, factor| product.saturating_mul(*factor))
 }
 
-/// Keys that one part of a single query's attention reads.
+/// The attention of a single query is divided into parts. The largest number of parts follows from this number of keys in each part.
 const KEYS_OF_PART: u64 = 254;
-/// Keys from which on they are divided.
+/// Up to this number of keys, the attention of a single query is one part.
 const MOST_KEYS: u64 = 512;
 
 impl Attention {

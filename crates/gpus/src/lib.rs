@@ -1,4 +1,5 @@
-//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`.
+//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`. What a person says of a
+//! value that only a GPU knows is here too, since the command reads it and the library that stands for CUDA's uses it.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -7,6 +8,7 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 
+mod assumption;
 pub mod fft;
 pub mod layers;
 mod profile;
@@ -14,4 +16,5 @@ pub mod solver;
 pub mod sparse;
 pub mod tables;
 
+pub use assumption::{Assumption, NotAnAssumption};
 pub use profile::GpuProfile;

@@ -192,6 +192,22 @@ macro_rules! entries {
     };
 }
 
+/// Entry points of several types with the same arguments, which do the same and give a status.
+macro_rules! typed_entries {
+    ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
+        $( typed_entries!(@each [$($name)*] $arguments $body); )*
+    };
+    (@each [] $arguments:tt $body:block) => {};
+    (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($argument: $type),*) -> std::ffi::c_int {
+            $crate::report::called(stringify!($name));
+            $body
+        }
+        typed_entries!(@each [$($rest)*] ($($argument: $type),*) $body);
+    };
+}
+
 /// Entry points that only compute on the device, or only set what no size depends on: they succeed, and what they write is unknown.
 /// A caller's arguments are not read, which both ABIs that we know (System V x86-64, AAPCS64) allow.
 macro_rules! computing {

@@ -41,7 +41,7 @@ pub(crate) enum Order {
 /// What a range of addresses is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Memory with addresses of its own.
+    /// Addresses for memory that is allocated together with them.
     Memory,
     /// Addresses without memory.
     Reserved,

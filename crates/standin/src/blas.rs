@@ -4,14 +4,11 @@
 use std::ffi::{c_char, c_int};
 
 use crate::abi::{Out, text};
-use crate::libraries::computed;
+use crate::libraries::{SUCCESS, computed, destroy};
 use crate::overhead;
 use crate::settings::settings;
 use crate::state::state;
 
-const SUCCESS: c_int = 0;
-/// `CUBLAS_STATUS_NOT_INITIALIZED`: the handle was not given out.
-const NO_HANDLE: c_int = 1;
 const INVALID_VALUE: c_int = 7;
 
 const HANDLE: &str = "cuBLAS handle";
@@ -22,19 +19,12 @@ fn create(to: Out<usize>, kind: &'static str) -> c_int {
     SUCCESS
 }
 
-fn destroy(handle: usize, kind: &str) -> c_int {
-    match state().objects.remove(handle) {
-        Some(found) if found == kind => SUCCESS,
-        _ => NO_HANDLE,
-    }
-}
-
 /// The version that a release of CUDA came with: 13.0 has 130002.
 fn version() -> c_int {
     settings().cuda.saturating_mul(10).saturating_add(2)
 }
 
-/// What `cublasLtMatmulAlgoGetHeuristic` tells of an algorithm.
+/// What `cublasLtMatmulAlgoGetHeuristic` reports of an algorithm.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Heuristic {
@@ -150,23 +140,8 @@ computing! {
     cublasStrmm_v2 cublasDtrmm_v2 cublasCtrmm_v2 cublasZtrmm_v2
 }
 
-/// Entry points of the four types with the same arguments, which report on each matrix: no matrix fails.
-macro_rules! reporting {
-    ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
-        $( reporting!(@each [$($name)*] $arguments $body); )*
-    };
-    (@each [] $arguments:tt $body:block) => {};
-    (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($argument: $type),*) -> c_int {
-            crate::report::called(stringify!($name));
-            $body
-        }
-        reporting!(@each [$($rest)*] ($($argument: $type),*) $body);
-    };
-}
-
-reporting! {
+// These report on each matrix: no matrix fails.
+typed_entries! {
     [cublasSgetrfBatched cublasDgetrfBatched cublasCgetrfBatched cublasZgetrfBatched]
     (_handle: usize, _n: c_int, _a: usize, _lda: c_int, _pivots: usize, info: u64, batch: c_int) {
         computed(info, batch.into())

@@ -9,8 +9,24 @@
 //! - A handle that was not given out is an error, and so is an address that was not given out.
 //! - A function that nobody wrote here is answered by a generated entry point (`blockyard-dry-run` makes them), which reports its name.
 //!
-//! The command `blockyard dry-run` sets the environment variables that [`settings`](crate) reads: `STANDIN_DEVICES`,
-//! `STANDIN_NAME`, `STANDIN_MEMORY` and others, `STANDIN_REPORT` (the file of the report), `STANDIN_TRACE` (a file that lists each call).
+//! The command `blockyard dry-run` sets environment variables, which this library reads:
+//!
+//! | variable | value |
+//! | --- | --- |
+//! | `STANDIN_DEVICES` | how many GPUs there are |
+//! | `STANDIN_NAME`, `STANDIN_MEMORY`, `STANDIN_MULTIPROCESSORS`, `STANDIN_THREADS`, `STANDIN_CAPABILITY` | of each GPU: name, bytes, multiprocessors, threads of each, compute capability |
+//! | `STANDIN_CUDA` | the version of CUDA |
+//! | `STANDIN_REPORT` | the file of the report |
+//! | `STANDIN_ASSUME` | values that a person named, one `FILE:LINE=VALUE` a line |
+//!
+//! A developer sets others:
+//!
+//! | variable | value |
+//! | --- | --- |
+//! | `STANDIN_CUDNN` | the version of cuDNN |
+//! | `STANDIN_ADDRESSES` | `rising` or `falling`: another order of the addresses of segments |
+//! | `STANDIN_TRACE` | a file that lists each call of a function of CUDA's |
+//! | `STANDIN_DEBUG` | any value: exceptions in the helper that computes values are printed on standard error |
 
 #[macro_use]
 mod abi;

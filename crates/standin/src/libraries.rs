@@ -1,4 +1,4 @@
-//! Handles of cuSOLVER, cuSPARSE and cuFFT, and what their functions have in common.
+//! Handles of cuBLAS, cuSOLVER, cuSPARSE and cuFFT, and what their functions have in common.
 
 use std::ffi::c_int;
 
@@ -6,7 +6,8 @@ use crate::abi::Out;
 use crate::state::state;
 
 pub(crate) const SUCCESS: c_int = 0;
-/// `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`, `CUFFT_INVALID_PLAN`: the handle was not given out.
+/// `CUBLAS_STATUS_NOT_INITIALIZED`, `CUSOLVER_STATUS_NOT_INITIALIZED`, `CUSPARSE_STATUS_NOT_INITIALIZED`, `CUFFT_INVALID_PLAN`: the handle was
+/// not given out.
 pub(crate) const NOT_INITIALIZED: c_int = 1;
 /// `CUSOLVER_STATUS_INVALID_VALUE`, `CUSPARSE_STATUS_INVALID_VALUE`.
 pub(crate) const INVALID_VALUE: c_int = 3;

@@ -94,7 +94,7 @@ impl Device {
         settings().memory.saturating_sub(self.used)
     }
 
-    /// Memory with addresses of its own.
+    /// Allocates memory: bytes of the device, and addresses for these bytes.
     pub(crate) fn take(&mut self, size: u64) -> Result<u64, MemoryError> {
         if size > self.free_bytes() {
             return Err(MemoryError::Full);
@@ -104,7 +104,7 @@ impl Device {
         Ok(base)
     }
 
-    /// Gives memory with addresses of its own back.
+    /// Gives back memory that [`Device::take`] allocated: its bytes and its addresses.
     pub(crate) fn give(&mut self, base: u64) -> Result<(), MemoryError> {
         let size = self.give_addresses(base)?;
         self.used = self.used.saturating_sub(size);

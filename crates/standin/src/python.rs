@@ -1,4 +1,4 @@
-//! The line of the Python program that the calling thread runs, asked of the interpreter of this process, if there is one.
+//! The interpreter of this process, if there is one: calls of its functions, and the line of the program that the calling thread runs.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
@@ -278,19 +278,14 @@ fn is_library(file: &str) -> bool {
     file.contains("/site-packages/") || file.contains("/lib/python3") || file.starts_with('<')
 }
 
-/// The innermost line of the program's own files, or the innermost of all where a library runs alone.
+/// The innermost line of the program's own files, or the innermost of all where a library runs alone. No lock of this library may be held.
 pub(crate) fn place() -> Place {
-    let Some(api) = api() else { return Place::default() };
-    // SAFETY: both functions may be called from any thread; a thread that Python does not know has no frames.
-    if unsafe { (api.is_initialized)() == 0 || (api.thread)().is_null() } {
+    let Some(python) = interpreter() else { return Place::default() };
+    // SAFETY: the function may be called from any thread. A thread that Python does not know has no frames.
+    if unsafe { (python.0.thread)() }.is_null() {
         return Place::default();
     }
-    // SAFETY: Python is initialized, and this thread is known to it; no lock of ours is held.
-    let state = unsafe { (api.ensure)() };
-    let found = innermost(api);
-    // SAFETY: this is the state that was just given.
-    unsafe { (api.release)(state) };
-    found
+    python.locked(|| innermost(python.0))
 }
 
 fn innermost(api: &Api) -> Place {

@@ -1,7 +1,7 @@
 //! Values that a program computes on the device, where the values are known.
 //!
 //! Bytes that the host wrote are known. An operator whose inputs are known and small is computed for real, by PyTorch's own kernels for
-//! processors, and its result becomes the bytes of the device. PyTorch tells of every operator by its observers (`at::RecordFunction`,
+//! processors, and its result becomes the bytes of the device. PyTorch reports every operator to its observers (`at::RecordFunction`,
 //! which its profiler uses): nothing is added to what the allocator is asked for. [`layout`] finds where PyTorch keeps the arguments by
 //! trying, so that no release's layout is written down here; where that fails, every kernel makes everything unknown, as without observers.
 //!
@@ -46,7 +46,7 @@ extern "C" fn blockyard_values_expect(probe: c_int, first: u64, second: u64) {
     layout::expect(Probe::of(probe), [first, second]);
 }
 
-/// What the operator gave: its `TensorImpl`. 1 where everything that the operator should tell was found.
+/// What the operator gave: its `TensorImpl`. 1 where everything that the operator should show was found.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_found(result: u64) -> c_int {
     c_int::from(layout::found(result))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use blockyard_gpus::GpuProfile;
+use blockyard_gpus::{Assumption, GpuProfile, NotAnAssumption};
 use blockyard_record::Bytes;
 use clap::Args;
 
@@ -70,30 +70,7 @@ fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
     })
 }
 
-/// An assumption as the library takes it that stands for CUDA's.
-fn assumption(text: &str) -> anyhow::Result<String> {
-    let parts = text.rsplit_once('=').and_then(|(place, value)| {
-        let (file, line) = place.rsplit_once(':')?;
-        let is_value = matches!(value, "true" | "false" | "True" | "False") || value.parse::<f64>().is_ok();
-        (!file.is_empty() && line.parse::<u32>().is_ok() && is_value).then_some(())
-    });
-    match parts {
-        Some(()) => Ok(text.to_owned()),
-        None => anyhow::bail!("an assumption reads FILE:LINE=VALUE, as train.py:88=0.3 or train.py:90=true"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::assumption;
-
-    #[test]
-    fn an_assumption_names_a_line_and_a_value() {
-        for good in ["train.py:88=0.3", "a/b.py:1=true", "c:x.py:7=-1"] {
-            assert_eq!(assumption(good).expect("an assumption"), good);
-        }
-        for bad in ["train.py=3", "train.py:88", "train.py:no=1", ":3=1", "train.py:88=maybe"] {
-            assert!(assumption(bad).is_err(), "{bad}");
-        }
-    }
+/// An assumption, as the person wrote it: the library that stands for CUDA's reads it as this command does.
+fn assumption(text: &str) -> Result<String, NotAnAssumption> {
+    text.parse::<Assumption>().map(|_assumption| text.to_owned())
 }

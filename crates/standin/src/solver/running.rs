@@ -4,7 +4,6 @@
 use std::ffi::{c_int, c_longlong};
 
 use crate::libraries::{NOT_INITIALIZED, computed, is_of};
-use crate::report;
 use crate::solver::HANDLE;
 
 /// Says success for this number of matrices.
@@ -12,23 +11,7 @@ fn solved(handle: usize, reports: u64, count: i64) -> c_int {
     if is_of(handle, HANDLE) { computed(reports, count) } else { NOT_INITIALIZED }
 }
 
-/// Entry points of several types with the same arguments.
-macro_rules! solving {
-    ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
-        $( solving!(@each [$($name)*] $arguments $body); )*
-    };
-    (@each [] $arguments:tt $body:block) => {};
-    (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($argument: $type),*) -> c_int {
-            report::called(stringify!($name));
-            $body
-        }
-        solving!(@each [$($rest)*] ($($argument: $type),*) $body);
-    };
-}
-
-solving! {
+typed_entries! {
     [cusolverDnSgetrf cusolverDnDgetrf cusolverDnCgetrf cusolverDnZgetrf]
     (handle: usize, _m: c_int, _n: c_int, _a: usize, _lda: c_int, _work: usize, _pivots: usize, info: u64) {
         solved(handle, info, 1)

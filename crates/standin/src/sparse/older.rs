@@ -54,23 +54,7 @@ descriptors! {
     cusparseSpSM_createDescr cusparseSpSM_destroyDescr "solver of a matrix"
 }
 
-/// Entry points of the four types with the same arguments.
-macro_rules! typed {
-    ($( [$($name:ident)*] $arguments:tt $body:block )*) => {
-        $( typed!(@each [$($name)*] $arguments $body); )*
-    };
-    (@each [] $arguments:tt $body:block) => {};
-    (@each [$name:ident $($rest:ident)*] ($($argument:ident : $type:ty),* $(,)?) $body:block) => {
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($argument: $type),*) -> c_int {
-            report::called(stringify!($name));
-            $body
-        }
-        typed!(@each [$($rest)*] ($($argument: $type),*) $body);
-    };
-}
-
-typed! {
+typed_entries! {
     [cusparseScsrgeam2_bufferSizeExt cusparseDcsrgeam2_bufferSizeExt cusparseCcsrgeam2_bufferSizeExt
         cusparseZcsrgeam2_bufferSizeExt]
     (

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::env;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use blockyard_gpus::Assumption;
+
 use crate::abi::Out;
 use crate::memory::{Read, Sureness};
 use crate::python::{self, Place};
@@ -13,30 +15,18 @@ use crate::values::frames;
 /// Unknown values that one line may read: a loop that waits for a value of the device ends here.
 const MOST_READS: u64 = 100_000;
 
-/// The values that a person gave: `FILE:LINE=VALUE`, one a line, in `STANDIN_ASSUME`.
-fn given() -> &'static Vec<(String, i32, f64)> {
-    static GIVEN: OnceLock<Vec<(String, i32, f64)>> = OnceLock::new();
-    GIVEN.get_or_init(|| env::var("STANDIN_ASSUME").map(|text| parse(&text)).unwrap_or_default())
-}
-
-fn parse(text: &str) -> Vec<(String, i32, f64)> {
-    let one = |line: &str| {
-        let (place, value) = line.rsplit_once('=')?;
-        let (file, number) = place.rsplit_once(':')?;
-        let value = match value.trim() {
-            "true" | "True" => 1.0,
-            "false" | "False" => 0.0,
-            value => value.parse().ok()?,
-        };
-        Some((file.trim().to_owned(), number.trim().parse().ok()?, value))
-    };
-    text.lines().filter_map(one).collect()
+/// The values that a person gave, one a line, in `STANDIN_ASSUME`.
+fn given() -> &'static [Assumption] {
+    static GIVEN: OnceLock<Vec<Assumption>> = OnceLock::new();
+    GIVEN.get_or_init(|| {
+        let text = env::var("STANDIN_ASSUME").unwrap_or_default();
+        text.lines().filter_map(|line| line.parse().ok()).collect()
+    })
 }
 
 /// The value that a person gave for this line.
 fn given_at(place: &Place) -> Option<f64> {
-    let fits = |file: &str| place.file == file || place.file.ends_with(&format!("/{file}"));
-    given().iter().find(|(file, line, _)| *line == place.line && fits(file)).map(|(.., value)| *value)
+    given().iter().find(|assumption| assumption.is_for(&place.file, place.line)).map(|found| found.value)
 }
 
 /// How often a line read an unknown value.
@@ -48,52 +38,82 @@ fn reads_at(place: &Place) -> u64 {
     *count
 }
 
+/// A read of bytes that are not exact, and what is known of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Question {
+    read: Read,
+    /// How many results the operator around this read will find.
+    results: Option<i64>,
+    /// The type of the value, where the host reads one value, as PyTorch numbers types.
+    kind: Option<i32>,
+    /// The value that a person gave.
+    given: Option<f64>,
+}
+
+/// What the host gets in place of what it read, if anything, and what the report says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answer {
+    bits: Option<u64>,
+    text: String,
+}
+
+impl Question {
+    /// `None` where the line has read so many unknown values that it waits for one; `reads` counts them, this one too.
+    fn answer(self, reads: impl FnOnce() -> u64) -> Option<Answer> {
+        let said = |text: &str| Some(Answer { bits: None, text: text.to_owned() });
+        let taken = |kind, value| {
+            Some(Answer { bits: Some(bits(kind, value)), text: format!("taken to be {value}") })
+        };
+        if self.read.unknown == 0 {
+            return match (self.read.known, self.kind, self.given) {
+                (Sureness::Assumed, Some(kind), Some(value)) => taken(kind, value),
+                (Sureness::Assumed, ..) => said("it follows from a value that was assumed"),
+                _ => said("it was computed by a processor, so that its last digits may differ"),
+            };
+        }
+        if let Some(results) = self.results {
+            let results = self.given.map_or(results, whole);
+            let text = format!("a count that a kernel would have found, taken to be {results}");
+            return Some(Answer { bits: Some(results.cast_unsigned()), text });
+        }
+        let reads = reads();
+        if reads > MOST_READS {
+            return None;
+        }
+        match self.kind {
+            Some(kind) => taken(kind, self.given.unwrap_or_else(|| assumed(kind, reads))),
+            None => said("taken to be 0"),
+        }
+    }
+}
+
 /// The host read `count` bytes of the device into `to`: says so where they are not sure, and puts an assumption there where they are
-/// unknown. An error where the line has read so many unknown values that it waits for one.
+/// unknown, or the value that a person gave where they are unknown or assumed. An error where the line has read so many unknown values
+/// that it waits for one.
 ///
 /// No lock of the library may be held: the line is asked of Python.
 pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
-    if read.unknown == 0 {
-        let say = |text: &str| report::read(&python::place(), count, text);
-        match read.known {
-            Sureness::Assumed => say("it follows from a value that was assumed"),
-            Sureness::Rounded => say("it was computed by a processor, so that its last digits may differ"),
-            Sureness::Exact | Sureness::Unknown => {}
-        }
+    if read.unknown == 0 && matches!(read.known, Sureness::Exact | Sureness::Unknown) {
         return Ok(());
     }
-    if let Some((results, is_assumed)) = frames::count().filter(|_| matches!(count, 1 | 4 | 8)) {
+    let results = frames::count().filter(|_| matches!(count, 1 | 4 | 8));
+    if let Some((results, false)) = results.filter(|_| read.unknown > 0) {
         put(to, count, results.cast_unsigned());
-        if is_assumed {
-            let place = python::place();
-            let results = match given_at(&place) {
-                Some(value) => whole(value),
-                None => results,
-            };
-            put(to, count, results.cast_unsigned());
-            report::read(
-                &place,
-                count,
-                &format!("a count that a kernel would have found, taken to be {results}"),
-            );
-        }
         return Ok(());
     }
     let place = python::place();
-    let reads = reads_at(&place);
-    if reads > MOST_READS {
+    let results = results.map(|(results, _)| results);
+    let question = Question { read, results, kind: frames::value(), given: given_at(&place) };
+    let Some(answer) = question.answer(|| reads_at(&place)) else {
         report::estimate(
             "the program waits for a value that a kernel would have computed: it was ended; name the value with --assume",
         );
         return Err(());
-    }
-    let value = given_at(&place).or_else(|| frames::value().map(|kind| assumed(kind, reads)));
-    let Some((kind, value)) = frames::value().zip(value) else {
-        report::read(&place, count, "taken to be 0");
-        return Ok(());
     };
-    put(to, count, bits(kind, value));
-    report::read(&place, count, &format!("taken to be {value}"));
+    if let Some(bits) = answer.bits {
+        put(to, count, bits);
+    }
+    report::read(&place, count, &answer.text);
     Ok(())
 }
 
@@ -146,7 +166,12 @@ fn half(value: f32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{assumed, bits, parse};
+    use super::{MOST_READS, Question, assumed, bits};
+    use crate::memory::{Read, Sureness};
+
+    /// PyTorch's numbers of `float32` and `bool`.
+    const FLOAT: i32 = 6;
+    const BOOL: i32 = 11;
 
     #[test]
     fn values_have_the_bytes_of_their_type() {
@@ -159,9 +184,38 @@ mod tests {
         assert!(assumed(6, 2) < assumed(6, 1) && assumed(6, 1 << 40) >= 0.5);
     }
 
+    fn answer(question: Question, reads: u64) -> Option<(Option<u64>, String)> {
+        question.answer(|| reads).map(|answer| (answer.bits, answer.text))
+    }
+
     #[test]
-    fn a_person_names_values_by_line() {
-        let given = parse("train.py:88=0.3\n/a/b.py:7=true\nnonsense\nx.py:no=3");
-        assert_eq!(given, [("train.py".to_owned(), 88, 0.3), ("/a/b.py".to_owned(), 7, 1.0)]);
+    fn a_person_gives_what_is_unknown_or_assumed() {
+        let unknown = Question { read: Read { unknown: 4, known: Sureness::Exact }, ..Question::default() };
+        let number = Question { kind: Some(FLOAT), ..unknown };
+        assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "taken to be 1".to_owned())));
+        let given = Question { given: Some(0.25), ..number };
+        assert_eq!(answer(given, 1), Some((Some(bits(FLOAT, 0.25)), "taken to be 0.25".to_owned())));
+        assert_eq!(answer(given, MOST_READS + 1), None);
+        assert_eq!(answer(unknown, 1), Some((None, "taken to be 0".to_owned())));
+
+        let known = Read { unknown: 0, known: Sureness::Assumed };
+        let flag = Question { read: known, kind: Some(BOOL), ..Question::default() };
+        assert_eq!(answer(flag, 1).map(|(bits, _)| bits), Some(None), "the bytes stay");
+        let given = Question { given: Some(1.0), ..flag };
+        assert_eq!(answer(given, 1), Some((Some(1), "taken to be 1".to_owned())));
+        // Of many values a person names none.
+        assert_eq!(answer(Question { kind: None, ..given }, 1).map(|(bits, _)| bits), Some(None));
+        let rounded = Question { read: Read { known: Sureness::Rounded, ..known }, ..given };
+        assert_eq!(answer(rounded, 1).map(|(bits, _)| bits), Some(None), "a rounded value is known");
+    }
+
+    #[test]
+    fn a_person_gives_a_number_of_results() {
+        let unknown = Read { unknown: 8, known: Sureness::Exact };
+        let count = Question { read: unknown, results: Some(50), ..Question::default() };
+        assert_eq!(answer(count, 1).map(|(bits, _)| bits), Some(Some(50)));
+        let given = Question { given: Some(40.0), ..count };
+        let text = "a count that a kernel would have found, taken to be 40".to_owned();
+        assert_eq!(answer(given, 1), Some((Some(40), text)));
     }
 }

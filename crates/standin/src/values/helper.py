@@ -21,6 +21,8 @@ def follow(library, path):
         getattr(library, name).argtypes = types
 
     exact, rounded, assumed, unknown = range(4)
+    # Bytes of results that are computed: a program's large tensors cost addresses and no memory of the host.
+    most_bytes = 1 << 24
     dtypes = {
         0: torch.uint8, 1: torch.int8, 2: torch.int16, 3: torch.int32, 4: torch.int64, 5: torch.float16, 6: torch.float32,
         7: torch.float64, 8: torch.complex32, 9: torch.complex64, 10: torch.complex128, 11: torch.bool, 15: torch.bfloat16,
@@ -28,6 +30,8 @@ def follow(library, path):
     formats = [torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d]
     no_grad = torch._C._set_grad_enabled
     known_dispatch = torch._C._dispatch_has_kernel_for_dispatch_key
+    # Whether an operator of this name takes a number in place of a tensor.
+    takes_numbers = getattr(torch._C, "_should_allow_numbers_as_tensors", lambda base: False)
 
     def tensor(described):
         """A tensor over the bytes that a description names, wherever they lie: `(address, type, sizes, strides, bytes, on the device)`."""
@@ -69,23 +73,22 @@ def follow(library, path):
 
         def __init__(self, call, schema):
             self.call, self.name = call, schema.name
-            self.overload = schema.overload_name
+            self.full = f"{self.name}.{schema.overload_name}" if schema.overload_name else self.name
             self.arguments = [(a.name, a.kwarg_only, str(a.type)) for a in schema.arguments]
             self.written = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
             base = self.name.split("::")[-1]
             self.is_same = base.removesuffix("_") in same or base in same
-            self.random = random.get(self.name + ("." + self.overload if self.overload else ""))
+            self.takes_numbers = takes_numbers(base)
+            self.random = random.get(self.full)
 
-    def letter(argument):
-        kind = str(argument.type)
-        names = {
-            "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
-            "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
-            "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
-            "Optional[List[int]]": "N", "Optional[List[SymInt]]": "N", "List[float]": "N", "Optional[List[float]]": "N", "List[bool]": "N",
-            "List[number]": "N", "str": "S", "Optional[str]": "S", "Device": "D", "Optional[Device]": "D", "Optional[Generator]": "G",
-        }  # fmt: skip
-        return names.get(kind, "x")
+    # Types of arguments, by a letter for the stand-in; others are "x".
+    letters = {
+        "Tensor": "T", "Optional[Tensor]": "T", "List[Tensor]": "L", "List[Optional[Tensor]]": "L", "int": "n", "Optional[int]": "n",
+        "SymInt": "n", "Optional[SymInt]": "n", "float": "n", "Optional[float]": "n", "bool": "n", "Optional[bool]": "n",
+        "number": "n", "Optional[number]": "n", "Scalar": "n", "Optional[Scalar]": "n", "List[int]": "N", "List[SymInt]": "N",
+        "Optional[List[int]]": "N", "Optional[List[SymInt]]": "N", "List[float]": "N", "Optional[List[float]]": "N", "List[bool]": "N",
+        "List[number]": "N", "str": "S", "Optional[str]": "S", "Device": "D", "Optional[Device]": "D", "Optional[Generator]": "G",
+    }  # fmt: skip
 
     def classify(name, overload):
         """What the stand-in must know of an operator: number, letters of the arguments, places that are written, flags, assumed share."""
@@ -94,17 +97,20 @@ def follow(library, path):
             call = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
             schema = call._schema
         except (AttributeError, ValueError):
-            return "0||||" + "|0"
-        full = name + ("." + overload if overload else "")
+            return "0|||||0"
         operator = Operator(call, schema)
+        full = operator.full
+        kinds = [letters.get(kind, "x") for _, _, kind in operator.arguments]
         number = len(operators)
         operators.append(operator)
         if space != "aten" or name in secret:
-            kinds = [letter(argument) for argument in schema.arguments]
             operator.written = sorted({*operator.written, *(i for i, kind in enumerate(kinds) if kind in "TL" and (space != "aten" or i > 2))})
         only = {i for i in operator.written if schema.arguments[i].is_out}
         if base in ("zero_", "fill_", "copy_", "scatter_") or operator.random:
             only |= set(operator.written)
+        # What the host asks for within the operator, and what the operator changes, is computed before the operator runs.
+        asks = name in found or name == "torchvision::nms" or any(str(r.type) == "bool" for r in schema.returns)
+        operator.is_early = asks or base == "scatter_" or not only.issuperset(operator.written)
         is_view = any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
         is_composite = known_dispatch(full, "CompositeImplicitAutograd")
         runs = known_dispatch(full, "CPU") or known_dispatch(full, "CompositeExplicitAutograd")
@@ -112,11 +118,10 @@ def follow(library, path):
         makes_room = base.startswith(("empty", "new_", "_to_copy", "resize", "set_")) or base.removesuffix("_like") in makers
         has_kernel = known_dispatch(full, "CUDA") or (known_dispatch(full, "CompositeExplicitAutograd") and not makes_room)
         is_random = torch.Tag.nondeterministic_seeded in call.tags
-        names = [letter(argument) for argument in schema.arguments]
         flags = ""
         if not is_composite and not is_view:
             flags += "k"
-            can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in names
+            can = has_kernel and runs and (not is_random or operator.random is not None) and "x" not in kinds
             if can and (space == "aten" or name == "torchvision::nms") and name not in secret:
                 flags += "c"
             if name == "aten::_local_scalar_dense":
@@ -128,7 +133,7 @@ def follow(library, path):
         if any("List" in str(r.type) for r in schema.returns):
             flags += "l"
         join = lambda places: ",".join(map(str, places))
-        return f"{number}|{''.join(names)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
+        return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
 
     def draw(kind, count, seed, offset, *numbers):
         out = torch.empty(count, dtype={0: torch.float32, 3: torch.float32, 4: torch.float32, 5: torch.float32}.get(kind, torch.int64), device="cpu")
@@ -204,10 +209,8 @@ def follow(library, path):
     random = {
         "aten::uniform_": uniform, "aten::random_.from": from_to, "aten::random_.to": to, "aten::random_": whole,
         "aten::bernoulli_.float": coin, "aten::bernoulli_.Tensor": coins, "aten::normal_": gauss,
-        "aten::randperm.generator_out": None, "aten::native_dropout": None,
+        "aten::randperm.generator_out": "order", "aten::native_dropout": "dropout",
     }  # fmt: skip
-    random["aten::randperm.generator_out"] = "order"
-    random["aten::native_dropout"] = "dropout"
 
     def randomly(operator, args, sureness):
         """What a random operator gives; `None` where that is not known."""
@@ -215,8 +218,8 @@ def follow(library, path):
         if start is None:
             return None
         if operator.random == "order":
-            count, generator, out = args
-            if generator is not None or dtypes[out[1]] != torch.int64:
+            count, _, out = args
+            if dtypes[out[1]] != torch.int64 or 8 * count > most_bytes:
                 return None
             values = draw(6, count, *start)
             return None if values is None else ([values], [values], exact)
@@ -274,7 +277,7 @@ def follow(library, path):
         sizes = given[2]
         if isinstance(other, tuple) and operator.name != "aten::isin":
             sizes = torch.broadcast_shapes(tuple(given[2]), tuple(other[2]))
-        if math.prod(sizes) > 1 << 24:
+        if math.prod(sizes) > most_bytes:
             return None
         value = compared.get(operator.name)
         if in_validation():
@@ -285,26 +288,31 @@ def follow(library, path):
             return None
         return [torch.full(sizes, value, dtype=torch.bool, device="cpu")], [], assumed
 
-    def compute(operator, args, sureness):
-        """What an operator over known values gives: results, what it writes, how sure that is."""
+    def bound(operator, args):
+        """The arguments of an operator's call, and the copies of those that it writes on the device.
+
+        The host's tensors are copied: an operator may end after they are gone. The device's bytes stay where they are.
+        """
         positional, named, written = [], {}, []
         for place, ((name, is_named, kind), value) in enumerate(zip(operator.arguments, args)):
             is_written = place in operator.written
             if isinstance(value, tuple):
                 made = tensor(value)
-                if not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
+                if operator.takes_numbers and not value[5] and not value[2] and not is_written and value[1] in (4, 7, 11):
                     # A number that Python made a tensor of, whose type gives way to that of the others.
                     made = made.item()
-                elif is_written:
+                elif is_written or not value[5]:
                     made = made.clone()
-                    if value[5]:
-                        written.append(made)
+                if is_written and value[5]:
+                    written.append(made)
                 value = made
             elif isinstance(value, list) and any(isinstance(item, tuple) for item in value):
                 made = [tensor(item) if isinstance(item, tuple) else item for item in value]
-                if is_written:
-                    made = [item.clone() for item in made]
-                    written.extend(item for item, given in zip(made, value) if given[5])
+                for i, item in enumerate(value):
+                    if isinstance(item, tuple) and (is_written or not item[5]):
+                        made[i] = made[i].clone()
+                    if is_written and item[5]:
+                        written.append(made[i])
                 value = made
             elif name == "dtype" and value is not None:
                 value = dtypes[value]
@@ -318,6 +326,11 @@ def follow(library, path):
                 named[name] = value
             else:
                 positional.append(value)
+        return positional, named, written
+
+    def compute(operator, args, call, sureness):
+        """What an operator over known values gives: results, what it writes, how sure that is."""
+        positional, named, written = call
         result = operator.call(*positional, **named)
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         results = [item for one in results for item in (one if isinstance(one, (tuple, list)) else [one])]
@@ -333,6 +346,15 @@ def follow(library, path):
             sureness = max(sureness, rounded)
         return results, written, sureness, truth
 
+    def overlaps(operator, args):
+        """Whether an operator writes bytes that it also reads."""
+        read, written = [], []
+        for place, value in enumerate(args):
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, tuple):
+                    (written if place in operator.written else read).append((item[0], item[0] + item[4]))
+        return any(low < last and first < high for low, high in read for first, last in written)
+
     def begin(number, args, sureness):
         """What the operator will give, and how many results it finds; `None` where nobody knows."""
         operator = operators[number]
@@ -347,7 +369,11 @@ def follow(library, path):
                 elif sureness == unknown:
                     made = supposed(operator, args)
                 else:
-                    made = compute(operator, args, sureness)
+                    call = bound(operator, args)
+                    if not operator.is_early and not (operator.written and overlaps(operator, args)):
+                        # At the end the sizes of the results are known.
+                        return (lambda: compute(operator, args, call, sureness)), None
+                    made = compute(operator, args, call, sureness)
         finally:
             no_grad(before)
         if made is None:
@@ -364,12 +390,18 @@ def follow(library, path):
         return True
 
     def end(made, results, written):
-        """Writes what the operator gave; how sure each tensor's bytes are."""
-        values, changed, sure = made[:3]
+        """Writes what the operator gave; how sure each tensor's bytes are, or `None` where nothing is computed."""
         before = torch.is_grad_enabled()
         no_grad(False)
         try:
             with torch._C.DisableTorchFunction():
+                if callable(made):
+                    # A result that is an argument is there twice.
+                    sizes = {described[0]: elements(described) * dtypes[described[1]].itemsize for described in [*results, *written]}
+                    made = made() if sum(sizes.values()) <= most_bytes else None
+                    if made is None:
+                        return None
+                values, changed, sure = made[:3]
                 marks = []
                 # A result that is an argument is written as that.
                 places = {described[0] for described in written}

@@ -80,7 +80,7 @@ struct Search {
     probe: Probe,
     tensors: [u64; 2],
     layout: Layout,
-    /// Whether the arguments told what they should.
+    /// Whether everything that the arguments should show was found.
     is_found: bool,
     /// Offsets that may be those of the results, with the result that lies there.
     results: Vec<(usize, u64)>,
@@ -228,7 +228,7 @@ pub(super) fn look_at_results(name: &[u8], object: u64) {
     }
 }
 
-/// Whether the operator told what it should; `result` is what it gave.
+/// Whether everything that the operator should show was found; `result` is the tensor that the operator returned.
 pub(super) fn found(result: u64) -> bool {
     let mut search = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(search) = search.as_mut() else { return false };

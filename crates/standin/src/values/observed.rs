@@ -50,7 +50,7 @@ struct Torch {
 
 static TORCH: OnceLock<Torch> = OnceLock::new();
 static IS_ON: AtomicBool = AtomicBool::new(false);
-/// Blocks that the allocator told of.
+/// How many blocks the allocator reported.
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// A library that the process has loaded.
@@ -136,7 +136,7 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
 
 type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 
-/// Tells PyTorch's profiler, whose function we stand before.
+/// Reports the block to PyTorch's profiler, whose function this library answers first.
 pub(super) fn forward_block(address: u64, bytes: i64, allocated: usize, reserved: usize, device: u16) {
     static FORWARD: OnceLock<Option<Forward>> = OnceLock::new();
     let forward = FORWARD.get_or_init(|| {
@@ -394,15 +394,26 @@ fn first_tensor(given: &Given<'_>, operator: &Operator) -> Option<Tensor> {
 
 fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
     let Some(operator) = frame.operator else { return };
-    let Some(computed) = frame.computed.filter(|_| has_blocks()) else {
-        if frame.launched {
-            for tensor in &frame.written {
-                tensor.mark(Sureness::Unknown);
+    let computed = frame.computed.filter(|_| has_blocks());
+    let results = if computed.is_some() { results(torch, layout, record, &operator) } else { Vec::new() };
+    if let Some(marks) =
+        computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
+    {
+        for (tensor, sureness) in results.iter().chain(&frame.written).zip(marks) {
+            if tensor.data != 0 {
+                tensor.mark(sureness);
             }
         }
-        return;
-    };
-    // SAFETY: the offset was found for objects of this type; the results live until this function returns.
+    } else if frame.launched {
+        for tensor in &frame.written {
+            tensor.mark(Sureness::Unknown);
+        }
+    }
+}
+
+/// The tensors that an operator gave; an empty one for a tensor that is not on a device.
+fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) -> Vec<Tensor> {
+    // SAFETY: the offset was found for objects of this type; the results live until the operator has ended.
     let results: &[Boxed] = unsafe {
         let (begin, end) = (word(record as u64, layout.outputs), word(record as u64, layout.outputs + 8));
         let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
@@ -426,19 +437,14 @@ fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
             });
         }
     }
-    let marks = unobserved(|| Helper::end(computed, &given, &frame.written));
-    for (tensor, sureness) in given.iter().chain(&frame.written).zip(marks) {
-        if tensor.data != 0 {
-            tensor.mark(sureness);
-        }
-    }
+    given
 }
 
-/// Whether the allocator tells of its blocks: without, bytes of a block would outlive the block.
+/// Whether the allocator reports its blocks. If it does not, the bytes of a block would stay known after the block is freed.
 fn has_blocks() -> bool {
     let has = BLOCKS.load(Ordering::Relaxed) > 0;
     if !has {
-        give_up("the allocator of this PyTorch does not tell of its blocks");
+        give_up("the allocator of this PyTorch does not report its blocks");
     }
     has
 }

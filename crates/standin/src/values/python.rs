@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Number,
     Numbers,
     Text,
-    /// A device or a generator: the helper has its own.
+    /// A device: the helper has its own.
     Ignored,
     Other,
 }
@@ -206,8 +206,6 @@ static HELPER: OnceLock<Helper> = OnceLock::new();
 /// Operators by the address of their name, with the name to be sure that it still lies there.
 type Operators = HashMap<(u64, u64), (Vec<u8>, Option<Arc<Operator>>)>;
 static OPERATORS: RwLock<Option<Operators>> = RwLock::new(None);
-/// One classification at a time.
-static CLASSIFYING: Mutex<()> = Mutex::new(());
 
 impl Helper {
     /// Keeps the functions.
@@ -263,30 +261,28 @@ impl Helper {
         })
     }
 
-    /// The operator ended: writes what was computed, and tells how sure the bytes of each tensor are.
-    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Vec<Sureness> {
-        let unknown = vec![Sureness::Unknown; results.len() + written.len()];
-        let (Some(helper), Some(python)) = (HELPER.get(), interpreter()) else { return unknown };
+    /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None` where nothing was computed.
+    pub(super) fn end(computed: Object, results: &[Tensor], written: &[Tensor]) -> Option<Vec<Sureness>> {
+        let (helper, python) = (HELPER.get()?, interpreter()?);
         let list =
             |tensors: &[Tensor]| Value::Tuple(tensors.iter().map(|tensor| described(tensor, true)).collect());
         let values = [Value::Object(computed.0), list(results), list(written)];
         let found = python.locked(|| {
             let found = python.call(helper.end.0, &values)?;
-            let marks = (0..unknown.len())
+            let marks = (0..results.len() + written.len())
                 .map(|place| python.item_integer(found, place).map_or(Sureness::Unknown, Sureness::of))
                 .collect();
             python.drop(found);
             Some(marks)
         });
         drop(computed);
-        found.unwrap_or(unknown)
+        found
     }
 }
 
 /// Asks the helper, which answers with a text: letters of the arguments, then fields, parted by `|`.
 fn classified(name: &CStr, overload: &CStr) -> Option<Operator> {
     let (helper, python) = (HELPER.get()?, interpreter()?);
-    let _one = CLASSIFYING.try_lock();
     let text = |value: &CStr| Value::Text(value.to_string_lossy().into_owned());
     let answer = python.locked(|| {
         let found = python.call(helper.classify.0, &[text(name), text(overload)])?;

@@ -83,7 +83,7 @@ fn element(dtype: i32) -> Option<u64> {
 
 type Get<T> = unsafe extern "C" fn(*const c_void, *mut T) -> i32;
 
-/// What a function of PyTorch's tells of a tensor; `start` where it tells nothing.
+/// What a function of PyTorch's reports of a tensor; `None` where the function fails.
 fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
     let mut value = start;
     // SAFETY: the handle is a tensor's, and lives through the call.

@@ -34,7 +34,7 @@ def _address(torch, tensor):
             return None
         return tensor.untyped_storage().data_ptr()
     except Exception:
-        # A tensor of a subclass that has no bytes of its own.
+        # A tensor of a subclass that wraps other tensors and has no storage.
         return None
 
 

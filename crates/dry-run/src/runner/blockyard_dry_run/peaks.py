@@ -93,5 +93,5 @@ class Peaks:
         return [flat(merge(self.run.get(device), self.stats(device))) for device in self._devices()]
 
     def most_reserved(self):
-        """Most bytes of segments that one device had so far."""
+        """The peak reserved so far of the device whose peak reserved is the largest."""
         return max((stats.get("reserved_bytes.all.peak", 0) for stats in self.whole()), default=0)

@@ -1,0 +1,171 @@
+//! Values that a program computes on the device, followed over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test values`,
+//! with a Python that has PyTorch for CUDA. Without `TORCH` the tests are skipped.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::expect_used, reason = "helpers of tests")]
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use blockyard_dry_run::{Program, Report, Torch, prepare_in, run};
+use blockyard_gpus::GpuProfile;
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
+fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
+    let Some(python) = env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned))
+    else {
+        eprintln!("skipped: TORCH names no Python with PyTorch");
+        return None;
+    };
+    let folder = Folder(env::temp_dir().join(format!("blockyard-values-{name}-{}", std::process::id())));
+    fs::create_dir_all(&folder.0).expect("the folder is made");
+    let own = env::current_exe().expect("the test has a file");
+    let standin = own.parent().unwrap_or(Path::new(".")).join("libblockyard_standin.so");
+    let torch = Torch::find(&python).expect("it has PyTorch");
+    let prepared = prepare_in(&torch, &standin, &folder.0.join("cache")).expect("it is made");
+    let (file, output) = (folder.0.join("program.py"), folder.0.join("output"));
+    fs::write(&file, source).expect("the program is written");
+    let program = Program {
+        file,
+        arguments: Vec::new(),
+        python,
+        gpu: GpuProfile::H200,
+        devices: 1,
+        conf: None,
+        snapshot: None,
+        steps: None,
+        totals: Vec::new(),
+        lists_lines: false,
+        environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        output: Some(output.clone()),
+    };
+    let report = run(&program, &torch, &prepared).expect("it runs");
+    let text = fs::read_to_string(output).expect("there is output");
+    assert_eq!(report.status, 0, "{text}");
+    Some((report, text.lines().map(str::to_owned).collect()))
+}
+
+const LARGE: &str = "\
+import resource, torch
+def used():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+a = torch.arange(20_000, device='cuda')
+print((a[:7].unsqueeze(0) + a[:7].unsqueeze(1)).sum().item())
+before = used()
+places = torch.arange(100_000_000, device='cuda')
+sums = a.unsqueeze(0) + a.unsqueeze(1)
+copies = a.repeat(5_000)
+order = torch.randperm(50_000_000, device='cuda')
+print(used() - before)
+print(torch.cuda.memory_allocated() >> 20)
+";
+
+#[test]
+fn large_results_over_known_bytes_take_no_memory_of_the_host() {
+    let Some((report, lines)) = done("large", LARGE, &[]) else { return };
+    let numbers: Vec<u64> = lines.iter().map(|line| line.parse().expect("a number")).collect();
+    assert_eq!(numbers[0], 294);
+    assert!(numbers[1] < 64, "{} MiB of the host for 5 GB of the device", numbers[1]);
+    assert_eq!(numbers[2], 4_960);
+    assert!(report.is_exact(), "{:?}", report.notes);
+}
+
+/// Arguments that are gone when the operator ends, and arguments that the operator writes.
+const ARGUMENTS: &str = "\
+import torch
+a = torch.arange(6, device='cuda')
+print(torch.ops.aten.add.Tensor(a, 2).tolist())
+print(a[torch.tensor([5, 0])].tolist())
+torch.ops.aten.roll.out(a, [1], [0], out=a)
+print(a.tolist())
+torch.cumsum(a, 0, out=a)
+print(a.tolist())
+a.mul_(a)
+print(a.tolist())
+";
+
+#[test]
+fn what_an_operator_reads_is_what_was_there_when_it_started() {
+    let Some((report, lines)) = done("arguments", ARGUMENTS, &[]) else { return };
+    assert_eq!(
+        lines,
+        [
+            "[2, 3, 4, 5, 6, 7]",
+            "[5, 0]",
+            "[5, 0, 1, 2, 3, 4]",
+            "[5, 5, 6, 8, 11, 15]",
+            "[25, 25, 36, 64, 121, 225]",
+        ]
+    );
+    assert!(report.is_exact(), "{:?}", report.notes);
+}
+
+/// Numbers that PyTorch makes tensors of, for operators that take a number and for operators that take a tensor alone.
+const NUMBERS: &str = "\
+import torch
+a = torch.arange(6, device='cuda')
+print((a * 2).tolist(), (a * 0.5).tolist())
+a[1:] = 3
+print(a.tolist(), torch.equal(a, a.clone()))
+a[a > 2] = 7
+print(torch.where(a > 3, a, torch.tensor(1)).tolist(), torch.where(a > 3, 1.5, a).tolist())
+print(torch.eq(a, torch.tensor(7)).sum().item(), torch.pow(2, a).tolist())
+";
+
+#[test]
+fn numbers_are_arguments_in_place_of_tensors() {
+    let Some((report, lines)) = done("numbers", NUMBERS, &[]) else { return };
+    assert_eq!(
+        lines,
+        [
+            "[0, 2, 4, 6, 8, 10] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]",
+            "[0, 3, 3, 3, 3, 3] True",
+            "[1, 7, 7, 7, 7, 7] [0.0, 1.5, 1.5, 1.5, 1.5, 1.5]",
+            "5 [1, 128, 128, 128, 128, 128]",
+        ]
+    );
+    assert!(report.is_exact(), "{:?}", report.notes);
+}
+
+/// Each line reads by another way.
+const ASSUMED: &str = "\
+import torch
+x = torch.empty(8, device='cuda')
+flags = torch.isnan(x)
+print(flags.any().item())
+print(bool(flags.any()))
+print(int(flags.sum()))
+print(float(flags.sum() * 2.0))
+print(x.sum().item())
+print(flags.nonzero().shape)
+print(flags.tolist())
+print(torch.arange(3, device='cuda').sum().item())
+";
+
+#[test]
+fn a_person_names_values_by_the_line_that_reads_them() {
+    let given: Vec<String> = ["4=true", "5=True", "6=3", "7=2.5", "8=0.25", "9=2", "11=7"]
+        .iter()
+        .map(|value| format!("program.py:{value}"))
+        .collect();
+    let Some((_, lines)) = done("free", ASSUMED, &[]) else { return };
+    let without = ["False", "False", "0", "0.0", "1.0", "torch.Size([1, 1])"];
+    let flags = "[False, False, False, False, False, False, False, False]";
+    assert_eq!(lines[..6], without);
+    assert_eq!(lines[6..], [flags, "3"]);
+    let Some((report, lines)) = done("given", ASSUMED, &[("STANDIN_ASSUME", &given.join("\n"))]) else {
+        return;
+    };
+    assert_eq!(lines[..6], ["True", "True", "3", "2.5", "0.25", "torch.Size([2, 1])"]);
+    // Many values have no name, and what is exact is not assumed.
+    assert_eq!(lines[6..], [flags, "3"]);
+    assert!(!report.is_exact());
+}
