@@ -3,6 +3,35 @@ use crate::glossary::Glossary;
 use crate::lesson::Lesson;
 use crate::question::LessonQuestion;
 
+/// A part of the course: lessons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoursePart {
+    /// The name that people see.
+    pub title: &'static str,
+    /// The ids of its lessons, in the order in which to learn from them.
+    pub lessons: &'static [&'static str],
+}
+
+/// The parts of the course in their order. Their texts are in [`lessons`].
+pub const PARTS: [CoursePart; 5] = [
+    CoursePart { title: "The terms", lessons: &["tensor", "reserved", "nvidia-smi", "peaks"] },
+    CoursePart {
+        title: "How the allocator works",
+        lessons: &["cache", "rounding", "splits", "streams", "pools"],
+    },
+    CoursePart {
+        title: "What a training holds",
+        lessons: &["training", "workspaces", "optimizer", "checkpointing", "mixed-precision", "accumulation"],
+    },
+    CoursePart { title: "When memory runs out", lessons: &["fragmentation", "settings", "oom-message"] },
+    CoursePart { title: "Several GPUs", lessons: &["ranks"] },
+];
+
+/// The ids of all lessons, in the order in which to learn from them.
+pub fn lesson_ids() -> impl Iterator<Item = &'static str> {
+    PARTS.iter().flat_map(|part| part.lessons.iter().copied())
+}
+
 /// The file of a lesson that Blockyard brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LessonFile {
@@ -12,7 +41,9 @@ pub struct LessonFile {
     pub text: &'static str,
 }
 
-/// All lessons, in the order in which to learn from them.
+/// All lessons, in the order of [`PARTS`].
+///
+/// The texts are a part of every program that calls this. The page calls it only in a module that is fetched later.
 #[must_use]
 pub fn lessons() -> &'static [LessonFile] {
     &LESSONS
@@ -24,19 +55,26 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 12] = [
+const LESSONS: [LessonFile; 19] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
-    lesson!("03", "cache"),
-    lesson!("04", "rounding"),
-    lesson!("05", "splits"),
-    lesson!("06", "peaks"),
-    lesson!("07", "fragmentation"),
-    lesson!("08", "settings"),
-    lesson!("09", "streams"),
-    lesson!("10", "pools"),
-    lesson!("11", "training"),
-    lesson!("12", "oom-message"),
+    lesson!("03", "nvidia-smi"),
+    lesson!("04", "peaks"),
+    lesson!("05", "cache"),
+    lesson!("06", "rounding"),
+    lesson!("07", "splits"),
+    lesson!("08", "streams"),
+    lesson!("09", "pools"),
+    lesson!("10", "training"),
+    lesson!("11", "workspaces"),
+    lesson!("12", "optimizer"),
+    lesson!("13", "checkpointing"),
+    lesson!("14", "mixed-precision"),
+    lesson!("15", "accumulation"),
+    lesson!("16", "fragmentation"),
+    lesson!("17", "settings"),
+    lesson!("18", "oom-message"),
+    lesson!("19", "ranks"),
 ];
 
 /// The glossary of all lessons.
