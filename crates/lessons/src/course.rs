@@ -3,33 +3,74 @@ use crate::glossary::Glossary;
 use crate::lesson::Lesson;
 use crate::question::LessonQuestion;
 
+/// A lesson by its name. Lists and links need no more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CourseLesson {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+}
+
 /// A part of the course: lessons that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoursePart {
     /// The name that people see.
     pub title: &'static str,
-    /// The ids of its lessons, in the order in which to learn from them.
-    pub lessons: &'static [&'static str],
+    /// Its lessons, in the order in which to learn from them.
+    pub lessons: &'static [CourseLesson],
 }
 
-/// The parts of the course in their order. Their texts are in [`lessons`].
+const fn named(id: &'static str, title: &'static str) -> CourseLesson {
+    CourseLesson { id, title }
+}
+
+/// The parts of the course in their order. The texts are in [`lessons`].
 pub const PARTS: [CoursePart; 5] = [
-    CoursePart { title: "The terms", lessons: &["tensor", "reserved", "nvidia-smi", "peaks"] },
+    CoursePart {
+        title: "The terms",
+        lessons: &[
+            named("tensor", "What a tensor costs"),
+            named("reserved", "Allocated and reserved"),
+            named("nvidia-smi", "What nvidia-smi shows"),
+            named("peaks", "Peaks, and resetting them"),
+        ],
+    },
     CoursePart {
         title: "How the allocator works",
-        lessons: &["cache", "rounding", "splits", "streams", "pools"],
+        lessons: &[
+            named("cache", "The cache, and why empty_cache is no cure"),
+            named("rounding", "Rounding, small and large pools"),
+            named("splits", "Splits and merges"),
+            named("streams", "Streams and frees that wait"),
+            named("pools", "Private pools and CUDA graphs"),
+        ],
     },
     CoursePart {
         title: "What a training holds",
-        lessons: &["training", "workspaces", "optimizer", "checkpointing", "mixed-precision", "accumulation"],
+        lessons: &[
+            named("training", "The life of a training step"),
+            named("workspaces", "Workspaces of cuBLAS"),
+            named("optimizer", "The states of an optimizer"),
+            named("checkpointing", "Activation checkpointing"),
+            named("mixed-precision", "Mixed precision"),
+            named("accumulation", "Gradient accumulation"),
+        ],
     },
-    CoursePart { title: "When memory runs out", lessons: &["fragmentation", "settings", "oom-message"] },
-    CoursePart { title: "Several GPUs", lessons: &["ranks"] },
+    CoursePart {
+        title: "When memory runs out",
+        lessons: &[
+            named("fragmentation", "Fragmentation"),
+            named("settings", "Settings, before and after"),
+            named("oom-message", "Reading an out-of-memory message"),
+        ],
+    },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP")] },
 ];
 
-/// The ids of all lessons, in the order in which to learn from them.
-pub fn lesson_ids() -> impl Iterator<Item = &'static str> {
-    PARTS.iter().flat_map(|part| part.lessons.iter().copied())
+/// All lessons, in the order in which to learn from them, without their texts.
+pub fn course() -> impl Iterator<Item = &'static CourseLesson> {
+    PARTS.iter().flat_map(|part| part.lessons)
 }
 
 /// The file of a lesson that Blockyard brings along.

@@ -93,7 +93,7 @@ mod quantity;
 mod question;
 mod text;
 
-pub use course::{CoursePart, LessonFile, PARTS, QuizItem, glossary, lesson_ids, lessons, quiz};
+pub use course::{CourseLesson, CoursePart, LessonFile, PARTS, QuizItem, course, glossary, lessons, quiz};
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    Inline, Lesson, PARTS, PlayedLesson, TextBlock, glossary, lesson_ids, lessons, plain, quiz,
+    CourseLesson, Inline, Lesson, PARTS, PlayedLesson, TextBlock, course, glossary, lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -32,8 +32,10 @@ fn every_file_of_the_folder_is_a_lesson_in_its_place() {
     for (lesson, file) in played().iter().zip(lessons()) {
         assert_eq!(lesson.id, file.id);
     }
-    let files: Vec<_> = lessons().iter().map(|file| file.id).collect();
-    assert_eq!(lesson_ids().collect::<Vec<_>>(), files, "each lesson is in a part of the course");
+    let named: Vec<_> = course().map(|lesson| (lesson.id, lesson.title)).collect();
+    let played = played();
+    let files: Vec<_> = played.iter().map(|lesson| (lesson.id.as_str(), lesson.title.as_str())).collect();
+    assert_eq!(named, files, "each lesson is in a part of the course, under its title");
 }
 
 #[test]
@@ -215,13 +217,13 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     }
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
-    let course = teaching.split("## A course of two hours").nth(1).and_then(|rest| rest.split("## ").next());
-    let course = course.unwrap();
+    let hours = teaching.split("## A course of two hours").nth(1).and_then(|rest| rest.split("## ").next());
+    let hours = hours.unwrap();
     let rows =
-        course.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok());
+        hours.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok());
     assert_eq!(rows.sum::<u32>(), 120);
-    for id in lesson_ids() {
-        assert!(course.contains(&format!("`{id}`")), "the course says nothing of {id}");
+    for CourseLesson { id, .. } in course() {
+        assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
     }
     let example = teaching.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
     let lesson = Lesson::parse(example).unwrap().play().unwrap();
