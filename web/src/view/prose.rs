@@ -98,7 +98,8 @@ const GAP_PX: f64 = 8.0;
 fn beside(word: &Element) -> String {
     let (width, height) = browser::window_size();
     let word = word.get_bounding_client_rect();
-    let left = word.left().min(width - POPUP_PX - GAP_PX).max(GAP_PX);
+    // The window may have a scroll bar.
+    let left = word.left().min(width - POPUP_PX - 3.0 * GAP_PX).max(GAP_PX);
     if word.top() > height / 2.0 {
         format!("left:{left}px;bottom:{}px", height - word.top() + GAP_PX)
     } else {
