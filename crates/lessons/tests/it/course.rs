@@ -32,10 +32,10 @@ fn every_file_of_the_folder_is_a_lesson_in_its_place() {
     for (lesson, file) in played().iter().zip(lessons()) {
         assert_eq!(lesson.id, file.id);
     }
-    let named: Vec<_> = course().map(|lesson| (lesson.id, lesson.title)).collect();
+    let listed: Vec<_> = course().map(|lesson| (lesson.id, lesson.title)).collect();
     let played = played();
     let files: Vec<_> = played.iter().map(|lesson| (lesson.id.as_str(), lesson.title.as_str())).collect();
-    assert_eq!(named, files, "each lesson is in a part of the course, under its title");
+    assert_eq!(listed, files, "each lesson is in a part of the course, under its title");
 }
 
 #[test]
