@@ -1,6 +1,7 @@
 //! Keeps the page's address equal to what is shown, and shows what an address names.
 
 use blockyard_figure::{PlayerAction, Unit};
+use blockyard_lessons::LessonFile;
 use blockyard_record::BlockId;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
@@ -9,6 +10,7 @@ use crate::browser;
 use crate::files::{self, SAMPLES, Samples};
 use crate::lab::QuestionKind;
 use crate::link::{Link, MOST_CHARS, Target};
+use crate::parts;
 use crate::session::{OpenedFile, Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
 use crate::view::Tab;
@@ -23,11 +25,43 @@ const PAUSE_MILLIS: i32 = 250;
 impl Session {
     /// Goes to a part of the page, and shows the source that belongs there.
     pub(crate) fn go_to(self, place: Place) {
+        self.go_to_and(place, || ());
+    }
+
+    /// Goes to a part of the page, and calls `then` when the part has its source: later, if the texts of the lessons have to be fetched.
+    fn go_to_and(self, place: Place, then: impl FnOnce() + 'static) {
         self.lit.set(None);
-        let place = match place {
-            Place::Lesson { id, card } => self.enter_lesson(&id, card),
-            other => other,
+        let Place::Lesson { id, card } = place else {
+            self.show_place(place);
+            return then();
         };
+        let awaited = Place::Lesson { id: id.clone(), card };
+        let wanted = awaited.clone();
+        let is_late = StoredValue::new(false);
+        let is_here = parts::with_lessons(move |files| {
+            // A reader who has gone somewhere else meanwhile stays there.
+            if is_late.get_value() && self.place.with_untracked(|place| *place != wanted) {
+                return;
+            }
+            match files {
+                Ok(files) => {
+                    let place = self.enter_lesson(&id, card, files);
+                    self.show_place(place);
+                    then();
+                }
+                Err(_) => self.show_error("The lessons could not be fetched. Try again."),
+            }
+        });
+        if !is_here {
+            is_late.set_value(true);
+            self.dispatch(PlayerAction::Pause);
+            // The address stays that of the card.
+            self.lesson.update(|state| state.card = card);
+            self.place.set(awaited);
+        }
+    }
+
+    fn show_place(self, place: Place) {
         match place {
             Place::Home => self.show_tour(!browser::is_motion_reduced()),
             Place::Workbench => {
@@ -47,8 +81,8 @@ impl Session {
     }
 
     /// Opens a card of a lesson. If there is no such lesson, shows an error and the list of lessons.
-    fn enter_lesson(self, id: &str, card: usize) -> Place {
-        match self.start_lesson(id, card) {
+    fn enter_lesson(self, id: &str, card: usize, files: &[LessonFile]) -> Place {
+        match self.start_lesson(id, card, files) {
             Ok(()) => {
                 let card = self.lesson.with_untracked(|state| state.card);
                 Place::Lesson { id: id.to_owned(), card }
@@ -195,10 +229,11 @@ impl Session {
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 stands for the first card too.
-                self.go_to(Place::Lesson { id, card: card.saturating_sub(1) });
-                if link.step.is_some() {
-                    self.follow_moment(&link);
-                }
+                self.go_to_and(Place::Lesson { id, card: card.saturating_sub(1) }, move || {
+                    if link.step.is_some() {
+                        self.follow_moment(&link);
+                    }
+                });
             }
             Target::Preset(id) => self.follow_preset(&id, &link),
             Target::Text { title, text } => {

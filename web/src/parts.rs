@@ -6,6 +6,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use blockyard_lessons::LessonFile;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -83,6 +84,30 @@ part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
 );
+/// The files of the lessons, which lie in their module: the first screen does without these texts.
+#[cfg(feature = "split")]
+#[wasm_split_helpers::wasm_split(lessons, fallible)]
+fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
+    Ok(blockyard_lessons::lessons())
+}
+
+#[cfg(not(feature = "split"))]
+async fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
+    Ok(blockyard_lessons::lessons())
+}
+
+/// Calls `then` with the files of the lessons: at once if their module is there, else when it has come. False if `then` has not been
+/// called yet.
+pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLoaded>) + 'static) -> bool {
+    let mut loading = Box::pin(lesson_files());
+    if let Some(files) = poll_once(loading.as_mut()) {
+        then(files);
+        return true;
+    }
+    spawn_local(async move { then(loading.await) });
+    false
+}
+
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
     // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is repeated when a part is shown.

@@ -8,7 +8,7 @@ mod program;
 mod source;
 
 pub(crate) use figures::{Columns, Figures, Wanted};
-pub(crate) use lesson::{CardDone, LessonState, OpenLesson, region};
+pub(crate) use lesson::{CardDone, GivenAnswer, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};
 pub(crate) use place::{Embed, Place};
 pub(crate) use program::{
@@ -159,6 +159,8 @@ pub(crate) struct Signals {
     pub(crate) lesson: RwSignal<LessonState>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
     pub(crate) progress: RwSignal<lesson::Progress>,
+    /// The reader's answers to questions, on this visit and earlier ones.
+    answers: RwSignal<lesson::GivenAnswers>,
     /// The Python program.
     pub(crate) program: ProgramSignals,
     /// The lesson and the card, from 0, that the reader saw last.
@@ -303,6 +305,7 @@ impl Session {
             place: RwSignal::new(Place::Home),
             lesson,
             progress: RwSignal::new(lesson::recall()),
+            answers: RwSignal::new(lesson::recall_answers()),
             program: ProgramSignals::new(FIRST_PROGRAM),
             last_card: RwSignal::new(lesson::recall_last()),
             lit: RwSignal::new(None),

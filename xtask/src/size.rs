@@ -20,7 +20,12 @@ struct Budget {
 
 /// Files that are loaded later, and the typeface, which comes with the first load; all other files are the first load.
 const LATER: [Budget; 9] = [
-    Budget { what: "parts of the page, once the page rests", prefixes: &["blockyard-web-"], most: 385_000 },
+    Budget {
+        what: "parts of the page, once the page rests",
+        prefixes: &["blockyard-web-"],
+        // With the texts of the lessons and the glossary, and the views and the reader of lessons.
+        most: 440_000,
+    },
     Budget {
         what: "worker, once the page rests",
         prefixes: &["blockyard-worker", "worker.js"],

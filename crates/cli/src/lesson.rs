@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Exercise, Inline, Lesson, LessonQuestion, PlayedCard, PlayedLesson, TextBlock, lessons, plain,
+    Answers, Exercise, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson, TextBlock, lessons,
+    plain,
 };
 use blockyard_record::MemoryState;
 
@@ -70,11 +71,16 @@ fn exercise(lesson: &PlayedLesson) -> anyhow::Result<&Exercise> {
 
 fn list() -> anyhow::Result<()> {
     let mut out = output::stdout();
-    for (index, file) in lessons().iter().enumerate() {
-        let lesson = Lesson::parse(file.text).map_err(|error| anyhow!("{}: {error}", file.id))?;
-        let text = format!("{:>2}. {:<14} {}", index + 1, lesson.id(), lesson.title());
-        output::line(&mut out, &text)?;
-        output::line(&mut out, &format!("    {:<14} {}", "", lesson.summary()))?;
+    let mut files = lessons().iter().zip(1_u32..);
+    for (index, part) in PARTS.iter().enumerate() {
+        output::line(&mut out, &format!("{}{}", if index > 0 { "\n" } else { "" }, part.title))?;
+        for (file, number) in files.by_ref().take(part.lessons.len()) {
+            let lesson = Lesson::parse(file.text).map_err(|error| anyhow!("{}: {error}", file.id))?;
+            let minutes = lesson.minutes().map(|minutes| format!(" ({minutes} min)")).unwrap_or_default();
+            let text = format!("{number:>2}. {:<15} {}{minutes}", lesson.id(), lesson.title());
+            output::line(&mut out, &text)?;
+            output::line(&mut out, &format!("    {:<15} {}", "", lesson.summary()))?;
+        }
     }
     output::line(&mut out, "\nblockyard lesson ID reads one, --start and --check are for its exercise.")?;
     out.flush()?;

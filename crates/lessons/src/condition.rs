@@ -340,7 +340,7 @@ fn times(text: &str) -> (u64, &str) {
 }
 
 /// The parts of a text between separators; titles in quotes stay whole.
-fn split_unquoted<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
+pub(crate) fn split_unquoted<'t>(text: &'t str, separator: &str) -> Vec<&'t str> {
     let (mut parts, mut start) = (Vec::new(), 0);
     for (at, _) in text.match_indices(separator) {
         let is_quoted = text.get(..at).is_some_and(|before| before.matches('"').count() % 2 == 1);

@@ -3,6 +3,76 @@ use crate::glossary::Glossary;
 use crate::lesson::Lesson;
 use crate::question::LessonQuestion;
 
+/// A lesson by its name. Lists and links need no more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CourseLesson {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// The name that people see.
+    pub title: &'static str,
+}
+
+/// A part of the course: lessons that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoursePart {
+    /// The name that people see.
+    pub title: &'static str,
+    /// Its lessons, in the order in which to learn from them.
+    pub lessons: &'static [CourseLesson],
+}
+
+const fn named(id: &'static str, title: &'static str) -> CourseLesson {
+    CourseLesson { id, title }
+}
+
+/// The parts of the course in their order. The texts are in [`lessons`].
+pub const PARTS: [CoursePart; 5] = [
+    CoursePart {
+        title: "The terms",
+        lessons: &[
+            named("tensor", "What a tensor costs"),
+            named("reserved", "Allocated and reserved"),
+            named("nvidia-smi", "What nvidia-smi shows"),
+            named("peaks", "Peaks, and resetting them"),
+        ],
+    },
+    CoursePart {
+        title: "How the allocator works",
+        lessons: &[
+            named("cache", "The cache, and why empty_cache is no cure"),
+            named("rounding", "Rounding, small and large pools"),
+            named("splits", "Splits and merges"),
+            named("streams", "Streams and frees that wait"),
+            named("pools", "Private pools and CUDA graphs"),
+        ],
+    },
+    CoursePart {
+        title: "What a training holds",
+        lessons: &[
+            named("training", "The life of a training step"),
+            named("workspaces", "Workspaces of cuBLAS"),
+            named("optimizer", "The states of an optimizer"),
+            named("checkpointing", "Activation checkpointing"),
+            named("mixed-precision", "Mixed precision"),
+            named("accumulation", "Gradient accumulation"),
+        ],
+    },
+    CoursePart {
+        title: "When memory runs out",
+        lessons: &[
+            named("fragmentation", "Fragmentation"),
+            named("settings", "Settings, before and after"),
+            named("oom-message", "Reading an out-of-memory message"),
+        ],
+    },
+    CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP")] },
+];
+
+/// All lessons, in the order in which to learn from them, without their texts.
+pub fn course() -> impl Iterator<Item = &'static CourseLesson> {
+    PARTS.iter().flat_map(|part| part.lessons)
+}
+
 /// The file of a lesson that Blockyard brings along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LessonFile {
@@ -12,7 +82,9 @@ pub struct LessonFile {
     pub text: &'static str,
 }
 
-/// All lessons, in the order in which to learn from them.
+/// All lessons, in the order of [`PARTS`].
+///
+/// The texts are a part of every program that calls this. The page calls it only in a module that is fetched later.
 #[must_use]
 pub fn lessons() -> &'static [LessonFile] {
     &LESSONS
@@ -24,19 +96,26 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 12] = [
+const LESSONS: [LessonFile; 19] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
-    lesson!("03", "cache"),
-    lesson!("04", "rounding"),
-    lesson!("05", "splits"),
-    lesson!("06", "peaks"),
-    lesson!("07", "fragmentation"),
-    lesson!("08", "settings"),
-    lesson!("09", "streams"),
-    lesson!("10", "pools"),
-    lesson!("11", "training"),
-    lesson!("12", "oom-message"),
+    lesson!("03", "nvidia-smi"),
+    lesson!("04", "peaks"),
+    lesson!("05", "cache"),
+    lesson!("06", "rounding"),
+    lesson!("07", "splits"),
+    lesson!("08", "streams"),
+    lesson!("09", "pools"),
+    lesson!("10", "training"),
+    lesson!("11", "workspaces"),
+    lesson!("12", "optimizer"),
+    lesson!("13", "checkpointing"),
+    lesson!("14", "mixed-precision"),
+    lesson!("15", "accumulation"),
+    lesson!("16", "fragmentation"),
+    lesson!("17", "settings"),
+    lesson!("18", "oom-message"),
+    lesson!("19", "ranks"),
 ];
 
 /// The glossary of all lessons.

@@ -173,6 +173,12 @@ pub enum LessonErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MeasureError {
+    /// The front matter has no measurement of this name.
+    #[error("there is no line \"measured: {name} = SIZE, SOURCE\" in the front matter")]
+    NoMeasurement {
+        /// The name.
+        name: String,
+    },
     /// No quantity has this name.
     #[error("there is no quantity \"{found}\": known are {}", Quantity::names().collect::<Vec<_>>().join(", "))]
     UnknownQuantity {

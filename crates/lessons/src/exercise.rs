@@ -289,7 +289,8 @@ impl Exercise {
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
         let to = recording.step_count();
-        let stretch = Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[] };
+        let stretch =
+            Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[], measured: &[] };
         let goals: Vec<_> = self.goals.iter().map(|goal| goal.grade(&self.workload, &stretch)).collect();
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();

@@ -6,6 +6,7 @@ use crate::document::{Document, Fence, Field, Fields, Item, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
 use crate::markdown::{Part, Piece, without_values};
+use crate::measured::Measured;
 use crate::proof::{LessonNote, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
@@ -20,6 +21,7 @@ pub struct Lesson {
     pub(crate) front_notes: Vec<LessonNote>,
     minutes: Option<u32>,
     profile: Option<String>,
+    pub(crate) measured: Vec<Measured>,
     pub(crate) runs: Vec<Script>,
     pub(crate) cards: Vec<CardText>,
 }
@@ -61,7 +63,7 @@ enum Lines {
 /// The most requests and labels that all runs of a lesson, or an exercise, may make: a page plays a lesson at once.
 pub(crate) const MOST_REQUESTS: u64 = 50_000;
 
-const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes";
+const FRONT_KEYS: &str = "id, title, summary, capacity, settings, profile, minutes, measured";
 
 impl Lesson {
     /// Reads a lesson; its workloads and conditions are checked, but nothing is run.
@@ -71,7 +73,7 @@ impl Lesson {
     pub fn parse(text: &str) -> Result<Self, LessonError> {
         let document = Document::parse(text)?;
         let front = &document.front;
-        front.check(FRONT_KEYS, &[])?;
+        front.check(FRONT_KEYS, &["measured"])?;
         let required = |key| front.require("the front matter", key);
         let mut reader = Reader {
             settings: front.get("settings").cloned(),
@@ -102,6 +104,7 @@ impl Lesson {
             front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
             minutes: minutes.transpose()?,
             profile: front.get("profile").map(|field| field.value.clone()),
+            measured: front.all("measured").map(Measured::parse).collect::<Result<_, _>>()?,
             runs: reader.runs,
             cards: reader.cards,
         };
@@ -375,7 +378,7 @@ pub(crate) fn size(field: &Field) -> Result<Bytes, LessonError> {
     size_of(field.at, &field.value)
 }
 
-fn size_of(at: Position, text: &str) -> Result<Bytes, LessonError> {
+pub(crate) fn size_of(at: Position, text: &str) -> Result<Bytes, LessonError> {
     let unexpected =
         || LessonErrorKind::Unexpected { expected: "a size such as \"64 MiB\"", found: text.to_owned() };
     parse_size(text).map_err(|_| at.at(unexpected()))

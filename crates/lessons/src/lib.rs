@@ -37,7 +37,8 @@
 //! # The file
 //!
 //! Front matter between two lines `---`: `id`, `title`, `summary`, `capacity`, and perhaps `settings`
-//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on) and `minutes`. Then cards: a line `## Title`, some
+//! (`PYTORCH_CUDA_ALLOC_CONF`), `profile` (the GPU that programs run on), `minutes`, and lines `measured: NAME = SIZE, SOURCE` for sizes
+//! that no run can say, such as that of a CUDA context. Then cards: a line `## Title`, some
 //! paragraphs or lists with `**strong**`, `*emphasis*`, `` `code` ``, `[links](target)` and values, and at most one fenced
 //! block of each kind:
 //!
@@ -58,8 +59,9 @@
 //! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
 //! `most_reserved` (which nothing resets), `largest_cached`, `segments`, `cached_blocks`, `tensors`, `device_allocs`, `device_frees`,
 //! `device_calls`, `retries`, `oom`, `block x` and `size x` of a tensor, `message` (of the last out-of-memory error) and
-//! `message 2` (its second sentence); `allocations`, the number of all in the run; and PyTorch's constants `smallest_block`, `small_limit`,
-//! `small_segment`, `large_segment`, `own_segment` (the smallest request with a segment of its own size) and `segment_step`.
+//! `message 2` (its second sentence); `measured x` of the front matter; `allocations`, the number of all in the run; and PyTorch's constants `smallest_block`, `small_limit`,
+//! `small_segment`, `large_segment`, `own_segment` (the smallest request with a segment of its own size) and `segment_step`. Values may be
+//! sums, too: `{measured context + reserved}`.
 //!
 //! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if it does not, the lesson
 //! is refused with its numbers. [`PlayedLesson::notes`] has every number and comparing word that is in no value and no claim, or
@@ -84,18 +86,20 @@ mod handout;
 mod lesson;
 mod markdown;
 mod measure;
+mod measured;
 mod played;
 mod proof;
 mod quantity;
 mod question;
 mod text;
 
-pub use course::{LessonFile, QuizItem, glossary, lessons, quiz};
+pub use course::{CourseLesson, CoursePart, LessonFile, PARTS, QuizItem, course, glossary, lessons, quiz};
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
 pub use handout::handout;
 pub use lesson::Lesson;
+pub use measured::Measured;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};
 pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};

@@ -1,19 +1,23 @@
 use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording, StepOutcome, grouped};
 use blockyard_workload::{Request, Workload};
 
+use crate::condition::split_unquoted;
 use crate::error::MeasureError;
+use crate::measured::Measured;
 use crate::quantity::{Quantity, QuantityKind};
 
 /// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached at "Label"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) quantity: Quantity,
-    /// The tensor of [`Quantity::BlockSize`] and [`Quantity::RequestedSize`].
-    tensor: Option<String>,
+    /// The tensor of [`Quantity::BlockSize`] and [`Quantity::RequestedSize`], the name of [`Quantity::Measured`].
+    name: Option<String>,
     /// The sentence of [`Quantity::Message`], counted from 1; 0 for all.
     sentence: usize,
     moment: Moment,
     form: Form,
+    /// What is added to it: `reserved + measured context`.
+    plus: Option<Box<Self>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +61,14 @@ impl Answer {
         }
     }
 
+    /// Bytes as a text to the byte; anything else as it is.
+    fn exact(self) -> Self {
+        match self {
+            Self::Bytes(bytes) => Self::Text(format!("{} bytes", grouped(bytes.get()))),
+            other => other,
+        }
+    }
+
     /// The number in the unit of `kind`, for people.
     pub(crate) fn of(kind: QuantityKind, number: u64) -> Self {
         match kind {
@@ -85,6 +97,8 @@ pub(crate) struct Stretch<'a> {
     pub(crate) to: usize,
     /// All cards of the lesson, to be asked about; none in an exercise.
     pub(crate) cards: &'a [CardEnd<'a>],
+    /// The measurements of the lesson; none when an exercise is graded.
+    pub(crate) measured: &'a [Measured],
 }
 
 /// Where a card ends.
@@ -97,9 +111,15 @@ pub(crate) struct CardEnd<'a> {
 }
 
 impl Measure {
-    /// Reads `[exact | change of] quantity [tensor] [moment]`.
+    /// Reads `[exact | change of] quantity [name] [moment] [+ another]`.
     pub(crate) fn parse(text: &str) -> Result<Self, MeasureError> {
         let text = text.trim();
+        if let [first, rest @ ..] = split_unquoted(text, " + ").as_slice()
+            && !rest.is_empty()
+        {
+            let plus = Some(Box::new(Self::parse(&rest.join(" + "))?));
+            return Ok(Self { plus, ..Self::parse(first)? });
+        }
         let (form, text) = match (text.strip_prefix("exact "), text.strip_prefix("change of ")) {
             (Some(rest), _) => (Form::Exact, rest.trim_start()),
             (_, Some(rest)) => (Form::Change, rest.trim_start()),
@@ -108,40 +128,49 @@ impl Measure {
         let (text, moment) = split_moment(text)?;
         let unknown = || MeasureError::UnknownQuantity { found: text.to_owned() };
         if let Some(quantity) = Quantity::named(text) {
-            if quantity.is_of_tensor() {
+            if quantity.is_of_name() {
                 return Err(MeasureError::NeedsTensor { quantity: text.to_owned() });
             }
-            return Ok(Self { quantity, tensor: None, sentence: 0, moment, form });
+            return Ok(Self { quantity, name: None, sentence: 0, moment, form, plus: None });
         }
         let (name, rest) = text.split_once(' ').ok_or_else(unknown)?;
         let quantity = Quantity::named(name).ok_or_else(unknown)?;
         let rest = rest.trim();
-        if quantity.is_of_tensor() && !rest.contains(' ') {
-            return Ok(Self { quantity, tensor: Some(rest.to_owned()), sentence: 0, moment, form });
+        if quantity.is_of_name() && !rest.contains(' ') {
+            return Ok(Self { quantity, name: Some(rest.to_owned()), sentence: 0, moment, form, plus: None });
         }
         match (quantity, rest.parse()) {
-            (Quantity::Message, Ok(sentence)) => Ok(Self { quantity, tensor: None, sentence, moment, form }),
+            (Quantity::Message, Ok(sentence)) => {
+                Ok(Self { quantity, name: None, sentence, moment, form, plus: None })
+            }
             _ => Err(unknown()),
         }
     }
 
     /// The value in the range of steps.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+        if let Some(plus) = &self.plus {
+            let first = Self { plus: None, form: Form::Short, ..self.clone() };
+            let (one, other) = (first.answer(stretch)?, plus.answer(stretch)?);
+            let sum = match (one.number(), other.number()) {
+                (Some(one), Some(other)) => Answer::of(self.quantity.kind(), one.saturating_add(other)),
+                _ => return Err(MeasureError::NotComparable { quantity: self.quantity.to_string() }),
+            };
+            return Ok(if self.form == Form::Exact { sum.exact() } else { sum });
+        }
         if let Moment::Card(title) = &self.moment {
             let card = stretch.cards.iter().find(|card| card.title == *title);
             let card = card.ok_or_else(|| MeasureError::NoCard { title: title.clone() })?;
             let &CardEnd { workload, recording, step, .. } = card;
-            let there = Stretch { workload, recording, from: step, to: step, cards: &[] };
+            let there =
+                Stretch { workload, recording, from: step, to: step, cards: &[], measured: stretch.measured };
             return Self { moment: Moment::Here, ..self.clone() }.answer(&there);
         }
         let step = self.step(stretch)?;
         let now = self.at(stretch, step)?;
         match self.form {
             Form::Short => Ok(now),
-            Form::Exact => match now {
-                Answer::Bytes(bytes) => Ok(Answer::Text(format!("{} bytes", grouped(bytes.get())))),
-                other => Ok(other),
-            },
+            Form::Exact => Ok(now.exact()),
             Form::Change => {
                 let before = self.at(stretch, stretch.from)?;
                 match (now.number(), before.number()) {
@@ -184,8 +213,14 @@ impl Measure {
     }
 
     fn at(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
-        match (self.quantity, &self.tensor) {
+        match (self.quantity, &self.name) {
             (Quantity::Message, _) => self.message(stretch, step),
+            (Quantity::Measured, name) => {
+                let name = name.as_deref().unwrap_or_default();
+                let found = stretch.measured.iter().find(|measured| measured.name == name);
+                let found = found.ok_or_else(|| MeasureError::NoMeasurement { name: name.to_owned() })?;
+                Ok(Answer::Bytes(found.size))
+            }
             (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
             (quantity, None) => of_state(quantity, stretch.recording, step),
         }
@@ -352,7 +387,7 @@ fn count(quantity: Quantity, state: &MemoryState, recording: &Recording, step: u
 impl std::fmt::Display for Measure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.quantity)?;
-        if let Some(name) = &self.tensor {
+        if let Some(name) = &self.name {
             write!(f, " of {name}")?;
         }
         match &self.moment {
@@ -360,6 +395,7 @@ impl std::fmt::Display for Measure {
             Moment::Before => f.write_str(" before"),
             Moment::Label(label) | Moment::Card(label) => write!(f, " at the end of \"{label}\""),
             Moment::Tensor(name) => write!(f, " after the request for {name}"),
-        }
+        }?;
+        self.plus.as_ref().map_or(Ok(()), |plus| write!(f, " + {plus}"))
     }
 }

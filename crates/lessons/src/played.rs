@@ -9,6 +9,7 @@ use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, Stretch};
+use crate::measured::Measured;
 use crate::proof::{LessonNote, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::text::{Inline, TextBlock, plain};
@@ -26,6 +27,8 @@ pub struct PlayedLesson {
     pub runs: Vec<PlayedRun>,
     /// The cards, in order; at least one.
     pub cards: Vec<PlayedCard>,
+    /// What no run can say, each with its source.
+    pub measured: Vec<Measured>,
     /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a sound lesson.
     pub notes: Vec<LessonNote>,
 }
@@ -76,7 +79,7 @@ impl Lesson {
             let Some(run) = runs.get(card.run) else { continue };
             let (from, to) = (card.steps.start, card.steps.end);
             let (workload, recording) = (&run.workload, &run.recording);
-            let stretch = Stretch { workload, recording, from, to, cards: &ends };
+            let stretch = Stretch { workload, recording, from, to, cards: &ends, measured: &self.measured };
             cards.push(play_card(card, &stretch, &mut notes)?);
         }
         notes.sort_by_key(|note| (note.line, note.column));
@@ -86,6 +89,7 @@ impl Lesson {
             summary: self.summary.clone(),
             runs,
             cards,
+            measured: self.measured.clone(),
             notes,
         })
     }
@@ -111,6 +115,7 @@ fn play_card(
             from: 0,
             to: recording.step_count(),
             cards: stretch.cards,
+            measured: stretch.measured,
         }),
         _ => None,
     };

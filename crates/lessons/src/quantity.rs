@@ -70,6 +70,8 @@ pub enum Quantity {
     OwnSegment,
     /// The number of which segments of a request's own size are multiples.
     SegmentStep,
+    /// A number of bytes that the lesson's front matter has from a measurement, since no run of the allocator can say it.
+    Measured,
     /// PyTorch's text of the last out-of-memory error, or a sentence of it.
     Message,
 }
@@ -86,7 +88,7 @@ pub enum QuantityKind {
 }
 
 /// Quantity, its name in lesson files, its name in sentences, and the PyTorch function that returns it.
-const TABLE: [(Quantity, &str, &str, &str); 32] = [
+const TABLE: [(Quantity, &str, &str, &str); 33] = [
     (
         Quantity::Requested,
         "requested",
@@ -158,6 +160,7 @@ const TABLE: [(Quantity, &str, &str, &str); 32] = [
     (Quantity::LargeSegment, "large_segment", "the size of a segment that large requests share", ""),
     (Quantity::OwnSegment, "own_segment", "the smallest request with a segment of its own", ""),
     (Quantity::SegmentStep, "segment_step", "the step of the sizes of such segments", ""),
+    (Quantity::Measured, "measured", "the measured size", ""),
     (Quantity::Message, "message", "the message", "torch.OutOfMemoryError"),
 ];
 
@@ -240,9 +243,9 @@ impl Quantity {
         )
     }
 
-    /// Whether it is about one tensor, which its name must be followed by.
-    pub(crate) fn is_of_tensor(self) -> bool {
-        matches!(self, Self::BlockSize | Self::RequestedSize)
+    /// Whether it is about one tensor or one measurement, whose name must follow.
+    pub(crate) fn is_of_name(self) -> bool {
+        matches!(self, Self::BlockSize | Self::RequestedSize | Self::Measured)
     }
 }
 

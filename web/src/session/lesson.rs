@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{
-    Answers, Exercise, Grade, Lesson, LessonError, LessonQuestion, PlayedCard, PlayedLesson, lessons,
+    Answers, Exercise, Grade, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard, PlayedLesson,
+    course,
 };
 use leptos::prelude::*;
 use thiserror::Error;
@@ -31,8 +32,8 @@ pub(crate) struct LessonState {
     pub(crate) card: usize,
     /// Whether the answer to the card's question is shown, because the reader answered or gave up.
     pub(crate) is_revealed: bool,
-    /// The reader's answer, and whether it was right.
-    pub(crate) answer: Option<(String, bool)>,
+    /// The reader's answer.
+    pub(crate) answer: Option<GivenAnswer>,
     /// Why the typed answer cannot be read.
     pub(crate) problem: Option<String>,
     /// The reader's lines of the exercise.
@@ -42,6 +43,33 @@ pub(crate) struct LessonState {
     /// How many hints are shown.
     pub(crate) hints: usize,
     pub(crate) graded: Option<GradedExercise>,
+}
+
+/// An answer of the reader's that could be compared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GivenAnswer {
+    /// As it was given: the number of a choice from 1, or what was typed.
+    pub(crate) raw: String,
+    /// For people.
+    pub(crate) words: String,
+    pub(crate) is_right: bool,
+}
+
+impl GivenAnswer {
+    /// The answer to a question; or why it cannot be compared, in a sentence.
+    pub(crate) fn new(question: &LessonQuestion, raw: &str) -> Result<Self, String> {
+        let raw = raw.trim();
+        let is_right = question.check(raw).map_err(|error| crate::commands::sentence(&error.to_string()))?;
+        let words = match &question.answers {
+            Answers::Choices(choices) => {
+                let place = raw.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let choice = place.and_then(|place| choices.get(place));
+                choice.map(|choice| blockyard_lessons::plain(&choice.text)).unwrap_or_default()
+            }
+            Answers::Bytes(_) | Answers::Count(_) => raw.to_owned(),
+        };
+        Ok(Self { raw: raw.to_owned(), words, is_right })
+    }
 }
 
 /// The result of an exercise.
@@ -65,16 +93,16 @@ pub(crate) enum OpenLessonError {
 }
 
 impl OpenLesson {
-    /// The lesson that comes with the page under this id.
-    pub(crate) fn bundled(id: &str) -> Result<Self, OpenLessonError> {
-        let file = lessons().iter().find(|file| file.id == id);
+    /// The lesson that comes with the page under this id, one of `files`.
+    fn bundled(id: &str, files: &[LessonFile]) -> Result<Self, OpenLessonError> {
+        let file = files.iter().find(|file| file.id == id);
         let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()))?;
         Ok(Self::read(file.text)?)
     }
 
-    /// The lesson that comes with the page under this id, as HTML for paper; or why not.
+    /// The lesson that comes with the page under this id, as HTML for paper; or why not. Only the module with the texts calls this.
     pub(crate) fn handout(id: &str) -> Result<String, String> {
-        let file = lessons().iter().find(|file| file.id == id);
+        let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
         let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())?;
         let played = Lesson::parse(file.text).and_then(|lesson| lesson.play());
         let played = played.map_err(|error| error.to_string())?;
@@ -132,11 +160,16 @@ impl Session {
         })
     }
 
-    /// Opens a lesson of the page at a card, counted from 0.
-    pub(crate) fn start_lesson(self, id: &str, card: usize) -> Result<(), OpenLessonError> {
+    /// Opens a lesson of the page, one of `files`, at a card, counted from 0.
+    pub(crate) fn start_lesson(
+        self,
+        id: &str,
+        card: usize,
+        files: &[LessonFile],
+    ) -> Result<(), OpenLessonError> {
         let is_open = untrack(|| self.open_lesson()).is_some_and(|lesson| lesson.id == id);
         if !is_open {
-            self.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id)?)));
+            self.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id, files)?)));
         }
         self.show_card(card);
         Ok(())
@@ -163,8 +196,13 @@ impl Session {
         let card = card.min(lesson.cards.len().saturating_sub(1));
         let before = self.lesson.get_untracked().card;
         let drafts = self.lesson.with_untracked(|state| state.drafts.clone());
-        self.lesson.set(LessonState::at(&lesson, card, drafts));
+        let mut state = LessonState::at(&lesson, card, drafts);
         let Some(played) = lesson.cards.get(card) else { return };
+        state.answer =
+            played.question.as_ref().and_then(|question| self.answer_to(&lesson.id, card, question));
+        state.is_revealed = state.answer.is_some();
+        let is_asked = played.question.is_some() && !state.is_revealed;
+        self.lesson.set(state);
         let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
         self.select(None);
         self.stop_at.set(Some(played.steps.end));
@@ -173,7 +211,7 @@ impl Session {
             self.dispatch(PlayerAction::SeekStep(played.steps.start));
         }
         self.player.update(|player| player.speed = CARD_SPEED);
-        if played.question.is_none() {
+        if !is_asked {
             self.play_card();
         }
         if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
@@ -218,27 +256,55 @@ impl Session {
 
     /// Takes an answer to the card's question, and shows the right answer.
     pub(crate) fn answer_question(self, question: &LessonQuestion, answer: &str) {
-        match question.check(answer) {
-            Ok(is_right) => {
-                let words = match &question.answers {
-                    Answers::Choices(choices) => {
-                        let place = answer.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-                        let choice = place.and_then(|place| choices.get(place));
-                        choice.map(|choice| blockyard_lessons::plain(&choice.text)).unwrap_or_default()
-                    }
-                    _ => answer.trim().to_owned(),
-                };
+        match GivenAnswer::new(question, answer) {
+            Ok(given) => {
+                if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
+                    let card = self.lesson.with_untracked(|state| state.card);
+                    self.remember_answer(&id, card, Some(&given.raw));
+                }
                 self.lesson.update(|state| {
-                    state.answer = Some((words, is_right));
+                    state.answer = Some(given);
                     state.problem = None;
                     state.is_revealed = true;
                 });
                 self.play_card();
             }
-            Err(error) => {
-                let problem = crate::commands::sentence(&error.to_string());
-                self.lesson.update(|state| state.problem = Some(problem));
-            }
+            Err(problem) => self.lesson.update(|state| state.problem = Some(problem)),
+        }
+    }
+
+    /// The reader's answer to the question of a card, on this visit or an earlier one.
+    pub(crate) fn answer_to(
+        self,
+        lesson: &str,
+        card: usize,
+        question: &LessonQuestion,
+    ) -> Option<GivenAnswer> {
+        let place = (lesson.to_owned(), card);
+        let raw = self.answers.with_untracked(|answers| answers.get(&place).cloned())?;
+        GivenAnswer::new(question, &raw).ok()
+    }
+
+    /// Keeps an answer, or forgets it. The browser remembers answers on the reader's machine only.
+    pub(crate) fn remember_answer(self, lesson: &str, card: usize, raw: Option<&str>) {
+        let place = (lesson.to_owned(), card);
+        self.answers.update(|answers| {
+            match raw {
+                Some(raw) => answers.insert(place, raw.to_owned()),
+                None => answers.remove(&place),
+            };
+        });
+        if self.embed.is_none() {
+            self.answers.with_untracked(|answers| browser::remember(ANSWERS_KEY, &written_answers(answers)));
+        }
+    }
+
+    /// Asks the card's question once more.
+    pub(crate) fn ask_again(self) {
+        if let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) {
+            let card = self.lesson.with_untracked(|state| state.card);
+            self.remember_answer(&id, card, None);
+            self.show_card(card);
         }
     }
 
@@ -277,7 +343,7 @@ impl Session {
     }
 
     fn remember_card(self, id: &str, card: usize) {
-        let is_bundled = lessons().iter().any(|file| file.id == id);
+        let is_bundled = course().any(|lesson| lesson.id == id);
         if is_bundled && self.embed.is_none() {
             self.last_card.set(Some((id.to_owned(), card)));
             browser::remember(LAST_KEY, &format!("{id}/{card}"));
@@ -322,6 +388,33 @@ pub(crate) type Progress = BTreeSet<CardDone>;
 
 /// The storage key of the progress.
 const KEY: &str = "blockyard.progress";
+/// The answers to questions as they were given, by lesson and card.
+pub(crate) type GivenAnswers = BTreeMap<(String, usize), String>;
+
+/// The storage key of the answers.
+const ANSWERS_KEY: &str = "blockyard.answers";
+
+/// The answers of earlier visits.
+pub(crate) fn recall_answers() -> GivenAnswers {
+    browser::recall(ANSWERS_KEY).map(|text| read_answers(&text)).unwrap_or_default()
+}
+
+/// The stored form, a line for each answer: `reserved/1=3`, counted from 0.
+fn written_answers(answers: &GivenAnswers) -> String {
+    let lines = answers.iter().map(|((lesson, card), raw)| format!("{lesson}/{card}={raw}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Reads the stored form. Lines that cannot be read are left out.
+fn read_answers(text: &str) -> GivenAnswers {
+    let answer = |line: &str| {
+        let (place, raw) = line.split_once('=')?;
+        let (lesson, card) = place.split_once('/')?;
+        Some(((lesson.to_owned(), card.parse().ok()?), raw.to_owned()))
+    };
+    text.lines().filter_map(answer).collect()
+}
+
 /// The storage key of the card that the reader saw last.
 const LAST_KEY: &str = "blockyard.lesson";
 
@@ -329,7 +422,7 @@ const LAST_KEY: &str = "blockyard.lesson";
 pub(crate) fn recall_last() -> Option<(String, usize)> {
     let text = browser::recall(LAST_KEY)?;
     let (id, card) = text.split_once('/')?;
-    let is_known = lessons().iter().any(|file| file.id == id);
+    let is_known = course().any(|lesson| lesson.id == id);
     Some((id.to_owned(), card.parse().ok()?)).filter(|_| is_known)
 }
 
@@ -360,6 +453,14 @@ fn read(text: &str) -> Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_come_back_and_damage_is_left_out() {
+        let place = |card| ("reserved".to_owned(), card);
+        let answers = GivenAnswers::from([(place(1), "3".to_owned()), (place(3), "36 MiB".to_owned())]);
+        assert_eq!(read_answers(&written_answers(&answers)), answers);
+        assert_eq!(read_answers("reserved/x=1\nnothing\nreserved/1=3").len(), 1);
+    }
 
     #[test]
     fn progress_comes_back_and_damage_is_left_out() {

@@ -7,10 +7,10 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::session::{Embed, Session};
-use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, effect, icon_button, text};
-use crate::view::{home, lesson, messages, scrubber, stage};
+use crate::view::{home, messages, scrubber, stage};
+use crate::{parts, surface};
 
 pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
     let area = NodeRef::<html::Div>::new();
@@ -33,7 +33,7 @@ pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
             </main>
         }
         .into_any(),
-        Embed::Lesson => lesson::lesson(session),
+        Embed::Lesson => parts::lesson(session),
     };
     view! {
         <div class="app is-embedded" node_ref=area>

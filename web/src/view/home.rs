@@ -73,8 +73,7 @@ pub(crate) fn caption(session: Session) -> AnyView {
 /// A button that leads back to the card that the reader saw last, if there is one.
 pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
     let (id, card) = untrack(|| session.last_card())?;
-    let file = blockyard_lessons::lessons().iter().find(|file| file.id == id)?;
-    let title = blockyard_lessons::Lesson::parse(file.text).ok()?.title().to_owned();
+    let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
     let go = click(move || session.go_to(Place::Lesson { id: id.clone(), card }));
     Some(
         view! {
@@ -110,8 +109,8 @@ fn learn(session: Session) -> AnyView {
 
 /// The place that the button of "Learn" leads to.
 fn first_lesson() -> Place {
-    let first = blockyard_lessons::lessons().first();
-    first.map_or(Place::Lessons, |file| Place::Lesson { id: file.id.to_owned(), card: 0 })
+    let first = blockyard_lessons::course().next();
+    first.map_or(Place::Lessons, |lesson| Place::Lesson { id: lesson.id.to_owned(), card: 0 })
 }
 
 fn files(session: Session, samples: Samples) -> AnyView {

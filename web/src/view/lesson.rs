@@ -9,7 +9,7 @@ use web_sys::Element;
 
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
-use crate::session::{Embed, LessonState, OpenLesson, Place, Session, region};
+use crate::session::{Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
@@ -144,24 +144,21 @@ fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -
 }
 
 fn question_view(session: Session, question: LessonQuestion) -> AnyView {
-    let because = question.because.clone();
-    let right = question.right.clone();
+    let shown = question.clone();
     let heading = prose::inlines(session, &question.text);
     let input = answers(session, question);
     let result = move || {
         let state = session.lesson.get();
         state.is_revealed.then(|| {
-            let right = right.clone();
             let (class, words) = match &state.answer {
-                Some((answer, true)) => ("verdict is-right", format!("{answer}: right.")),
-                Some((answer, false)) => {
-                    ("verdict is-wrong", format!("You said {answer}. The allocator says {right}."))
-                }
-                None => ("verdict", format!("The allocator says {right}.")),
+                Some(given) if given.is_right => ("verdict is-right", verdict(&shown, given)),
+                Some(given) => ("verdict is-wrong", verdict(&shown, given)),
+                None => ("verdict", format!("The allocator says: {}", stopped(&shown.right))),
             };
-            let because = prose::inlines(session, &because);
+            let because = prose::inlines(session, &shown.because);
             view! {
                 <p class=class role="status" data-testid="answer">{words}" "{because}</p>
+                <p>{button("link", "ask-again", "Answer again", "", click(move || session.ask_again()))}</p>
             }
             .into_any()
         })
@@ -177,6 +174,43 @@ fn question_view(session: Session, question: LessonQuestion) -> AnyView {
     .into_any()
 }
 
+/// What stands behind a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
+/// the choice is right, and whether the reader chose it.
+pub(crate) fn choice_mark(
+    is_right: bool,
+    place: usize,
+    given: impl Fn() -> Option<String> + Send + Sync + 'static,
+) -> AnyView {
+    let number = (place + 1).to_string();
+    let mark = text(move || {
+        let words = match (given(), is_right) {
+            (None, _) => "",
+            (Some(given), true) if given == number => "✓ right, your answer",
+            (Some(_), true) => "✓ right",
+            (Some(given), false) if given == number => "✗ your answer",
+            (Some(_), false) => "",
+        };
+        words.to_owned()
+    });
+    view! { <span class="mark">{mark}</span> }.into_any()
+}
+
+/// The reader's answer and the right one, in words.
+pub(crate) fn verdict(question: &LessonQuestion, given: &GivenAnswer) -> String {
+    let said = stopped(&given.words);
+    if given.is_right {
+        format!("Right: {said}")
+    } else {
+        format!("You said: {said} The allocator says: {}", stopped(&question.right))
+    }
+}
+
+/// The words as a sentence that ends.
+fn stopped(words: &str) -> String {
+    let stop = if words.ends_with(['.', '?', '!']) { "" } else { "." };
+    format!("{words}{stop}")
+}
+
 fn answers(session: Session, question: LessonQuestion) -> AnyView {
     let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
     let problem = text(move || session.lesson.with(|state| state.problem.clone().unwrap_or_default()));
@@ -189,9 +223,15 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
                     let (question, answer) = (question.clone(), (place + 1).to_string());
                     let answer = click(move || session.answer_question(&question, &answer));
                     let id = format!("choice-{}", place + 1);
+                    let mark = choice_mark(choice.is_right, place, move || {
+                        session.lesson.with(|state| {
+                            let given = state.answer.as_ref().map(|given| given.raw.clone());
+                            state.is_revealed.then(|| given.unwrap_or_default())
+                        })
+                    });
                     view! {
                         <button type="button" data-testid=id disabled=is_done on:click=answer>
-                            {plain(&choice.text)}
+                            {plain(&choice.text)}{mark}
                         </button>
                     }
                     .into_any()
@@ -406,10 +446,10 @@ impl Session {
             return self.show_card(0);
         }
         let open = untrack(|| self.open_lesson());
-        let lessons = blockyard_lessons::lessons();
-        let place = open.and_then(|open| lessons.iter().position(|file| file.id == open.id));
-        match place.and_then(|place| lessons.get(place + 1)) {
-            Some(file) => self.go_to(Place::Lesson { id: file.id.to_owned(), card: 0 }),
+        let mut rest = blockyard_lessons::course();
+        let is_there = open.is_some_and(|open| rest.any(|lesson| lesson.id == open.id));
+        match rest.next().filter(|_| is_there) {
+            Some(lesson) => self.go_to(Place::Lesson { id: lesson.id.to_owned(), card: 0 }),
             None => self.go_to(Place::Lessons),
         }
     }

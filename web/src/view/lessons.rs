@@ -1,12 +1,13 @@
 //! The pages behind "Learn": the list of lessons, the glossary, all questions, the page for teachers, and handouts.
 
-use blockyard_lessons::{Answers, Entry, Lesson, QuizItem, glossary, lessons, plain, quiz};
+use blockyard_lessons::{Answers, Entry, Lesson, PARTS, QuizItem, glossary, lessons, plain, quiz};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::Target;
-use crate::session::{CardDone, OpenLesson, Place, Session};
-use crate::view::kit::{button, click, on, text};
+use crate::session::{CardDone, GivenAnswer, OpenLesson, Place, Session};
+use crate::view::kit::{button, click, flag, on, text};
+use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
 
 /// The facts about a lesson that lists show.
@@ -47,31 +48,41 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
 }
 
 pub(crate) fn list(session: Session) -> AnyView {
-    let rows = summaries()
-        .into_iter()
-        .map(|ListedLesson { id, title, summary, minutes, cards }| {
-            let done = text(move || {
-                let (seen, passed) = session.progress.with(|progress| {
-                    let of = |done: &&CardDone| done.lesson == id;
-                    let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
-                    (seen, progress.iter().filter(of).any(|done| done.is_passed))
-                });
-                match (seen, passed) {
-                    (0, _) => String::new(),
-                    (seen, false) if seen < cards => format!("{seen} of {cards} cards read"),
-                    (_, false) => "✓ read".to_owned(),
-                    (_, true) => "✓ exercise passed".to_owned(),
-                }
+    let mut rows = summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards }| {
+        let done = text(move || {
+            let (seen, passed) = session.progress.with(|progress| {
+                let of = |done: &&CardDone| done.lesson == id;
+                let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
+                (seen, progress.iter().filter(of).any(|done| done.is_passed))
             });
-            let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
-            let place = Place::Lesson { id: id.to_owned(), card: 0 };
-            let target = Target::Lesson { id: id.to_owned(), card: 1 };
+            match (seen, passed) {
+                (0, _) => String::new(),
+                (seen, false) if seen < cards => format!("{seen} of {cards} cards read"),
+                (_, false) => "✓ read".to_owned(),
+                (_, true) => "✓ exercise passed".to_owned(),
+            }
+        });
+        let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
+        let place = Place::Lesson { id: id.to_owned(), card: 0 };
+        let target = Target::Lesson { id: id.to_owned(), card: 1 };
+        view! {
+            <li>
+                <h3>{place_link(session, place, target, title)}</h3>
+                <p>{summary}</p>
+                <p class="quiet">{time}" "<b class="done">{done}</b></p>
+            </li>
+        }
+        .into_any()
+    });
+    let parts = PARTS
+        .iter()
+        .map(|part| {
+            let rows = rows.by_ref().take(part.lessons.len()).collect::<Vec<_>>();
             view! {
-                <li>
-                    <h2>{place_link(session, place, target, title)}</h2>
-                    <p>{summary}</p>
-                    <p class="quiet">{time}" "<b class="done">{done}</b></p>
-                </li>
+                <section>
+                    <h2>{part.title}</h2>
+                    <ol class="lesson-list">{rows}</ol>
+                </section>
             }
             .into_any()
         })
@@ -83,7 +94,7 @@ pub(crate) fn list(session: Session) -> AnyView {
                 "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
             </p>
             <p>{crate::view::home::continue_button(session)}</p>
-            <ol class="lesson-list" data-testid="lessons">{rows}</ol>
+            <div class="course" data-testid="lessons">{parts}</div>
             <p class="cluster">
                 {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
                 {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
@@ -132,7 +143,10 @@ fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
 
 pub(crate) fn all_questions(session: Session) -> AnyView {
     let items = quiz().unwrap_or_default();
-    let score = RwSignal::new((0_usize, 0_usize));
+    let given = items.iter().filter_map(|item| session.answer_to(&item.lesson, item.card, &item.question));
+    let begun = given
+        .fold((0_usize, 0_usize), |(right, count), given| (right + usize::from(given.is_right), count + 1));
+    let score = RwSignal::new(begun);
     let count = items.len();
     let entries = items.into_iter().map(|item| quiz_question(session, item, score)).collect::<Vec<_>>();
     let result = text(move || {
@@ -151,34 +165,33 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
 }
 
 fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
-    let state = RwSignal::new(None::<bool>);
+    let state = RwSignal::new(session.answer_to(&item.lesson, item.card, &item.question));
     let problem = RwSignal::new(String::new());
     let question = item.question.clone();
+    let (lesson, card) = (item.lesson.clone(), item.card);
     let answer = StoredValue::new_local(move |answer: &str| {
         if state.get_untracked().is_some() {
             return;
         }
-        match question.check(answer) {
-            Ok(is_right) => {
+        match GivenAnswer::new(&question, answer) {
+            Ok(given) => {
                 problem.set(String::new());
-                state.set(Some(is_right));
+                session.remember_answer(&lesson, card, Some(&given.raw));
                 score.update(|(right, answered)| {
-                    *right += usize::from(is_right);
+                    *right += usize::from(given.is_right);
                     *answered += 1;
                 });
+                state.set(Some(given));
             }
-            Err(error) => problem.set(crate::commands::sentence(&error.to_string())),
+            Err(why) => problem.set(why),
         }
     });
-    let field = answer_field(&item.question.answers, answer);
-    let right = item.question.right.clone();
+    let field = answer_field(&item.question.answers, state, answer);
+    let asked = item.question.clone();
     let because = plain(&item.question.because);
     let result = text(move || match state.get() {
         None => problem.get(),
-        Some(is_right) => {
-            let lead = if is_right { "Right" } else { "No" };
-            format!("{lead}: the allocator says {right}. {because}")
-        }
+        Some(given) => format!("{} {because}", verdict(&asked, &given)),
     });
     let place = Place::Lesson { id: item.lesson.clone(), card: item.card };
     let target = Target::Lesson { id: item.lesson, card: item.card + 1 };
@@ -194,11 +207,23 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
 }
 
 /// A button for each choice, or else a field for the answer. Both call `answer`.
-fn answer_field<F: Fn(&str) + 'static>(answers: &Answers, answer: StoredValue<F, LocalStorage>) -> AnyView {
+fn answer_field<F: Fn(&str) + 'static>(
+    answers: &Answers,
+    state: RwSignal<Option<GivenAnswer>>,
+    answer: StoredValue<F, LocalStorage>,
+) -> AnyView {
+    let is_done = flag(move || state.with(Option::is_some));
     if let Answers::Choices(choices) = answers {
         let buttons = choices.iter().enumerate().map(|(place, choice)| {
             let pick = click(move || answer.with_value(|answer| answer(&(place + 1).to_string())));
-            view! { <button type="button" on:click=pick>{plain(&choice.text)}</button> }.into_any()
+            let given = move || state.with(|state| state.as_ref().map(|given| given.raw.clone()));
+            let mark = choice_mark(choice.is_right, place, given);
+            view! {
+                <button type="button" disabled=is_done on:click=pick>
+                    {plain(&choice.text)}{mark}
+                </button>
+            }
+            .into_any()
         });
         return buttons.collect::<Vec<_>>().into_any();
     }
@@ -210,8 +235,8 @@ fn answer_field<F: Fn(&str) + 'static>(answers: &Answers, answer: StoredValue<F,
     let input = on(move |event: leptos::ev::Event| typed.set(event_target_value(&event)));
     view! {
         <form class="cluster" on:submit=submit>
-            <input class="field" aria-label="Your answer" autocomplete="off" on:input=input />
-            <button type="submit">"Answer"</button>
+            <input class="field" aria-label="Your answer" autocomplete="off" disabled=is_done on:input=input />
+            <button type="submit" disabled=is_done>"Answer"</button>
         </form>
     }
     .into_any()

@@ -1,12 +1,20 @@
 //! The text of lessons and of the glossary as views.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use blockyard_figure::Term;
-use blockyard_lessons::{Inline, Quantity, TextBlock};
+use blockyard_lessons::{Glossary, Inline, Quantity, TextBlock, glossary, plain};
 use leptos::ev;
 use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::Element;
 
+use crate::browser;
+use crate::link::Target;
 use crate::session::{Place, Session};
-use crate::view::kit::on;
+use crate::view::kit::{self, on};
+use crate::view::lessons::place_link;
 
 pub(crate) fn blocks(session: Session, blocks: &[TextBlock]) -> Vec<AnyView> {
     blocks
@@ -40,7 +48,8 @@ fn one(session: Session, inline: &Inline) -> AnyView {
     }
 }
 
-/// A link. Pointing at a link to the glossary lights up the term in the figures; any other link opens in another tab.
+/// A link. One to the glossary opens what the glossary says in place, and pointing at the link lights up the term in the figures; any
+/// other link opens in another tab.
 fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
     let words = inlines(session, text);
     let Some(entry) = target.strip_prefix("glossary.md#") else {
@@ -50,24 +59,74 @@ fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
         return view! { <a href=href rel="noopener noreferrer" target="_blank">{words}</a> }.into_any();
     };
     let term = Term::ALL.into_iter().find(|term| term.name().replace(' ', "-") == entry);
-    let entry = entry.to_owned();
-    let href = format!("#glossary={entry}");
-    let go = on(move |event: ev::MouseEvent| {
-        event.prevent_default();
-        session.go_to(Place::Glossary(entry.clone()));
+    let id = format!("word-{}", NEXT_POPUP.fetch_add(1, Ordering::Relaxed));
+    let place = RwSignal::new(String::new());
+    let open = on(move |event: ev::MouseEvent| {
+        let button = event.current_target().and_then(|target| target.dyn_into::<Element>().ok());
+        if let Some(button) = button {
+            place.set(beside(&button));
+        }
     });
     view! {
-        <a
+        <button
+            type="button"
             class="glossary-link"
-            href=href
-            on:click=go
+            popovertarget=id.clone()
+            on:click=open
             on:pointerenter=on(move |_: ev::PointerEvent| session.lit.set(term))
             on:pointerleave=on(move |_: ev::PointerEvent| session.lit.set(None))
             on:focus=on(move |_: ev::FocusEvent| session.lit.set(term))
             on:blur=on(move |_: ev::FocusEvent| session.lit.set(None))
         >
             {words}
-        </a>
+        </button>
+        <span id=id popover="auto" class="word-popup" style=kit::text(move || place.get())>
+            {meaning(session, entry)}
+        </span>
+    }
+    .into_any()
+}
+
+/// Ids have to be unique in the page.
+static NEXT_POPUP: AtomicUsize = AtomicUsize::new(0);
+
+/// The widest popup, and its distance from the window's edge and from its word.
+const POPUP_PX: f64 = 360.0;
+const GAP_PX: f64 = 8.0;
+
+/// The place of a popup: below its word, or above a word in the lower half of the window.
+fn beside(word: &Element) -> String {
+    let (width, height) = browser::window_size();
+    let word = word.get_bounding_client_rect();
+    // The window may have a scroll bar.
+    let left = word.left().min(width - POPUP_PX - 3.0 * GAP_PX).max(GAP_PX);
+    if word.top() > height / 2.0 {
+        format!("left:{left}px;bottom:{}px", height - word.top() + GAP_PX)
+    } else {
+        format!("left:{left}px;top:{}px", word.bottom() + GAP_PX)
+    }
+}
+
+/// What the glossary says of a word, and the way to the glossary.
+fn meaning(session: Session, id: &str) -> AnyView {
+    static GLOSSARY: OnceLock<Option<Glossary>> = OnceLock::new();
+    let glossary = GLOSSARY.get_or_init(|| glossary().ok());
+    let Some(entry) = glossary.as_ref().and_then(|glossary| glossary.entry(id)) else {
+        return ().into_any();
+    };
+    let api =
+        entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
+    let all = place_link(
+        session,
+        Place::Glossary(id.to_owned()),
+        Target::Glossary(id.to_owned()),
+        "All the words".to_owned(),
+    );
+    view! {
+        <b>{entry.term.clone()}</b>
+        <span>{plain(&entry.text)}</span>
+        <span class="api">{api}</span>
+        <span class="quiet">{all}</span>
     }
     .into_any()
 }

@@ -8,8 +8,12 @@ use crate::{blockyard, blockyard_with_input, file};
 fn all_lessons_are_listed_and_each_can_be_read() {
     let list = blockyard(["lesson"]);
     assert_eq!((list.status, list.err.as_str()), (0, ""));
-    assert!(list.out.starts_with(" 1. tensor         What a tensor costs\n"), "{}", list.out);
-    assert!(list.out.contains("\n12. oom-message "), "{}", list.out);
+    assert!(
+        list.out.starts_with("The terms\n 1. tensor          What a tensor costs (3 min)\n"),
+        "{}",
+        list.out
+    );
+    assert!(list.out.contains("\n\nSeveral GPUs\n19. ranks "), "{}", list.out);
     let read = blockyard(["lesson", "reserved"]);
     assert_eq!((read.status, read.err.as_str()), (0, ""));
     for text in [

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use blockyard_lessons::{Inline, Lesson, PlayedLesson, TextBlock, glossary, lessons, plain, quiz};
+use blockyard_lessons::{
+    CourseLesson, Inline, Lesson, PARTS, PlayedLesson, TextBlock, course, glossary, lessons, plain, quiz,
+};
 
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
 }
 
@@ -30,6 +32,10 @@ fn every_file_of_the_folder_is_a_lesson_in_its_place() {
     for (lesson, file) in played().iter().zip(lessons()) {
         assert_eq!(lesson.id, file.id);
     }
+    let listed: Vec<_> = course().map(|lesson| (lesson.id, lesson.title)).collect();
+    let played = played();
+    let files: Vec<_> = played.iter().map(|lesson| (lesson.id.as_str(), lesson.title.as_str())).collect();
+    assert_eq!(listed, files, "each lesson is in a part of the course, under its title");
 }
 
 #[test]
@@ -199,14 +205,25 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     for (index, file) in lessons().iter().enumerate() {
         let lesson = Lesson::parse(file.text).unwrap();
         let row = format!(
-            "| `{}` | [{}](../web/lessons/{:02}-{}.md) | {} |",
+            "| `{}` | [{}](../web/lessons/{:02}-{}.md) | {} | {} |",
             lesson.id(),
             lesson.title(),
             index + 1,
             lesson.id(),
-            lesson.summary()
+            lesson.summary(),
+            lesson.minutes().unwrap()
         );
         assert!(teaching.contains(&row), "no row {row}");
+    }
+    let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
+    assert_eq!(headings, PARTS.map(|part| part.title));
+    let hours = teaching.split("## A course of two hours").nth(1).and_then(|rest| rest.split("## ").next());
+    let hours = hours.unwrap();
+    let rows =
+        hours.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok());
+    assert_eq!(rows.sum::<u32>(), 120);
+    for CourseLesson { id, .. } in course() {
+        assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
     }
     let example = teaching.split("````markdown\n").nth(1).and_then(|rest| rest.split("````").next()).unwrap();
     let lesson = Lesson::parse(example).unwrap().play().unwrap();

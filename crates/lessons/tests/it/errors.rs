@@ -38,7 +38,7 @@ fn front_matter_is_checked() {
     expect![[r#"
         line 1, column 1: the front matter has no "capacity"
         line 1, column 1: the front matter has no "capacity"
-        line 6, column 1: unknown key "colour": known are id, title, summary, capacity, settings, profile, minutes
+        line 6, column 1: unknown key "colour": known are id, title, summary, capacity, settings, profile, minutes, measured
         line 6, column 1: "id" stands here a second time
         line 2, column 1: an id has lowercase letters, digits and hyphens, and begins with a letter
         line 5, column 1: expected a size such as "64 MiB", found "much"
@@ -96,8 +96,8 @@ fn cards_are_checked() {
         line 9, column 1: a table is no form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
         line 9, column 3: this "**" is never closed
         line 10, column 7: this "`" is never closed
-        line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, message
-        line 9, column 2: there is no quantity "reserved of a": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, message
+        line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
+        line 9, column 2: there is no quantity "reserved of a": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
         line 9, column 2: "block" needs the name of a tensor behind it
         line 9, column 2: expected "before", "at \"a label\"", "on \"a card\"" or "after a_tensor", found "at noon"
         line 9, column 2: no request before this moment allocates "b"

@@ -9,4 +9,5 @@ mod errors;
 mod grading;
 mod handout;
 mod language;
+mod measured;
 mod transcript;

@@ -1,7 +1,7 @@
 //! The first page, lessons, links and embeds.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive, drive_at};
 use serde_json::json;
 
 use crate::{choose, id, workload, write_workload};
@@ -52,7 +52,7 @@ fn a_question_is_answered_by_the_allocator_and_progress_is_remembered() -> Resul
         // The answer is not given away.
         page.wait_gone(&id("card-body"))?;
         page.click(&id("choice-1"))?;
-        page.wait_text(&id("answer"), "The allocator says 20 MiB")?;
+        page.wait_text(&id("answer"), "The allocator says: 20 MiB")?;
         page.wait_text(&id("card-body"), "20 MiB")?;
         page.wait_text(&id("term-reserved"), "20 MiB")?;
         page.check_accessible()?;
@@ -64,6 +64,90 @@ fn a_question_is_answered_by_the_allocator_and_progress_is_remembered() -> Resul
         page.execute("location.reload()", &[])?;
         page.wait_text(&id("lessons"), "2 of")?;
         page.check_accessible()
+    })
+}
+
+#[test]
+fn the_readers_answer_and_the_right_one_are_marked_and_survive_a_reload() -> Result<()> {
+    at("/#lesson=reserved&card=2", |page| {
+        page.reduced_motion(true)?;
+        page.click(&id("choice-1"))?;
+        let is_marked = |page: &Page| {
+            page.wait_text(&id("answer"), "You said: 3 MiB. The allocator says: 20 MiB.")?;
+            page.wait_text(&id("choice-1"), "✗ your answer")?;
+            page.wait_text(&id("choice-3"), "✓ right")?;
+            ensure!(!page.text(&id("choice-2"))?.contains(['✓', '✗']));
+            page.check_accessible()
+        };
+        is_marked(page)?;
+        page.execute("location.reload()", &[])?;
+        is_marked(page)?;
+        // The row of all questions knows the answer, too.
+        page.execute("location.hash = '#quiz'", &[])?;
+        page.wait_text(&id("score"), "0 right of 1 answered")?;
+        page.wait_text(&id("quiz"), "✗ your answer")?;
+        page.click("[data-testid='quiz'] li:first-child .choices button:nth-child(3)")?;
+        page.wait_text(&id("score"), "1 right of 2 answered")?;
+        page.wait_text(&id("quiz"), "✓ right, your answer")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("score"), "1 right of 2 answered")?;
+        page.execute("location.hash = '#lesson=reserved&card=2'", &[])?;
+        is_marked(page)?;
+        page.click(&id("ask-again"))?;
+        page.wait_gone(&id("answer"))?;
+        page.wait_gone(&id("card-body"))?;
+        page.execute("location.reload()", &[])?;
+        page.wait_text(&id("card-position"), "Card 2 of")?;
+        page.wait_gone(&id("card-body"))
+    })
+}
+
+#[test]
+fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
+    at("/#lesson=nvidia-smi&card=1", |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("card-body"), "527 MiB")?;
+        page.click("[data-testid='card-body'] .glossary-link")?;
+        page.wait_text(".word-popup:popover-open", "What the driver takes on a GPU for each process")?;
+        ensure!(hash(page)? == "#lesson=nvidia-smi&card=1");
+        let popup = page.rect(".word-popup:popover-open")?;
+        ensure!(popup.x >= 0.0 && popup.y >= 0.0 && popup.width <= 362.0, "{popup:?}");
+        page.check_accessible()?;
+        page.press(Key::Escape)?;
+        page.wait_until("!document.querySelector(':popover-open')")?;
+        page.wait_text(&id("card-position"), "Card 1 of")?;
+        page.click("[data-testid='card-body'] .glossary-link")?;
+        page.click(".word-popup:popover-open a")?;
+        page.wait_until("location.hash === '#glossary=cuda-context'")?;
+        page.execute("history.back()", &[])?;
+        page.wait_text(&id("card-position"), "Card 1 of")
+    })
+}
+
+#[test]
+fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Result<()> {
+    at("/#lessons", |page| {
+        page.wait_text(&id("lessons"), "What nvidia-smi shows")?;
+        let parts = page.execute(
+            "return [...document.querySelectorAll('[data-testid=lessons] > section')].map((part) => [part.querySelector('h2').textContent, part.querySelectorAll('li').length])",
+            &[],
+        )?;
+        let expected = json!([
+            ["The terms", 4],
+            ["How the allocator works", 5],
+            ["What a training holds", 6],
+            ["When memory runs out", 3],
+            ["Several GPUs", 1]
+        ]);
+        ensure!(parts == expected, "{parts}");
+        page.check_accessible()?;
+        // A sentence of the first lesson is in the module of the lessons, and not in that of the first screen.
+        let found = page.execute_async(
+            "const done = arguments[0]; const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Numbers times bytes'); Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has)).then(done)",
+            &[],
+        )?;
+        ensure!(found == json!([false, true]), "{found}");
+        Ok(())
     })
 }
 
