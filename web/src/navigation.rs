@@ -29,7 +29,7 @@ impl Session {
             other => other,
         };
         match place {
-            Place::Home => self.show_tour(!browser::is_motion_reduced()),
+            Place::Home => self.show_story(),
             Place::Workbench => {
                 if !self.shows_recording() {
                     self.show(Source::Text);

@@ -47,6 +47,7 @@ mod unplaced;
 
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
+pub(crate) use embed::embedded;
 pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
 use kit::effect;
@@ -103,7 +104,7 @@ fn page() -> AnyView {
         });
     });
     if let Some(embed) = session.embed {
-        return embed::embedded(session, embed);
+        return parts::embedded(session, embed);
     }
     divider::recall();
     let share = share::Share::new(session);
