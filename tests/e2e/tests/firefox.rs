@@ -14,7 +14,7 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     page.goto("/")?;
     page.wait_text("h1", "more GPU memory than your tensors use")?;
     page.click(&id("story-create"))?;
-    page.wait_text(&id("readout-nvidia-smi"), "572 MiB")?;
+    page.wait_text(&id("readout-nvidia-smi"), "538 MiB")?;
 
     page.goto("/#lesson=reserved&card=2")?;
     page.wait_text(&id("card-position"), "Card 2 of")?;

@@ -121,7 +121,7 @@ fn the_bar_and_the_segments_stand_on_one_ruler() {
 #[test]
 fn a_process_has_its_context_before_the_ruler() {
     let recording = story();
-    let context = Bytes::mib(552);
+    let context = Bytes::mib(518);
     let view = StageView { is_compact: true, ..StageView::default() };
     for steps in 0..=recording.step_count() {
         let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64));
@@ -134,7 +134,7 @@ fn a_process_has_its_context_before_the_ruler() {
             let scene = stage.scene(&view, width);
             assert_eq!(scene.height_px, process_stage_height(width, stage.has_failures()));
             let texts: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
-            for text in ["nvidia-smi", "552 MiB", &shown] {
+            for text in ["nvidia-smi", "518 MiB", &shown] {
                 assert!(texts.contains(&text), "step {steps}, {width}: {text} is missing in {texts:?}");
             }
         }
