@@ -10,7 +10,7 @@ use leptos::prelude::*;
 use leptos::task::spawn_local;
 
 use crate::files::Samples;
-use crate::session::{Embed, Session};
+use crate::session::Session;
 use crate::view;
 use crate::view::kit::{button, click};
 
@@ -82,10 +82,6 @@ part!(
 part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
-);
-part!(
-    /// What another page shows in a frame.
-    embedded in lessons: load_embedded, show_embedded(session: Session, embed: Embed) => view::embedded(session, embed)
 );
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {

@@ -47,7 +47,6 @@ mod unplaced;
 
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
-pub(crate) use embed::embedded;
 pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
 use kit::effect;
@@ -104,7 +103,7 @@ fn page() -> AnyView {
         });
     });
     if let Some(embed) = session.embed {
-        return parts::embedded(session, embed);
+        return embed::embedded(session, embed);
     }
     divider::recall();
     let share = share::Share::new(session);

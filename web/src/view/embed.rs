@@ -7,12 +7,13 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::commands::sentence;
+use crate::parts;
 use crate::session::{Embed, Session};
 use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, effect, icon_button, text};
 use crate::view::step::step_words;
-use crate::view::{lesson, messages, scrubber, stage};
+use crate::view::{messages, scrubber, stage};
 
 pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
     let area = NodeRef::<html::Div>::new();
@@ -35,7 +36,7 @@ pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
             </main>
         }
         .into_any(),
-        Embed::Lesson => lesson::lesson(session),
+        Embed::Lesson => parts::lesson(session),
     };
     view! {
         <div class="app is-embedded" node_ref=area>

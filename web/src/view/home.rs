@@ -43,23 +43,24 @@ type Reading = fn(&Breakdown) -> Bytes;
 /// The numbers that a reader would ask PyTorch and the driver for, and what the last line changed in each.
 fn readouts(session: Session) -> AnyView {
     let rows: [(&str, &str, Reading); 3] = [
-        ("torch.cuda.memory_allocated()", "readout-allocated", Breakdown::allocated),
-        ("torch.cuda.memory_reserved()", "readout-reserved", Breakdown::reserved),
+        ("memory_allocated()", "readout-allocated", Breakdown::allocated),
+        ("memory_reserved()", "readout-reserved", Breakdown::reserved),
         ("nvidia-smi", "readout-nvidia-smi", nvidia_smi),
     ];
     let rows = rows.map(|(name, id, bytes)| {
+        let module = if name.ends_with(')') { "torch.cuda." } else { "" };
         let now = text(move || bytes(&session.story_moment.get().after).to_string());
         let change = text(move || change(session, bytes));
         view! {
             <div>
-                <dt><code>{name}</code></dt>
+                <dt><code><span>{module}</span>{name}</code></dt>
                 <dd><b data-testid=id>{now}</b><span>{change}</span></dd>
             </div>
         }
         .into_any()
     });
     let note = format!(
-        "= reserved + CUDA context: {CONTEXT} on an H200 once CUDA has started, {CONTEXT_AFTER_KERNEL} after a first kernel. It differs by GPU and driver."
+        "= reserved + CUDA context: {CONTEXT} measured on an H200, {CONTEXT_AFTER_KERNEL} after a first kernel. It differs by GPU and driver."
     );
     view! {
         <div class="readouts">
