@@ -126,8 +126,8 @@ fn a_process_has_its_context_before_the_ruler() {
     for steps in 0..=recording.step_count() {
         let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64));
         let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
-        let state = recording.state_at(bounds.map_or(0, |step| step.end)).unwrap();
-        let shown = context.saturating_add(state.breakdown().reserved()).to_string();
+        let memory = recording.state_at(bounds.map_or(0, |step| step.end)).unwrap();
+        let shown = context.saturating_add(memory.breakdown().reserved()).to_string();
         for width in WIDTHS {
             let found = clashes(&stage, &view, width);
             assert!(found.is_empty(), "step {steps}: {found:#?}");
