@@ -43,12 +43,18 @@ impl Session {
     }
 
     pub(crate) fn undo(self) {
+        if untrack(|| self.shows_story()) {
+            return self.undo_in_story();
+        }
         let was_at_end = self.is_at_end();
         self.restore(History::undo);
         self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     pub(crate) fn redo(self) {
+        if untrack(|| self.shows_story()) {
+            return self.redo_in_story();
+        }
         let was_at_end = self.is_at_end();
         self.restore(History::redo);
         self.follow_change(CursorTarget::Stay { was_at_end });

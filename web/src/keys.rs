@@ -71,6 +71,14 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     if untrack(|| session.place.get()) == Place::Workbench && panel_key(session, event) {
         return true;
     }
+    if untrack(|| session.place.get()) == Place::Home {
+        match event.key().as_str() {
+            "Escape" => escape(session),
+            "?" => help.open(),
+            _ => return false,
+        }
+        return true;
+    }
     let is_far = event.shift_key();
     let of_block = |action: fn(blockyard_record::BlockId) -> PlayerAction| session.selected_now().map(action);
     let action = match event.key().as_str() {

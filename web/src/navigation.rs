@@ -63,7 +63,7 @@ impl Session {
 
     fn show_place(self, place: Place) {
         match place {
-            Place::Home => self.show_tour(!browser::is_motion_reduced()),
+            Place::Home => self.show_story(),
             Place::Workbench => {
                 if !self.shows_recording() {
                     self.show(Source::Text);

@@ -6,6 +6,7 @@ mod panels;
 mod place;
 mod program;
 mod source;
+mod story;
 
 pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{CardDone, GivenAnswer, LessonState, OpenLesson, region};
@@ -15,6 +16,7 @@ pub(crate) use program::{
     AliveBytes, CATEGORIES, HoldersAnswer, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
 };
 pub(crate) use source::Source;
+pub(crate) use story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, StoryMoment, nvidia_smi};
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -161,6 +163,10 @@ pub(crate) struct Signals {
     pub(crate) progress: RwSignal<lesson::Progress>,
     /// The reader's answers to questions, on this visit and earlier ones.
     answers: RwSignal<lesson::GivenAnswers>,
+    /// What the reader has done on the first screen.
+    pub(crate) story: RwSignal<Story>,
+    /// The moment after the last line of the story.
+    pub(crate) story_moment: Memo<StoryMoment>,
     /// The Python program.
     pub(crate) program: ProgramSignals,
     /// The lesson and the card, from 0, that the reader saw last.
@@ -237,6 +243,7 @@ fn shown_run(
     source: RwSignal<Source>,
     attempt: Memo<Attempt>,
     lesson: RwSignal<LessonState>,
+    story_run: Memo<PtrEq<Run>>,
 ) -> Memo<PtrEq<Run>> {
     let workload_run = Memo::new(move |before: Option<&PtrEq<Run>>| match (attempt.get(), before) {
         (Attempt::Ran(run), _) => run,
@@ -246,7 +253,7 @@ fn shown_run(
     Memo::new(move |_| match source.get() {
         Source::Text => workload_run.get(),
         Source::Recording(opened) => opened.run.clone(),
-        Source::Tour(run) => run,
+        Source::Story => story_run.get(),
         Source::Program(result) => result.run.clone(),
         Source::Lesson(open) => {
             let (card, own) = lesson
@@ -281,7 +288,9 @@ impl Session {
             })
         });
         let lesson = RwSignal::new(LessonState::default());
-        let run = shown_run(source, attempt, lesson);
+        let story = RwSignal::new(Story::new());
+        let story_run = Memo::new(move |_| story.with(Story::run));
+        let run = shown_run(source, attempt, lesson, story_run);
         let changes = Memo::new(move |_| {
             let run = run.get();
             let (from, to) = player.with(|player| player.changed_events(&run.recording));
@@ -304,6 +313,8 @@ impl Session {
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             lesson,
+            story,
+            story_moment: Memo::new(move |_| story.with(|story| StoryMoment::of(story, &story_run.get()))),
             progress: RwSignal::new(lesson::recall()),
             answers: RwSignal::new(lesson::recall_answers()),
             program: ProgramSignals::new(FIRST_PROGRAM),

@@ -16,7 +16,7 @@ use crate::numbers::bytes_f64;
 use crate::role::BreakdownClass;
 use crate::term::Term;
 
-pub use draw::stage_height;
+pub use draw::{process_stage_height, stage_height};
 
 /// One moment of a run, or a moment between two, as the stage shows it: bytes along one ruler.
 ///
@@ -34,6 +34,8 @@ pub struct Stage {
     max_allocated: f64,
     max_reserved: f64,
     numbers: Numbers,
+    /// The memory of the process beside its segments; `None` if only the allocator is shown.
+    context: Option<Bytes>,
     limit: Option<Bytes>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
@@ -144,6 +146,7 @@ impl Stage {
             max_allocated: bytes_f64(numbers.max_allocated),
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
+            context: None,
             limit: state.limit(),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -152,6 +155,14 @@ impl Stage {
         };
         made.take_segments(state, recording, changes, pool_name);
         made
+    }
+
+    /// The same moment as the process that `nvidia-smi` shows: its CUDA context stands before the ruler, not to scale, and the
+    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there.
+    #[must_use]
+    pub fn of_process(self, context: Bytes, least_shown: Bytes) -> Self {
+        let shown = self.shown.max(least_shown).min(self.capacity);
+        Self { context: Some(context), shown, ..self }
     }
 
     /// Segments by pool and then by address, side by side from the ruler's start.

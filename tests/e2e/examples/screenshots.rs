@@ -26,6 +26,13 @@ fn main() -> Result<()> {
             )?;
             let shot =
                 |page: &Page, moment: &str| page.screenshot(&folder.join(format!("{name}-{moment}.png")));
+            page.goto("/")?;
+            page.click("[data-testid='story-create']")?;
+            page.click("[data-testid='story-delete']")?;
+            // The motion of the figure ends.
+            std::thread::sleep(std::time::Duration::from_millis(600));
+            shot(page, "first")?;
+            page.goto("/#workbench")?;
             page.wait_for("[data-testid='map']")?;
             choose(page, "training")?;
             seek(page, 0.45)?;

@@ -13,7 +13,8 @@ fn the_doors_the_links_and_the_workers_work() -> Result<()> {
     let page = Page::firefox(Window::default())?;
     page.goto("/")?;
     page.wait_text("h1", "more GPU memory than your tensors use")?;
-    page.wait_text(&id("caption"), "Step 2 of")?;
+    page.click(&id("story-create"))?;
+    page.wait_text(&id("readout-nvidia-smi"), "538 MiB")?;
 
     page.goto("/#lesson=reserved&card=2")?;
     page.wait_text(&id("card-position"), "Card 2 of")?;

@@ -2,14 +2,13 @@
 
 use blockyard_figure::{MapView, Player, PlayerAction, SPEEDS};
 use blockyard_record::{Recording, StepOutcome};
-use blockyard_workload::presets::{Preset, presets};
+use blockyard_workload::presets::Preset;
 use leptos::prelude::*;
 
 use super::{NOTHING, OpenLesson, OpenedFile, ProgramResult, Session, SettingsTexts};
 use crate::browser;
 use crate::frames;
 use crate::ptr_eq::PtrEq;
-use crate::run::{Attempt, Input, Run};
 use crate::view::Tab;
 
 /// Where the memory that the figures show comes from.
@@ -21,8 +20,8 @@ pub(crate) enum Source {
     Text,
     /// A recording from a file or a sample.
     Recording(PtrEq<OpenedFile>),
-    /// The short run of the first screen.
-    Tour(PtrEq<Run>),
+    /// The lines that the reader has written on the first screen.
+    Story,
     /// The last run of the Python program.
     Program(PtrEq<ProgramResult>),
     /// A lesson with its own runs.
@@ -36,7 +35,7 @@ impl Source {
         match self {
             Self::Text => 0,
             Self::Recording(_) => 1,
-            Self::Tour(_) => 2,
+            Self::Story => 2,
             Self::Lesson(_) => 3,
             Self::Program(_) => 4,
         }
@@ -119,6 +118,9 @@ impl Session {
 
     /// Goes to the moment where most is reserved if `is_reserved`, and where most is allocated otherwise.
     pub(crate) fn seek_peak(self, is_reserved: bool) {
+        if untrack(|| self.shows_story()) {
+            return;
+        }
         let run = self.run.get_untracked();
         let (allocated, reserved) = run.series.peak_steps(&run.recording);
         self.dispatch(PlayerAction::Pause);
@@ -154,39 +156,12 @@ impl Session {
         self.load_preset(&NOTHING);
     }
 
-    /// Shows the short run of the first screen: playing from its start, or at one moment if `is_playing` is false.
-    pub(crate) fn show_tour(self, is_playing: bool) {
-        let Some(run) = tour() else { return };
-        self.show(Source::Tour(run));
-        self.player.set(Player { speed: TOUR_SPEED, ..Player::default() });
-        self.dispatch(if is_playing { PlayerAction::Play } else { PlayerAction::SeekStep(5) });
-    }
-
     /// Resets zoom, selection and marks, which belong to the former run.
     pub(crate) fn forget_views(self) {
         self.timeline_view.set(None);
         self.figures.forget();
         self.map_view
             .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
-    }
-}
-
-/// Steps a second on the first screen, slow enough to see each step.
-const TOUR_SPEED: f32 = 0.55;
-
-fn tour() -> Option<PtrEq<Run>> {
-    let preset = presets().first()?;
-    let settings = SettingsTexts::of(preset);
-    let input = Input {
-        title: settings.title,
-        text: preset.text.to_owned(),
-        config: settings.config,
-        capacity: settings.capacity,
-        on_gpu: false,
-    };
-    match crate::run::attempt(&input) {
-        Attempt::Ran(run) => Some(run),
-        _ => None,
     }
 }
 

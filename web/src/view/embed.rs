@@ -6,11 +6,14 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::commands::sentence;
+use crate::parts;
 use crate::session::{Embed, Session};
+use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, effect, icon_button, text};
-use crate::view::{home, messages, scrubber, stage};
-use crate::{parts, surface};
+use crate::view::step::step_words;
+use crate::view::{messages, scrubber, stage};
 
 pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
     let area = NodeRef::<html::Div>::new();
@@ -27,7 +30,7 @@ pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
         Embed::Stage => view! {
             <main class="embedded">
                 {stage::stage(session, false)}
-                {home::caption(session)}
+                {caption(session)}
                 {scrubber::scrubber(session)}
                 {steps(session)}
             </main>
@@ -41,6 +44,39 @@ pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
             {content}
         </div>
         {messages::live_region(session)}
+    }
+    .into_any()
+}
+
+/// The play button, and the step under the cursor in words.
+fn caption(session: Session) -> AnyView {
+    let words = text(move || {
+        let run = session.run.get();
+        let count = run.recording.step_count();
+        match session.player.with(|player| player.current_step(&run.recording)) {
+            Some(step) => {
+                let words = step_words(&run, step);
+                format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
+            }
+            None => format!("An empty device, and {count} steps to come."),
+        }
+    });
+    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
+    let label = text(move || if is_playing.get() { "Pause" } else { "Play" }.to_owned());
+    view! {
+        <p class="caption">
+            <button
+                type="button"
+                class="icon primary"
+                data-testid="play"
+                aria-label=label
+                title=label
+                on:click=click(move || session.dispatch(PlayerAction::Toggle))
+            >
+                {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
+            </button>
+            <span data-testid="caption">{words}</span>
+        </p>
     }
     .into_any()
 }

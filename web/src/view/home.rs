@@ -1,32 +1,32 @@
-//! The first page: a sentence, a figure that plays, three doors.
+//! The first page: a story that the reader's hand drives, and three doors.
 
-use blockyard_figure::PlayerAction;
+use blockyard_record::{Breakdown, Bytes};
+use blockyard_workload::edit::EditAction;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::commands::sentence;
 use crate::files::{SAMPLES, Samples};
-use crate::session::{Place, Session};
-use crate::view::icon::Icon;
-use crate::view::kit::{button, click, text};
-use crate::view::scrubber::scrubber;
+use crate::session::{
+    CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Place, Session, Story, nvidia_smi,
+};
+use crate::view::kit::{button, click, flag, select, text};
 use crate::view::stage::stage;
-use crate::view::step::step_words;
 use crate::view::{header, messages};
 
 pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="home">
             <h1>"See why PyTorch holds more GPU memory than your tensors use."</h1>
-            <p class="lead">
-                "You deleted the tensor. "<code>"memory_allocated()"</code>" fell; "<code>"nvidia-smi"</code>
-                " did not. This is what happened:"
-            </p>
-            <div class="living">
-                {stage(session, false)}
-                {caption(session)}
-                {scrubber(session)}
+            <p class="answer" data-testid="answer">{text(move || session.story_moment.get().answer)}</p>
+            <div class="story">
+                {stage(session, true)}
+                {readouts(session)}
+                <div class="story-below">
+                    {hand(session)}
+                    {program(session)}
+                </div>
             </div>
+            {failure(session)}
             <div class="doors">
                 {learn(session)}
                 {files(session, samples)}
@@ -37,37 +37,152 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// The play button, and the step under the cursor in words.
-pub(crate) fn caption(session: Session) -> AnyView {
-    let words = text(move || {
-        let run = session.run.get();
-        let count = run.recording.step_count();
-        match session.player.with(|player| player.current_step(&run.recording)) {
-            Some(step) => {
-                let words = step_words(&run, step);
-                format!("Step {} of {count}: {}. {}", step + 1, words.title, sentence(&words.sentence))
-            }
-            None => format!("An empty device, and {count} steps to come."),
+/// One of the numbers of a moment.
+type Reading = fn(&Breakdown) -> Bytes;
+
+/// The numbers that a reader would ask PyTorch and the driver for, and what the last line changed in each.
+fn readouts(session: Session) -> AnyView {
+    let rows: [(&str, &str, Reading); 3] = [
+        ("memory_allocated()", "readout-allocated", Breakdown::allocated),
+        ("memory_reserved()", "readout-reserved", Breakdown::reserved),
+        ("nvidia-smi", "readout-nvidia-smi", nvidia_smi),
+    ];
+    let rows = rows.map(|(name, id, bytes)| {
+        let module = if name.ends_with(')') { "torch.cuda." } else { "" };
+        let now = text(move || bytes(&session.story_moment.get().after).to_string());
+        let change = text(move || change(session, bytes));
+        view! {
+            <div>
+                <dt><code><span>{module}</span>{name}</code></dt>
+                <dd><b data-testid=id>{now}</b><span>{change}</span></dd>
+            </div>
         }
+        .into_any()
     });
-    let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
-    let label = text(move || if is_playing.get() { "Pause" } else { "Play" }.to_owned());
+    let note = format!(
+        "= reserved + CUDA context: {CONTEXT} measured on an H200, {CONTEXT_AFTER_KERNEL} after a first kernel. It differs by GPU and driver."
+    );
     view! {
-        <p class="caption">
-            <button
-                type="button"
-                class="icon primary"
-                data-testid="play"
-                aria-label=label
-                title=label
-                on:click=click(move || session.dispatch(PlayerAction::Toggle))
-            >
-                {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
-            </button>
-            <span data-testid="caption">{words}</span>
-        </p>
+        <div class="readouts">
+            <dl>{rows.into_iter().collect::<Vec<_>>()}</dl>
+            <p class="quiet">{note}</p>
+        </div>
     }
     .into_any()
+}
+
+/// `+20 MiB`, `no change`; empty before the first line.
+fn change(session: Session, bytes: Reading) -> String {
+    session.story_moment.with(|moment| {
+        let (before, after) = (bytes(&moment.before), bytes(&moment.after));
+        if !moment.has_acted {
+            String::new()
+        } else if after > before {
+            format!("+{}", after.saturating_sub(before))
+        } else if after < before {
+            format!("\u{2212}{}", before.saturating_sub(after))
+        } else {
+            "no change".to_owned()
+        }
+    })
+}
+
+/// What the reader can do. A button that has nothing to do stays in place, because it may have the focus.
+fn hand(session: Session) -> AnyView {
+    let chosen = RwSignal::new(0_usize);
+    let sizes = Memo::new(move |_| session.story.with(|story| story.situation().sizes));
+    let options = Signal::derive(move || {
+        let sizes = sizes.get().iter().enumerate();
+        sizes.map(|(index, (size, _))| (index.to_string(), size.to_string())).collect()
+    });
+    let create = click(move || {
+        if let Some((size, _)) = sizes.get_untracked().get(chosen.get_untracked()) {
+            session.create_in_story(*size);
+        }
+    });
+    let turn_page = click(move || {
+        chosen.set(0);
+        session.turn_page_of_story();
+    });
+    let choose = move |value: String| chosen.set(value.parse().unwrap_or_default());
+    let next = Memo::new(move |_| session.story_moment.with(|moment| moment.next));
+    let class =
+        move |step: NextStep| text(move || if next.get() == Some(step) { "primary" } else { "" }.to_owned());
+    let act = move |id: &'static str, step: NextStep, label: Signal<String>, is_off: Signal<bool>, act| {
+        view! {
+            <button type="button" class=class(step) data-testid=id aria-disabled=text(move || is_off.get().to_string()) on:click=act>
+                {label}
+            </button>
+        }
+        .into_any()
+    };
+    let word = |label: &'static str| Signal::stored(label.to_owned());
+    let is_on = Signal::stored(false);
+    let is_first = flag(move || session.story.with(Story::is_first));
+    let has_none = flag(move || session.story_moment.with(|moment| moment.last_tensor.is_none()));
+    let replay = text(move || {
+        let is_expandable = session.story.with(Story::is_expandable);
+        format!("Replay under {}", if is_expandable { "the defaults" } else { EXPANDABLE })
+    });
+    let page = text(move || {
+        if is_first.get() { "Next: it fits, and it does not fit" } else { "Back to the empty GPU" }.to_owned()
+    });
+    view! {
+        <div class="story-hand" role="group" aria-label="What to do">
+            <span class="cluster">
+                {act("story-create", NextStep::Create, word("Create a tensor"), is_on, create)}
+                {select("story-size", "Size of the tensor", options, text(move || chosen.get().to_string()), choose)}
+                {act("story-delete", NextStep::Delete, word("Delete it"), has_none, click(move || session.delete_in_story()))}
+                {act(
+                    "story-empty-cache",
+                    NextStep::EmptyCache,
+                    word("torch.cuda.empty_cache()"),
+                    is_on,
+                    click(move || session.act_in_story(EditAction::EmptyCache)),
+                )}
+            </span>
+            <span class="cluster">
+                {act("story-next", NextStep::TurnPage, page, is_on, turn_page)}
+                <span hidden=is_first>
+                    {act("story-replay", NextStep::Replay, replay, is_on, click(move || session.replay_story()))}
+                </span>
+                {act(
+                    "story-undo",
+                    NextStep::Undo,
+                    word("Undo"),
+                    flag(move || !session.story.with(Story::can_undo)),
+                    click(move || session.undo_in_story()),
+                )}
+            </span>
+        </div>
+    }
+    .into_any()
+}
+
+/// The program so far, as it would be typed in Python. It is scrolled to its end.
+fn program(session: Session) -> AnyView {
+    let lines = move || {
+        let lines = session.story_moment.get().lines.into_iter();
+        let line = |(line, has_failed)| {
+            let error = if has_failed { "\ntorch.OutOfMemoryError" } else { "" };
+            view! { <li>{line}<em>{error}</em></li> }.into_any()
+        };
+        lines.map(line).collect::<Vec<_>>()
+    };
+    view! {
+        <div class="story-program" role="region" aria-label="The program so far" tabindex="0" data-testid="story-program">
+            <ol>{lines}</ol>
+        </div>
+    }
+    .into_any()
+}
+
+fn failure(session: Session) -> AnyView {
+    let message = move || {
+        let message = session.story_moment.get().failure;
+        message.map(|text| view! { <p class="failure" data-testid="failure">{text}</p> }.into_any())
+    };
+    view! { {message} }.into_any()
 }
 
 /// A button that leads back to the card that the reader saw last, if there is one.
@@ -90,7 +205,7 @@ fn learn(session: Session) -> AnyView {
     view! {
         <section class="door">
             <h2>"Learn"</h2>
-            <p>"Short lessons. Predict what happens, then watch the real allocator answer."</p>
+            <p>"Short lessons. Predict what happens, and the allocator answers."</p>
             <p class="go">
                 {continue_button(session)}
                 {button(
@@ -130,12 +245,11 @@ fn files(session: Session, samples: Samples) -> AnyView {
     view! {
         <section class="door">
             <h2>"Open a file"</h2>
-            <p>"A memory snapshot or a recording of PyTorch, a workload, a lesson. Drop it anywhere; nothing is uploaded. Or a sample: "<span class="samples">{entries}</span></p>
+            <p>"A memory snapshot of PyTorch. Drop it anywhere; nothing is uploaded. Samples: "<span class="samples">{entries}</span></p>
             <p class="go">
-                {button("large", "door-open", "Choose a file …", "", open)}
+                {button("large", "door-open", "Choose a file …", "A memory snapshot, a recording, a workload or a lesson. A copy of the file stays in this browser's cache until the next file, or until you press Forget", open)}
                 {header::file_input(session, picker, "door-file")}
             </p>
-            <p class="quiet small">"A copy of the file stays in this browser's cache until the next file, or until you press Forget."</p>
             {messages::kept_file(session, "forget-home")}
         </section>
     }
@@ -146,7 +260,7 @@ fn workbench(session: Session) -> AnyView {
     view! {
         <section class="door">
             <h2>"Workbench"</h2>
-            <p>"Allocate, free, change the settings, and see every byte: by hand or as a short text."</p>
+            <p>"Every request, setting and byte: by hand or as a short text."</p>
             <p class="go">
                 {button("large", "door-workbench", "Open the workbench", "", click(move || session.go_to(Place::Workbench)))}
                 {button("link", "door-program", "Run a PyTorch program", "Paste a training script and see each line's memory", click(move || session.go_to(Place::Program)))}

@@ -1,7 +1,8 @@
 //! The stage on a canvas. A step is shown in motion, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target, stage_height,
+    BreakdownClass, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target,
+    process_stage_height, stage_height,
 };
 use leptos::ev;
 use leptos::html;
@@ -9,7 +10,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::frames::{self, Slot};
-use crate::session::Session;
+use crate::session::{CONTEXT, Session};
 use crate::surface::{self, Drawn};
 use crate::view::drag::Drag;
 use crate::view::kit::{effect, on, text};
@@ -48,10 +49,15 @@ fn stage_of(session: Session) -> Option<Stage> {
         let run = session.run.get();
         session.player.with(|player| player.current_step(&run.recording))
     };
-    session.with_state(|run, state| {
+    let stage = session.with_state(|run, state| {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         Stage::new(state, &run.recording, &changes, step, &pool_name)
-    })
+    })?;
+    if !session.shows_story() {
+        return Some(stage);
+    }
+    let least_shown = session.story.with(|story| story.situation().least_shown);
+    Some(stage.of_process(CONTEXT, least_shown))
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
@@ -78,7 +84,12 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let height = Memo::new(move |_| {
         let run = session.run.get();
         let has_failures = blockyard_figure::has_failures(&run.recording);
-        stage_height(size.get().width_px, has_failures, is_compact)
+        let width_px = size.get().width_px;
+        if session.shows_story() {
+            process_stage_height(width_px, has_failures)
+        } else {
+            stage_height(width_px, has_failures, is_compact)
+        }
     });
     effect(move || {
         if canvas.get().is_some() {

@@ -147,8 +147,11 @@ fn events(description: &StepDescription) -> Vec<AnyView> {
     lines
 }
 
-/// The title and the sentence of the step, for screen readers.
+/// The title and the sentence of the step, or the answer of the story, for screen readers.
 pub(crate) fn spoken(session: Session) -> String {
+    if session.place.get() == Place::Home {
+        return session.story_moment.get().answer;
+    }
     let description = describe(session);
     format!("{}. {}", description.words.title, sentence(&description.words.sentence))
 }

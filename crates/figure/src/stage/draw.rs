@@ -13,7 +13,7 @@ use crate::numbers::{bytes_f64, count_px};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
-use crate::text_width::text_width_px;
+use crate::text_width::{first_fitting, text_width_px};
 
 /// The lengths of a stage of some width.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +33,18 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    fn new(width_px: f32, has_failures: bool, is_compact: bool) -> Self {
+    fn new(width_px: f32, has_failures: bool, has_peaks: bool, is_compact: bool) -> Self {
         let width_px = if width_px.is_finite() { width_px.floor().clamp(40.0, 16384.0) } else { 40.0 };
         let scale = (width_px / 1300.0).clamp(1.0, 2.0);
         let text_px = if width_px < 560.0 { 12.0 } else { (13.0 * scale).round() };
         let numeral_px = if width_px < 560.0 { 20.0 } else { (28.0 * scale).round() };
-        let peak_rows = if width_px < 560.0 { 2.0 } else { 1.0 };
+        let peak_rows = if !has_peaks {
+            0.0
+        } else if width_px < 560.0 {
+            2.0
+        } else {
+            1.0
+        };
         let lines = |count: f32| (text_px * count).round();
         Self {
             width_px,
@@ -74,6 +80,11 @@ impl Metrics {
         self.labels_y_px() + self.label_px
     }
 
+    /// The width of the CUDA context.
+    fn context_px(&self) -> f32 {
+        (self.text_px * 7.5).round()
+    }
+
     fn height_px(&self) -> f32 {
         self.failure_y_px() + self.failure_px + 2.0
     }
@@ -82,7 +93,13 @@ impl Metrics {
 /// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in playing.
 #[must_use]
 pub fn stage_height(width_px: f32, has_failures: bool, is_compact: bool) -> f32 {
-    Metrics::new(width_px, has_failures, is_compact).height_px()
+    Metrics::new(width_px, has_failures, true, is_compact).height_px()
+}
+
+/// As [`stage_height`], of a compact stage that shows a process.
+#[must_use]
+pub fn process_stage_height(width_px: f32, has_failures: bool) -> f32 {
+    Metrics::new(width_px, has_failures, false, true).height_px()
 }
 
 /// How the stage fills a class: plain colors, with patterns where colors do not do.
@@ -98,20 +115,43 @@ impl Stage {
     /// The stage as marks. The scene is as high as [`stage_height`] says.
     #[must_use]
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
-        let metrics = Metrics::new(width_px, self.has_failures, view.is_compact);
-        let ruler = Ruler { shown: self.shown, width_px: metrics.width_px };
+        let has_peaks = self.context.is_none();
+        let metrics = Metrics::new(width_px, self.has_failures, has_peaks, view.is_compact);
+        let left_px = if self.context.is_some() { metrics.context_px() } else { 0.0 };
+        let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
         let mut painter =
             Painter { stage: self, view, metrics, ruler, scene: &mut scene, rects: BTreeMap::new() };
         painter.place_segments();
         painter.draw_brackets();
+        painter.draw_context();
         painter.draw_bar();
         painter.draw_ruler();
-        painter.draw_peaks();
+        if has_peaks {
+            painter.draw_peaks();
+        }
         painter.draw_segments();
         painter.draw_failure();
         painter.draw_lit();
         scene
+    }
+}
+
+/// A bracket above the bar, with a name and a number.
+struct Bracket {
+    name: &'static str,
+    value: String,
+    left_px: f32,
+    /// The byte at which the bracket ends.
+    to: f64,
+    role: Role,
+    term: Option<Term>,
+}
+
+impl Bracket {
+    /// A bracket from the left edge.
+    fn new(name: &'static str, value: String, to: f64, role: Role) -> Self {
+        Self { name, value, left_px: 0.0, to, role, term: None }
     }
 }
 
@@ -126,73 +166,105 @@ pub(super) struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Allocated in reserved in the device, each on a line of its own.
+    /// Allocated in reserved in the device, or in what `nvidia-smi` shows of the process, each on a line of its own.
     fn draw_brackets(&mut self) {
-        let stage = self.stage;
-        let device_end = bytes_f64(stage.capacity);
+        let Stage { numbers, context, .. } = self.stage;
+        let (allocated, reserved) = (self.stage.allocated(), self.stage.reserved());
+        let outer = if let Some(context) = context {
+            let value = context.saturating_add(numbers.reserved).to_string();
+            Bracket::new("nvidia-smi", value, reserved, Role::TextMuted)
+        } else {
+            let value = self.device_text(self.metrics.width_px - self.name_px("device"));
+            Bracket::new("device", value, bytes_f64(self.stage.capacity), Role::TextMuted)
+        };
+        let bracket = |name, number: Bytes, to, role, term| Bracket {
+            left_px: self.ruler.left_px,
+            term: Some(term),
+            ..Bracket::new(name, number.to_string(), to, role)
+        };
         let brackets = [
-            ("device", device_end, stage.capacity, Role::TextMuted, None),
-            ("reserved", stage.reserved(), stage.numbers.reserved, Role::PeakReserved, Some(Term::Reserved)),
-            (
-                "allocated",
-                stage.allocated(),
-                stage.numbers.allocated,
-                Role::PeakAllocated,
-                Some(Term::Allocated),
-            ),
+            outer,
+            bracket("reserved", numbers.reserved, reserved, Role::PeakReserved, Term::Reserved),
+            bracket("allocated", numbers.allocated, allocated, Role::PeakAllocated, Term::Allocated),
         ];
-        for (tier, (name, bytes, number, role, term)) in brackets.into_iter().enumerate() {
-            let top = count_px(tier) * self.metrics.tier_px;
-            self.draw_bracket(top, (name, number), bytes, role, term);
+        for (tier, bracket) in brackets.into_iter().enumerate() {
+            self.draw_bracket(count_px(tier) * self.metrics.tier_px, &bracket);
         }
     }
 
-    /// A bracket over the first `bytes` of the ruler; its text is a name and a number.
-    fn draw_bracket(&mut self, top: f32, text: (&str, Bytes), bytes: f64, role: Role, term: Option<Term>) {
-        let (name, number) = text;
+    /// The room of a bracket's name and of the gap behind it.
+    fn name_px(&self, name: &str) -> f32 {
+        let text_px = self.metrics.text_px;
+        text_width_px(name, text_px, Weight::Bold) + text_px * 0.4
+    }
+
+    /// The capacity; where there is room, with what is special about it.
+    fn device_text(&self, room: f32) -> String {
+        let stage = self.stage;
+        let mut value = stage.capacity.to_string();
+        let mut longer = value.clone();
+        if stage.is_capacity_unknown {
+            value = format!("at least {value}");
+            longer = format!("{value}: the file does not say more");
+        } else if stage.is_enlarged() {
+            longer = format!("{value}, of which this is the first {}", stage.shown);
+        }
+        if text_width_px(&longer, self.metrics.text_px, Weight::Normal) <= room { longer } else { value }
+    }
+
+    fn draw_bracket(&mut self, top: f32, bracket: &Bracket) {
         let Metrics { text_px, tier_px, width_px, .. } = self.metrics;
-        let end = self.ruler.x_px(bytes);
-        let name_width = text_width_px(name, text_px, Weight::Bold) + text_px * 0.4;
+        let &Bracket { name, ref value, left_px, to, role, term } = bracket;
+        let end = self.ruler.x_px(to);
+        let name_width = self.name_px(name);
         let line_y = (top + tier_px - 7.0).round() + 0.5;
         let width = if term.is_some() && self.view.lit == term { 4.0 } else { 2.0 };
-        if end >= 1.0 {
-            let right = (end - 1.0).max(1.0);
-            self.scene.line(
-                Point::new(0.0, line_y),
-                Point::new(right + 1.0, line_y),
-                role,
-                Dash::Solid,
-                width,
-            );
-            self.scene.line(Point::new(1.0, line_y), Point::new(1.0, line_y + 6.0), role, Dash::Solid, 2.0);
+        if end >= left_px + 1.0 {
+            let (left, right) = (left_px + 1.0, (end - 1.0).max(left_px + 1.0));
+            let line = (Point::new(left_px, line_y), Point::new(right + 1.0, line_y));
+            self.scene.line(line.0, line.1, role, Dash::Solid, width);
+            self.scene.line(Point::new(left, line_y), Point::new(left, line_y + 6.0), role, Dash::Solid, 2.0);
             // The device goes on beyond a ruler that shows only its first part.
-            if bytes <= bytes_f64(self.stage.shown) {
+            if to <= bytes_f64(self.stage.shown) {
                 let foot = (Point::new(right, line_y), Point::new(right, line_y + 6.0));
                 self.scene.line(foot.0, foot.1, role, Dash::Solid, 2.0);
             }
         }
-        let mut value = number.to_string();
-        if term.is_none() {
-            let mut longer = value.clone();
-            if self.stage.is_capacity_unknown {
-                value = format!("at least {value}");
-                longer = format!("{value}: the file does not say more");
-            } else if self.stage.is_enlarged() {
-                longer = format!("{value}, of which this is the first {}", self.stage.shown);
-            }
-            let room = width_px - name_width;
-            if text_width_px(&longer, text_px, Weight::Normal) <= room {
-                value = longer;
-            }
-        }
-        let whole = name_width + text_width_px(&value, text_px, Weight::Normal);
-        let left = (end / 2.0 - whole / 2.0).min(width_px - whole).max(0.0).round();
+        let whole = name_width + text_width_px(value, text_px, Weight::Normal);
+        let left = (left_px.midpoint(end) - whole / 2.0).min(width_px - whole).max(left_px).round();
         let y = (line_y - text_px * 0.45).round();
         self.scene.text(Point::new(left, y), name, TextStyle::new(role, text_px).bold());
-        self.scene.text(Point::new(left + name_width, y), value, TextStyle::new(Role::Text, text_px));
+        self.scene.text(Point::new(left + name_width, y), value.clone(), TextStyle::new(Role::Text, text_px));
         if let Some(term) = term {
-            let rect = Rect::new(0.0, top, end.max(left + whole), tier_px);
+            let rect = Rect::new(left_px, top, end.max(left + whole) - left_px, tier_px);
             self.scene.target(rect, TargetId::Term(term));
+        }
+    }
+
+    /// What the process takes beside its segments. Two slanted cuts say that the width is not to scale.
+    fn draw_context(&mut self) {
+        let Some(context) = self.stage.context else { return };
+        let Metrics { text_px, bar_px, .. } = self.metrics;
+        let (y, right) = (self.metrics.bar_y_px(), self.ruler.left_px - 2.0);
+        let rect = Rect::new(0.0, y, right, bar_px);
+        self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
+        for place in [14.0, 8.0] {
+            let (top, bottom) = (Point::new(right - place + 6.0, y), Point::new(right - place, y + bar_px));
+            self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
+        }
+        let room = rect.width_px - 22.0;
+        let value = [context.to_string()];
+        let words = ["CUDA context", "context"];
+        let middle = (right - 14.0) / 2.0;
+        let lines = [
+            (first_fitting(&words, text_px, Weight::Normal, room), -text_px * 0.65, Weight::Normal),
+            (first_fitting(&value, text_px, Weight::Bold, room), text_px * 0.65, Weight::Bold),
+        ];
+        for (text, below, weight) in lines {
+            let Some(text) = text else { continue };
+            let style = TextStyle { weight, ..TextStyle::new(Role::Text, text_px) };
+            let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
+            self.scene.text(at, text, style.anchored(Anchor::Middle));
         }
     }
 
@@ -237,7 +309,7 @@ impl Painter<'_> {
         let sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
         let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return };
-        let word = crate::text_width::first_fitting(&words, text_px, Weight::Normal, room);
+        let word = first_fitting(&words, text_px, Weight::Normal, room);
         let is_high = rect.height_px >= text_px * 1.7 + size;
         let word = word.filter(|_| is_high);
         let Point { x_px, y_px } = rect.center();
@@ -263,7 +335,7 @@ impl Painter<'_> {
     fn draw_ruler(&mut self) {
         let Metrics { text_px, width_px, .. } = self.metrics;
         let y = self.metrics.ruler_y_px() + 0.5;
-        self.scene.hairline(Point::new(0.0, y), Point::new(width_px, y), Role::Grid);
+        self.scene.hairline(Point::new(self.ruler.left_px, y), Point::new(width_px, y), Role::Grid);
         let mut free_from = 0.0;
         for bytes in self.ruler.ticks(text_px * 6.5) {
             let x = self.ruler.x_px(bytes_f64(bytes)).round().clamp(1.0, width_px - 1.0);

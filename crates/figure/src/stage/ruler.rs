@@ -8,6 +8,9 @@ use crate::numbers::{bytes_f64, px};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ruler {
     pub(super) shown: Bytes,
+    /// Where the first byte is. What stands to the left of it is not to scale.
+    pub(super) left_px: f32,
+    /// Where the ruler ends.
     pub(super) width_px: f32,
 }
 
@@ -15,12 +18,17 @@ impl Ruler {
     /// Where a byte is; what lies beyond the ruler is at its end.
     pub(super) fn x_px(&self, bytes: f64) -> f32 {
         let whole = bytes_f64(self.shown).max(1.0);
-        px((bytes / whole).clamp(0.0, 1.0) * f64::from(self.width_px))
+        self.left_px + px((bytes / whole).clamp(0.0, 1.0) * f64::from(self.width_px - self.left_px))
+    }
+
+    /// How wide so many bytes are.
+    pub(super) fn span_px(&self, bytes: f64) -> f32 {
+        self.x_px(bytes) - self.left_px
     }
 
     /// Round values for ticks that are at least `gap_px` apart, from zero up.
     pub(super) fn ticks(&self, gap_px: f32) -> Vec<Bytes> {
-        let room = (self.width_px / gap_px.max(1.0)).max(1.0);
+        let room = ((self.width_px - self.left_px) / gap_px.max(1.0)).max(1.0);
         let least = bytes_f64(self.shown) / f64::from(room);
         let mut step = 512_u64;
         while bytes_f64(Bytes::new(step)) < least && step < 1 << 62 {

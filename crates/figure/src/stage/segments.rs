@@ -219,8 +219,8 @@ impl Painter<'_> {
         let height = text_px * 2.6;
         let needed = bytes_f64(failed.segment_size);
         let start = self.stage.reserved();
-        let width = (self.ruler.x_px(needed)).max(8.0);
-        let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(0.0);
+        let width = self.ruler.span_px(needed).max(8.0);
+        let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
         self.scene.rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
         // Its end stands at the end of what is free: what hangs over at the front is missing.

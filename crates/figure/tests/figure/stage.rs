@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use blockyard_figure::{
     BreakdownClass, Changes, Mark, Series, Size, Stage, StageView, TargetId, Term, Theme, TimelineView,
-    breakdown_text, describe_target, stage_height, timeline, timeline_text,
+    breakdown_text, describe_target, process_stage_height, stage_height, timeline, timeline_text,
 };
 use blockyard_record::{Bytes, Recording};
 use expect_test::expect_file;
@@ -116,6 +116,36 @@ fn the_bar_and_the_segments_stand_on_one_ruler() {
     // 20 of 64 MiB are reserved: 400 of 1280 pixels, in the bar as in the row of segments.
     let ends: Vec<_> = rounded.iter().filter(|rect| (rect.right_px() - 400.0).abs() <= 1.0).collect();
     assert!(ends.len() >= 2, "{rounded:?}");
+}
+
+#[test]
+fn a_process_has_its_context_before_the_ruler() {
+    let recording = story();
+    let context = Bytes::mib(518);
+    let view = StageView { is_compact: true, ..StageView::default() };
+    for steps in 0..=recording.step_count() {
+        let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64));
+        let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
+        let memory = recording.state_at(bounds.map_or(0, |step| step.end)).unwrap();
+        let shown = context.saturating_add(memory.breakdown().reserved()).to_string();
+        for width in WIDTHS {
+            let found = clashes(&stage, &view, width);
+            assert!(found.is_empty(), "step {steps}: {found:#?}");
+            let scene = stage.scene(&view, width);
+            assert_eq!(scene.height_px, process_stage_height(width, stage.has_failures()));
+            let texts: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
+            for text in ["nvidia-smi", "518 MiB", &shown] {
+                assert!(texts.contains(&text), "step {steps}, {width}: {text} is missing in {texts:?}");
+            }
+        }
+    }
+}
+
+fn text_of(mark: &Mark) -> Option<&str> {
+    match mark {
+        Mark::Text { text, .. } => Some(text),
+        _ => None,
+    }
 }
 
 #[test]

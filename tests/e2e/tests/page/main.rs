@@ -16,6 +16,7 @@ mod play;
 mod programs;
 mod recordings;
 mod sharing;
+mod story;
 mod touch;
 
 use std::path::{Path, PathBuf};
