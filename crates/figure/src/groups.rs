@@ -264,8 +264,11 @@ fn category_of(recording: &Recording, key: GroupKey) -> Option<StackCategory> {
 /// A shade of a category's hue.
 fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
     let known = StackCategory::ALL.iter().position(|known| Some(*known) == category);
-    let hue = known.and_then(|hue| u8::try_from(hue).ok()).unwrap_or(Role::HUES - 1);
-    Role::Site(hue.saturating_mul(Role::SHADES).saturating_add(shade.min(Role::SHADES - 1)))
+    match known.and_then(|hue| u8::try_from(hue).ok()).filter(|hue| *hue < Role::HUES) {
+        Some(hue) => Role::Site(hue.saturating_mul(Role::SHADES).saturating_add(shade.min(Role::SHADES - 1))),
+        // Without a stack there is one site.
+        None => Role::Site(Role::SITES - 1),
+    }
 }
 
 /// Orders the sites that have a color by their categories, the heaviest first in each, and gives them the shades of the category's hue; at

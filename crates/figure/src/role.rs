@@ -125,19 +125,19 @@ pub enum Role {
     /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group of their own.
     Group(u8),
     /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
-    /// [`Role::SHADES`].
+    /// [`Role::SHADES`]; the last color is for allocations without a stack.
     Site(u8),
 }
 
 impl Role {
     /// How many categories have a hue of their own.
-    pub const HUES: u8 = 6;
+    pub const HUES: u8 = 5;
 
     /// How many shades a hue has.
     pub const SHADES: u8 = 4;
 
     /// How many sites have a color of their own.
-    pub const SITES: u8 = Self::HUES * Self::SHADES;
+    pub const SITES: u8 = Self::HUES * Self::SHADES + 1;
 
     /// How many streams have a color of their own.
     pub const STREAMS: u8 = 6;
@@ -146,7 +146,7 @@ impl Role {
     pub const GROUPS: u8 = 10;
 
     /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`] and sites up to [`Role::SITES`].
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 58] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -205,9 +205,6 @@ impl Role {
         Self::Site(18),
         Self::Site(19),
         Self::Site(20),
-        Self::Site(21),
-        Self::Site(22),
-        Self::Site(23),
     ];
 
     /// The role with its index in bounds, as [`Role::ALL`] has it.
@@ -293,9 +290,6 @@ const SITE_VARIABLES: [&str; Role::SITES as usize] = [
     "--role-site-18",
     "--role-site-19",
     "--role-site-20",
-    "--role-site-21",
-    "--role-site-22",
-    "--role-site-23",
 ];
 
 #[cfg(test)]

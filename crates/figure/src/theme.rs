@@ -81,7 +81,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     // Groups and sites may lie beside each other in a stack. A search chose them, and `tests/figure/palette.rs` measures how far apart they
     // are for people who see all colors and for those who do not.
     (Role::Group(0), "#2095f1", "#467baf"),
-    (Role::Group(1), "#7d4839", "#e74b5a"),
+    (Role::Group(1), "#c04216", "#c26940"),
     (Role::Group(2), "#089f56", "#80b990"),
     (Role::Group(3), "#a21685", "#fecad4"),
     (Role::Group(4), "#4e4000", "#feb220"),
@@ -90,7 +90,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(7), "#fc5758", "#ff8a58"),
     (Role::Group(8), "#3b7b1a", "#7b7b00"),
     (Role::Group(9), "#7d848c", "#8b939c"),
-    // Six hues with four shades each, from the one nearest to the background on.
+    // Five hues with four shades each, from the one nearest to the background on, and what has no stack.
     (Role::Site(0), "#108fd8", "#038fdd"),
     (Role::Site(1), "#0a7b9f", "#35b0ff"),
     (Role::Site(2), "#04587a", "#65d0fa"),
@@ -111,10 +111,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Site(17), "#7f5eb8", "#b083d4"),
     (Role::Site(18), "#0f52c7", "#a799fb"),
     (Role::Site(19), "#4c3894", "#ceccff"),
-    (Role::Site(20), "#847e80", "#898f98"),
-    (Role::Site(21), "#636767", "#a7a19a"),
-    (Role::Site(22), "#4a524d", "#a7b9be"),
-    (Role::Site(23), "#37393e", "#dbd9e3"),
+    (Role::Site(20), "#242f1b", "#e8dcc0"),
 ];
 
 #[cfg(test)]

@@ -258,8 +258,8 @@ impl Lifetimes {
             brush: self.brush.get(),
         };
         let mut scene = grid_cursor(&session.timeline_view_or_fit(), &cursor, size);
-        // The names lie on what this canvas lies on, below the cursor.
-        scene.marks.splice(0..0, self.names.get().marks.iter().cloned());
+        // Over the line of the cursor, which leaves them in sight.
+        scene.marks.extend(self.names.get().marks.iter().cloned());
         surface::fit(canvas, &scene);
         session.draw(canvas, &scene);
     }

@@ -1,30 +1,37 @@
 use super::{Cell, Grid};
-use crate::geometry::{Point, Rect};
+use crate::geometry::Rect;
 use crate::groups::Groups;
 use crate::labels::{PLATE_PX, Strip, plated_text, roomiest};
 use crate::numbers::count_px;
 use crate::scene::{Scene, Weight};
-use crate::text_width::text_width_px;
+use crate::text_width::{fitted, text_width_px};
 
 const TEXT_PX: f32 = 11.0;
+/// How long a name may be, the longest first.
+const ROOMS_PX: [f32; 4] = [f32::MAX, 200.0, 130.0, 90.0];
 /// So many columns are looked at, which is as exact as a name needs.
 const MOST_COLUMNS: usize = 400;
 
 impl Grid {
-    /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, if it has room
-    /// there. `is_shown` says which places of the legend are drawn.
+    /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, as far as
+    /// it has room there. `is_shown` says which places of the legend are drawn.
     #[must_use]
     pub fn names(&self, groups: &Groups, is_shown: impl Fn(usize) -> bool, plot: Rect) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let mut taken: Vec<Rect> = Vec::new();
         let strips = self.strips(groups, plot);
         for (place, (entry, strips)) in groups.legend().iter().zip(strips).enumerate() {
-            let width = text_width_px(&entry.text, TEXT_PX, Weight::Bold).ceil() + 8.0;
-            let Some(found) = roomiest(&strips, width, PLATE_PX, &taken).filter(|_| is_shown(place)) else {
+            if !is_shown(place) {
                 continue;
-            };
-            let center = Point::new(found.center().x_px, found.center().y_px);
-            plated_text(&mut scene, center, &entry.text, TEXT_PX, Weight::Bold);
+            }
+            // The whole name, or as many words of it as an area has room for.
+            let texts = ROOMS_PX.map(|room_px| fitted(&entry.text, TEXT_PX, Weight::Bold, room_px));
+            let found = texts.into_iter().flatten().find_map(|text| {
+                let width = text_width_px(&text, TEXT_PX, Weight::Bold).ceil() + 8.0;
+                Some((roomiest(&strips, width, PLATE_PX, &taken)?, text))
+            });
+            let Some((found, text)) = found else { continue };
+            plated_text(&mut scene, found.center(), &text, TEXT_PX, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene

@@ -98,7 +98,7 @@ pub(super) const LEGEND_ROW_PX: f32 = 18.0;
 
 /// Whether there is room for the values at the cursor above the plot.
 pub(super) fn has_values(size: Size) -> bool {
-    size.height_px >= 180.0
+    size.height_px >= 160.0
 }
 
 /// Whether there is room for the legend.

@@ -137,8 +137,8 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let (start, end) = last.map_or((0, 0), |last| (last.start, last.end));
                 let state = recording.state_at(end).unwrap();
                 let changes = Changes::of(&recording, start, end);
-                let stage = Stage::new(&state, &recording, &changes, step.checked_sub(1), &|_| None);
-                let scene = stage.scene(&StageView::default(), width);
+                let drawn = Stage::new(&state, &recording, &changes, step.checked_sub(1), &|_| None);
+                let scene = drawn.scene(&StageView::default(), width);
                 assert_readable(&format!("{what}, stage"), &scene, &recording);
                 let scene =
                     segment_map(&state, &changes, &recording, &MapView::default(), Size::new(width, 600.0));
