@@ -39,6 +39,8 @@ pub enum Pattern {
     Faint,
     /// A stronger tint of the color, nothing else.
     Tint,
+    /// A tint between the one before and the color, nothing else.
+    Strong,
     /// Lines that rise to the right, on a tint.
     Hatch,
     /// Lines that fall to the right, on a tint, closer together.
@@ -70,10 +72,11 @@ pub struct Tile {
 
 impl Pattern {
     /// Every pattern.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Solid,
         Self::Faint,
         Self::Tint,
+        Self::Strong,
         Self::Hatch,
         Self::BackHatch,
         Self::Dots,
@@ -89,6 +92,7 @@ impl Pattern {
             Self::Solid => "solid",
             Self::Faint => "faint",
             Self::Tint => "tint",
+            Self::Strong => "strong",
             Self::Hatch => "hatch",
             Self::BackHatch => "back-hatch",
             Self::Dots => "dots",
@@ -106,6 +110,7 @@ impl Pattern {
             Self::Solid => plain,
             Self::Faint => Tile { tint: 0.12, ..plain },
             Self::Tint => Tile { tint: 0.4, ..plain },
+            Self::Strong => Tile { tint: 0.65, ..plain },
             Self::Hatch => Tile {
                 tint: 0.3,
                 // The two short lines complete the corners, so that neighboring tiles join without a gap.

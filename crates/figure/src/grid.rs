@@ -6,15 +6,19 @@
 
 mod address;
 mod draw;
+mod names;
 mod paint;
 
 pub use self::address::AddressMap;
 pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
 pub use self::paint::GridPaint;
 
+use std::sync::Arc;
+
 use blockyard_record::Bytes;
 
 use crate::allocations::{Allocations, NEVER, size_class};
+use crate::groups::Groups;
 use crate::numbers::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
 use crate::timeline::TimelineView;
 
@@ -24,7 +28,8 @@ pub enum GridKind {
     /// Each allocation at its true address; addresses that are never reserved are left out.
     #[default]
     Address,
-    /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes.
+    /// Allocations on top of each other, the oldest at the bottom, so that the top is the active bytes. A grid [`Grid::by_groups`] has
+    /// the groups on top of each other.
     Stacked,
 }
 
@@ -77,6 +82,8 @@ pub struct Grid {
     next: usize,
     smallest_class: usize,
     rows: Vec<u32>,
+    // The place of each row in a stack; rows of one place are in their own order.
+    places: Arc<[u8]>,
 }
 
 const NOTHING: u32 = u32::MAX;
@@ -111,10 +118,18 @@ impl Grid {
             next: 0,
             smallest_class: 0,
             rows: Vec::new(),
+            places: Arc::default(),
         };
         grid.moments = (0..width).map(|column| step_u32(grid.moment_of(allocations, column))).collect();
         grid.smallest_class = grid.smallest_class_of(allocations);
         grid
+    }
+
+    /// The grid with stacks ordered by the groups of allocations, so that each group is one area.
+    #[must_use]
+    pub fn by_groups(mut self, groups: &Groups) -> Self {
+        self.places = groups.places();
+        self
     }
 
     /// Draws up to `columns` more columns. Returns whether there are more.
@@ -276,7 +291,8 @@ impl Grid {
         let left = active.saturating_sub(drawn);
         match self.kind {
             GridKind::Stacked => {
-                rows.sort_unstable();
+                let places = &self.places;
+                rows.sort_unstable_by_key(|row| (places.get(*row as usize).copied().unwrap_or(0), *row));
                 stack(cells, allocations, &rows, left, view);
             }
             GridKind::Address => address::fill(cells, allocations, map, moment, &rows, view),

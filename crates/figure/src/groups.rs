@@ -1,5 +1,7 @@
 //! Which color each allocation has, and the legend.
 
+use std::sync::Arc;
+
 use blockyard_record::{AllocationId, Bytes, Recording, StackId};
 use rustc_hash::FxHashMap;
 
@@ -67,7 +69,7 @@ pub struct LegendEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Groups {
     // The place in the legend, for each row.
-    places: Vec<u8>,
+    places: Arc<[u8]>,
     legend: Vec<LegendEntry>,
 }
 
@@ -127,13 +129,18 @@ impl Groups {
         };
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
         let texts = names.iter().map(|name| (*name).to_owned()).collect();
-        Self::counted(allocations, places, texts, names.len())
+        Self::counted(allocations, places, texts, |place| Role::Group(place.min(Role::GROUPS - 1)))
     }
 
     /// The place in the legend of a row's color.
     #[must_use]
     pub fn place(&self, row: usize) -> usize {
         self.places.get(row).map_or(0, |place| *place as usize)
+    }
+
+    /// The places of all rows.
+    pub(crate) fn places(&self) -> Arc<[u8]> {
+        self.places.clone()
     }
 
     /// What the colors stand for.
@@ -150,7 +157,7 @@ impl Groups {
         };
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
         let texts = bounds.iter().map(|(_, text)| (*text).to_owned()).collect();
-        Self::counted(allocations, places, texts, bounds.len())
+        Self::counted(allocations, places, texts, Role::Group)
     }
 
     fn keys(allocations: &Allocations, recording: &Recording, by: GroupBy) -> Self {
@@ -178,51 +185,62 @@ impl Groups {
         }
         let most = usize::from(Role::GROUPS);
         let mut order: Vec<usize> = (0..keys.len()).collect();
+        let category = |number: usize| keys.get(number).map(|(key, _)| category_of(recording, *key));
         match by {
             // Streams and pools keep the order in which they appear, categories their own.
             GroupBy::Stream | GroupBy::Pool => {}
-            GroupBy::Category => order.sort_by_key(|number| match keys.get(*number) {
-                Some((GroupKey::Category(category), _)) => {
-                    StackCategory::ALL.iter().position(|known| known == category)
-                }
-                _ => None,
-            }),
+            GroupBy::Category => order.sort_by_key(|number| category(*number)),
             _ => order
                 .sort_by_key(|number| std::cmp::Reverse(keys.get(*number).map_or(0, |(_, weight)| *weight))),
         }
+        let mut roles: Vec<Role> = (0..Role::GROUPS).map(Role::Group).collect();
+        match by {
+            GroupBy::Category => {
+                roles = order.iter().map(|number| site_role(category(*number).flatten(), 0)).collect();
+            }
+            GroupBy::Stack => {
+                let shown = shaded(&mut order, &category);
+                if let Some(shown) = shown {
+                    roles = shown;
+                }
+            }
+            _ => {}
+        }
+        let shown = if keys.len() > roles.len().min(most) { roles.len().min(most) - 1 } else { keys.len() };
         let mut places: Vec<u8> = vec![0; keys.len()];
         for (place, number) in order.iter().enumerate() {
             if let Some(found) = places.get_mut(*number) {
-                *found = u8::try_from(place.min(most - 1)).unwrap_or(0);
+                *found = u8::try_from(place.min(shown)).unwrap_or(0);
             }
         }
         let mut texts: Vec<String> = order
             .iter()
-            .take(most)
+            .take(shown)
             .filter_map(|number| keys.get(*number))
             .map(|(key, _)| group_text(recording, *key))
             .collect();
-        if keys.len() > most {
-            let others = keys.len() + 1 - most;
-            if let Some(last) = texts.last_mut() {
-                *last = format!("{} others", grouped_count(others));
-            }
+        if keys.len() > shown {
+            texts.push(format!("{} others", grouped_count(keys.len() - shown)));
         }
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
-        let count = texts.len();
-        Self::counted(allocations, of_rows, texts, count)
+        Self::counted(allocations, of_rows, texts, |place| {
+            // The last color is grey: for the rest, where there is a rest.
+            let is_rest = usize::from(place) >= shown;
+            let own = roles.get(usize::from(place)).copied().filter(|_| !is_rest);
+            own.unwrap_or(Role::Group(Role::GROUPS - 1))
+        })
     }
 
-    fn counted(allocations: &Allocations, places: Vec<u8>, texts: Vec<String>, count: usize) -> Self {
+    fn counted(
+        allocations: &Allocations,
+        places: Vec<u8>,
+        texts: Vec<String>,
+        role_of: impl Fn(u8) -> Role,
+    ) -> Self {
         let mut legend: Vec<LegendEntry> = texts
             .into_iter()
             .zip(0_u8..)
-            .map(|(text, place)| {
-                // The last color is grey: for the rest, where there is a rest.
-                let role = Role::Group(place.min(Role::GROUPS - 1));
-                LegendEntry { text, role, count: 0, bytes: Bytes::ZERO }
-            })
-            .take(count)
+            .map(|(text, place)| LegendEntry { text, role: role_of(place), count: 0, bytes: Bytes::ZERO })
             .collect();
         for (place, size) in places.iter().zip(allocations.sizes()) {
             if let Some(entry) = legend.get_mut(*place as usize) {
@@ -230,8 +248,55 @@ impl Groups {
                 entry.bytes = entry.bytes.saturating_add(Bytes::new(*size));
             }
         }
-        Self { places, legend }
+        Self { places: places.into(), legend }
     }
+}
+
+/// The category of a stack; `None` for other keys.
+fn category_of(recording: &Recording, key: GroupKey) -> Option<StackCategory> {
+    match key {
+        GroupKey::Stack(stack) => Some(StackCategory::of(recording.stacks(), stack)),
+        GroupKey::Category(category) => Some(category),
+        _ => None,
+    }
+}
+
+/// A shade of a category's hue.
+fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
+    let known = StackCategory::ALL.iter().position(|known| Some(*known) == category);
+    match known.and_then(|hue| u8::try_from(hue).ok()).filter(|hue| *hue < Role::HUES) {
+        Some(hue) => Role::Site(hue.saturating_mul(Role::SHADES).saturating_add(shade.min(Role::SHADES - 1))),
+        // Without a stack there is one site.
+        None => Role::Site(Role::SITES - 1),
+    }
+}
+
+/// Orders the sites that have a color by their categories, the heaviest first in each, and gives them the shades of the category's hue; at
+/// most as many of a category as there are shades, so that no two have one color. `None`, and no other order, where all are of one
+/// category: then each has a hue of its own.
+fn shaded(
+    order: &mut Vec<usize>,
+    category: &impl Fn(usize) -> Option<Option<StackCategory>>,
+) -> Option<Vec<Role>> {
+    let most = usize::from(Role::GROUPS) - 1;
+    let hue = |number: usize| category(number).flatten();
+    if order.iter().take(most).all(|number| Some(hue(*number)) == order.first().map(|first| hue(*first))) {
+        return None;
+    }
+    let mut shown: Vec<(Option<StackCategory>, u8, usize)> = Vec::new();
+    for number in order.iter().copied() {
+        let of = hue(number);
+        let shade = shown.iter().filter(|(other, ..)| *other == of).count();
+        if shown.len() < most && shade < usize::from(Role::SHADES) {
+            shown.push((of, u8::try_from(shade).unwrap_or(0), number));
+        }
+    }
+    shown.sort_unstable();
+    order.retain(|number| !shown.iter().any(|(.., other)| other == number));
+    order.splice(0..0, shown.iter().map(|(.., number)| *number));
+    // One more color, for the rest.
+    let roles = shown.into_iter().map(|(category, shade, _)| site_role(category, shade));
+    Some(roles.chain(std::iter::once(Role::Group(Role::GROUPS - 1))).collect())
 }
 
 /// How much of the figure the allocation covers: bytes times steps.

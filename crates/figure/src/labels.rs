@@ -51,6 +51,49 @@ impl LabelRows {
     }
 }
 
+/// The height of a line of small text with its ground.
+pub(crate) const PLATE_PX: f32 = 15.0;
+
+/// A part of an area, between two upright lines.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(clippy::struct_field_names, reason = "each is a length in pixels")]
+pub(crate) struct Strip {
+    pub(crate) left_px: f32,
+    pub(crate) right_px: f32,
+    pub(crate) top_px: f32,
+    pub(crate) foot_px: f32,
+}
+
+/// The place for a text of this size in an area, where the area is the highest, clear of what is `taken`; `None` where it is nowhere as
+/// large. The strips are in order from the left and touch each other.
+pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &[Rect]) -> Option<Rect> {
+    let mut best: Option<(f32, Rect)> = None;
+    let mut from = 0;
+    while let Some(first) = strips.get(from) {
+        let ahead = strips.get(from..).unwrap_or_default();
+        let end_px = first.left_px + width_px;
+        let (mut top, mut foot, mut right) = (f32::MIN, f32::MAX, first.left_px);
+        for strip in ahead.iter().take_while(|strip| strip.left_px < end_px) {
+            (top, foot, right) = (top.max(strip.top_px), foot.min(strip.foot_px), strip.right_px);
+        }
+        // Half a pixel is what the sum of widths may be off.
+        if right + 0.5 < end_px {
+            break;
+        }
+        let room = foot - top;
+        let y = (f32::midpoint(top, foot) - height_px / 2.0).round();
+        let place = Rect::new(first.left_px, y, width_px, height_px);
+        let is_better = room >= height_px + 2.0 && best.is_none_or(|(most, _)| room > most + 2.0);
+        if is_better && !taken.iter().any(|other| other.overlaps(&place)) {
+            best = Some((room, place));
+        }
+        // A third of the width farther.
+        let next_px = first.left_px + width_px / 3.0;
+        from += ahead.iter().take_while(|strip| strip.left_px < next_px).count().max(1);
+    }
+    best.map(|(_, place)| place)
+}
+
 /// A text on a rectangle in the background color, so that the text can be read on a pattern.
 pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
     let width = text_width_px(text, size_px, weight).ceil();
@@ -82,6 +125,23 @@ mod tests {
         assert_eq!(places[1].map(|place| place.row), Some(1));
         assert_eq!((places[2], places[3]), (None, None));
         assert_eq!(rows.place(20.0, 80.0).map(|place| place.row), Some(0));
+    }
+
+    #[test]
+    fn a_name_goes_where_its_area_is_the_highest_and_nothing_else_is_written() {
+        let strip = |(at, height): (u8, f32)| Strip {
+            left_px: f32::from(at) * 10.0,
+            right_px: f32::from(at) * 10.0 + 10.0,
+            top_px: 100.0 - height,
+            foot_px: 100.0,
+        };
+        let heights = [0.0, 20.0, 20.0, 20.0, 60.0, 50.0, 60.0, 10.0, 30.0, 30.0];
+        let strips: Vec<Strip> = (0..).zip(heights).map(strip).collect();
+        let highest = Rect::new(40.0, 68.0, 30.0, 15.0);
+        assert_eq!(roomiest(&strips, 30.0, 15.0, &[]), Some(highest));
+        let beside = roomiest(&strips, 30.0, 15.0, &[highest]).unwrap();
+        assert!(!beside.overlaps(&highest) && beside.x_px >= 10.0, "{beside:?}");
+        assert_eq!(roomiest(&strips, 80.0, 15.0, &[]), None);
     }
 
     #[test]

@@ -124,17 +124,29 @@ pub enum Role {
     Stream(u8),
     /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group of their own.
     Group(u8),
+    /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
+    /// [`Role::SHADES`]; the last color is for allocations without a stack.
+    Site(u8),
 }
 
 impl Role {
+    /// How many categories have a hue of their own.
+    pub const HUES: u8 = 5;
+
+    /// How many shades a hue has.
+    pub const SHADES: u8 = 4;
+
+    /// How many sites have a color of their own.
+    pub const SITES: u8 = Self::HUES * Self::SHADES + 1;
+
     /// How many streams have a color of their own.
     pub const STREAMS: u8 = 6;
 
     /// How many groups of allocations have a color of their own.
     pub const GROUPS: u8 = 10;
 
-    /// Every role, streams up to [`Role::STREAMS`] and groups up to [`Role::GROUPS`].
-    pub const ALL: [Self; 37] = [
+    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`] and sites up to [`Role::SITES`].
+    pub const ALL: [Self; 58] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -172,6 +184,27 @@ impl Role {
         Self::Group(7),
         Self::Group(8),
         Self::Group(9),
+        Self::Site(0),
+        Self::Site(1),
+        Self::Site(2),
+        Self::Site(3),
+        Self::Site(4),
+        Self::Site(5),
+        Self::Site(6),
+        Self::Site(7),
+        Self::Site(8),
+        Self::Site(9),
+        Self::Site(10),
+        Self::Site(11),
+        Self::Site(12),
+        Self::Site(13),
+        Self::Site(14),
+        Self::Site(15),
+        Self::Site(16),
+        Self::Site(17),
+        Self::Site(18),
+        Self::Site(19),
+        Self::Site(20),
     ];
 
     /// The role with its index in bounds, as [`Role::ALL`] has it.
@@ -180,6 +213,7 @@ impl Role {
         match self {
             Self::Stream(index) => Self::Stream(index % Self::STREAMS),
             Self::Group(index) => Self::Group(index % Self::GROUPS),
+            Self::Site(index) => Self::Site(index % Self::SITES),
             other => other,
         }
     }
@@ -229,9 +263,34 @@ impl Role {
                 8 => "--role-group-8",
                 _ => "--role-group-9",
             },
+            Self::Site(index) => SITE_VARIABLES.get(usize::from(index % Self::SITES)).copied().unwrap_or(""),
         }
     }
 }
+
+const SITE_VARIABLES: [&str; Role::SITES as usize] = [
+    "--role-site-0",
+    "--role-site-1",
+    "--role-site-2",
+    "--role-site-3",
+    "--role-site-4",
+    "--role-site-5",
+    "--role-site-6",
+    "--role-site-7",
+    "--role-site-8",
+    "--role-site-9",
+    "--role-site-10",
+    "--role-site-11",
+    "--role-site-12",
+    "--role-site-13",
+    "--role-site-14",
+    "--role-site-15",
+    "--role-site-16",
+    "--role-site-17",
+    "--role-site-18",
+    "--role-site-19",
+    "--role-site-20",
+];
 
 #[cfg(test)]
 mod tests {

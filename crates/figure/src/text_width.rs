@@ -41,22 +41,27 @@ fn advance(character: char, weight: Weight) -> Option<u16> {
     latin.get(place).copied()
 }
 
-/// The text, or its longest beginning that fits with `…` behind it; `None` where not even three characters do.
+/// The text, or its longest beginning of whole words that fits with `…` behind it; `None` where not even three characters do.
 pub(crate) fn fitted(text: &str, size_px: f32, weight: Weight, room_px: f32) -> Option<String> {
     if text_width_px(text, size_px, weight) <= room_px {
         return Some(text.to_owned());
     }
-    let dots = text_width_px("…", size_px, weight);
-    let mut kept = String::new();
-    let mut used = dots;
-    for character in text.chars() {
+    let mut used = text_width_px("…", size_px, weight);
+    let mut kept = "";
+    let mut before = ' ';
+    for (at, character) in text.char_indices() {
+        // A word ends before a character that is part of none, and behind one.
+        if !(character.is_alphanumeric() && before.is_alphanumeric()) {
+            kept = text.get(..at).unwrap_or_default();
+        }
         used += text_width_px(character.encode_utf8(&mut [0; 4]), size_px, weight);
         if used > room_px {
             break;
         }
-        kept.push(character);
+        before = character;
     }
-    (kept.chars().count() >= 3).then(|| kept.trim_end().to_owned() + "…")
+    let kept = kept.trim_end_matches(|end: char| end.is_whitespace() || "([{,.:;-_".contains(end));
+    (kept.chars().count() >= 3).then(|| kept.to_owned() + "…")
 }
 
 /// The first of `texts` that fits.
@@ -82,10 +87,18 @@ mod tests {
     #[test]
     fn a_text_is_cut_only_where_it_does_not_fit() {
         assert_eq!(fitted("weights", 11.0, Weight::Normal, 200.0).as_deref(), Some("weights"));
-        let cut = fitted("weights of the first layer", 11.0, Weight::Normal, 60.0).unwrap();
-        assert!(cut.ends_with('…') && cut.starts_with("we"), "{cut}");
-        assert!(text_width_px(&cut, 11.0, Weight::Normal) <= 60.0);
-        assert_eq!(fitted("weights", 11.0, Weight::Normal, 5.0), None);
+        let cut = |text: &str, room_px: f32| fitted(text, 11.0, Weight::Normal, room_px);
+        assert_eq!(cut("weights of the first layer", 80.0).as_deref(), Some("weights of…"));
+        assert_eq!(cut("step 2: optimizer.step()", 110.0).as_deref(), Some("step 2: optimizer…"));
+        assert_eq!(cut("weights", 40.0), None, "no part of a word");
+        assert_eq!(cut("weights", 5.0), None);
+        for room_px in 0_u8..200 {
+            let room_px = f32::from(room_px);
+            let Some(text) = cut("model.layers[0] (attention, größer): 12 tensors", room_px) else {
+                continue;
+            };
+            assert!(text_width_px(&text, 11.0, Weight::Normal) <= room_px);
+        }
     }
 
     #[test]

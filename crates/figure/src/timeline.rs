@@ -6,8 +6,11 @@
 mod axis;
 mod bands;
 mod clock;
+mod cursor;
 mod draw;
+mod legend;
 mod marks;
+mod names;
 mod series;
 mod so_far;
 mod strip;
@@ -16,7 +19,8 @@ mod view;
 pub(crate) use axis::tick_step;
 pub(crate) use axis::{draw_x_axis, duration};
 pub use clock::Clock;
-pub use draw::{timeline, timeline_cursor, timeline_line};
+pub use cursor::{timeline_cursor, timeline_line};
+pub use draw::timeline;
 pub use series::Series;
 pub use so_far::timeline_so_far;
 pub use strip::{

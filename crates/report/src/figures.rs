@@ -53,7 +53,8 @@ const SEGMENTS: &str = "The bar is the device, the brackets above are what is re
 fn over_time(recording: &Recording, series: &Series, moment: &Moment, size: Size) -> Scene {
     let view = TimelineView::fit(recording.step_count());
     let mut scene = timeline(series, recording, &view, None, size);
-    scene.marks.extend(timeline_cursor(Some(recording), &view, None, moment.steps, size).marks);
+    let cursor = timeline_cursor(Some(recording), &scene, &view, None, moment.steps);
+    scene.marks.extend(cursor.marks);
     scene
 }
 

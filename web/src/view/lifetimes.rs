@@ -8,7 +8,7 @@ mod save;
 mod words;
 
 use blockyard_figure::{
-    ColorBy, GridCursor, GridKind, GridView, Groups, Point, Rects, Role, Size, grid_cursor, grid_plot,
+    ColorBy, GridCursor, GridKind, GridView, Groups, Point, Rects, Role, Scene, Size, grid_cursor, grid_plot,
     grid_scene,
 };
 use leptos::ev;
@@ -61,6 +61,8 @@ struct Lifetimes {
     /// The number of pictures that were made.
     drawn: RwSignal<u32>,
     groups: Memo<PtrEq<Groups>>,
+    /// The names of groups in their areas, of a picture that is complete.
+    names: Memo<PtrEq<Scene>>,
     pointer: RwSignal<Option<Point>>,
     /// Two opposite corners of the part that the reader marks with Shift.
     brush: RwSignal<Option<(Point, Point)>>,
@@ -202,6 +204,20 @@ fn legend(it: Lifetimes) -> AnyView {
 impl Lifetimes {
     fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
         let is_painted = RwSignal::new(false);
+        let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::new()));
+        let groups = Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default()));
+        let names = Memo::new(move |_| {
+            drawn.track();
+            session.timeline_view.track();
+            let (groups, filtered, plot) =
+                (groups.get(), session.figures.filtered.get(), grid_plot(size.get()));
+            let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+            let names = picture.with_value(|picture| {
+                let grid = picture.grid().filter(|grid| grid.is_done())?;
+                Some(grid.names(&groups, is_shown, plot))
+            });
+            PtrEq::new(names.unwrap_or_default())
+        });
         let rects = Memo::new(move |_| {
             // Only the painter uses them.
             let columns = session.columns().filter(|_| is_painted.get())?;
@@ -211,7 +227,7 @@ impl Lifetimes {
             session,
             size,
             base,
-            picture: StoredValue::new_local(Picture::new()),
+            picture,
             colors: StoredValue::new_local(None),
             painter: StoredValue::new_local(None),
             is_painter_begun: StoredValue::new(false),
@@ -219,8 +235,9 @@ impl Lifetimes {
             rects,
             has_moved: StoredValue::new(false),
             changes: StoredValue::new(0),
-            drawn: RwSignal::new(0),
-            groups: Memo::new(move |_| PtrEq::new(session.color_groups().unwrap_or_default())),
+            drawn,
+            groups,
+            names,
             pointer: RwSignal::new(None),
             brush: RwSignal::new(None),
             grabbed: StoredValue::new(None),
@@ -240,7 +257,9 @@ impl Lifetimes {
             pointer: self.pointer.get(),
             brush: self.brush.get(),
         };
-        let scene = grid_cursor(&session.timeline_view_or_fit(), &cursor, size);
+        let mut scene = grid_cursor(&session.timeline_view_or_fit(), &cursor, size);
+        // Over the line of the cursor, which leaves them in sight.
+        scene.marks.extend(self.names.get().marks.iter().cloned());
         surface::fit(canvas, &scene);
         session.draw(canvas, &scene);
     }
@@ -265,11 +284,11 @@ impl Lifetimes {
             self.picture.update_value(Picture::clear);
             return;
         };
-        let shown = self.shown_now(&columns);
+        let (shown, groups) = (self.shown_now(&columns), self.groups.get());
         self.has_moved.set_value(true);
         let begin = move || {
             self.picture.update_value(|picture| {
-                picture.want(Some(shown), &columns.recording, &columns.allocations);
+                picture.want(Some(shown), &columns.recording, &columns.allocations, groups.clone());
             });
             self.go_on(columns);
         };

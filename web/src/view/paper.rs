@@ -65,7 +65,7 @@ fn content(session: Session) -> Option<String> {
     let view = session.timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
     // The line alone: the caption names its step, whose label would lie over that of the axis.
-    let cursor = timeline_cursor(Some(recording), &view, None, steps, size).marks;
+    let cursor = timeline_cursor(Some(recording), &scene, &view, None, steps).marks;
     scene.marks.extend(cursor.into_iter().filter(|mark| matches!(mark, Mark::Line { .. })));
     let words = timeline_text(&run.series, recording);
     let of_all = format!("step {} of {}", grouped_count(steps), grouped_count(recording.step_count()));

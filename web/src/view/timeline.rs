@@ -1,8 +1,9 @@
 //! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    Clock, PlayerAction, Role, Scene, Size, TimelineView, describe_target, timeline as timeline_scene,
-    timeline_cursor, timeline_line, timeline_plot, timeline_step_at, timeline_text,
+    Clock, PlayerAction, Role, Scene, Size, TargetId, TimelineView, describe_target,
+    timeline as timeline_scene, timeline_cursor, timeline_line, timeline_plot, timeline_step_at,
+    timeline_text,
 };
 use leptos::ev;
 use leptos::html;
@@ -14,7 +15,7 @@ use crate::export;
 use crate::frames::{self, Slot};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::surface::{self, Drawn, offset_px};
+use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
 use crate::view::numbers::grouped_count;
@@ -102,7 +103,8 @@ impl Session {
 struct Timeline {
     session: Session,
     size: RwSignal<Size>,
-    drawn: Drawn,
+    /// The figure without the cursor; `None` until it has a size.
+    scene: Memo<Option<PtrEq<Scene>>>,
     tip: Tip,
     pinch: Pinch,
     /// The moment under the pointer.
@@ -115,10 +117,18 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();
+    let size = surface::size_of(area);
+    let scene = Memo::new(move |_| {
+        let size = Some(size.get()).filter(|size| size.width_px >= 1.0)?;
+        let (run, view) = (session.run.get(), session.timeline_view_or_fit());
+        let clock = session.clock();
+        let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
+        Some(PtrEq::new(scene))
+    });
     let it = Timeline {
         session,
-        size: surface::size_of(area),
-        drawn: Drawn::new(),
+        size,
+        scene,
         tip: Tip::new(),
         pinch: Pinch::new(),
         pointer: RwSignal::new(None),
@@ -151,18 +161,12 @@ pub(crate) fn timeline(session: Session) -> AnyView {
 impl Timeline {
     /// Draws the figure and, on a canvas of its own, the cursor whenever one of them changes.
     fn keep_drawn(self, base: NodeRef<html::Canvas>, overlay: NodeRef<html::Canvas>) {
-        let Self { session, size, drawn, pointer, .. } = self;
+        let Self { session, scene, pointer, .. } = self;
         effect(move || {
-            let (Some(canvas), size) = (base.get(), size.get()) else { return };
-            if size.width_px < 1.0 {
-                return;
+            if let (Some(canvas), Some(scene)) = (base.get(), scene.get()) {
+                surface::fit(&canvas, &scene);
+                session.draw(&canvas, &scene);
             }
-            let (run, view) = (session.run.get(), session.timeline_view_or_fit());
-            let clock = session.clock();
-            let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
-            surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
-            drawn.keep(scene);
         });
         // Keys and the wheel change what is under a pointer that rests.
         effect(move || {
@@ -174,13 +178,11 @@ impl Timeline {
         // A cursor that moves does not draw the figure again.
         let steps = Memo::new(move |_| session.player.with(|player| player.steps));
         effect(move || {
-            let (Some(canvas), size) = (overlay.get(), size.get()) else { return };
-            if size.width_px < 1.0 {
-                return;
+            if let (Some(canvas), Some(base)) = (overlay.get(), scene.get()) {
+                let scene = cursors(session, &base, steps.get(), pointer.get());
+                surface::fit(&canvas, &scene);
+                session.draw(&canvas, &scene);
             }
-            let scene = cursors(session, steps.get(), pointer.get(), size);
-            surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
         });
     }
 
@@ -211,7 +213,11 @@ impl Timeline {
             }
             self.place.set_value(None);
             self.tip.hide();
-            self.seek(offset_px(event).0);
+            match self.target_at(offset_px(event)) {
+                Some(TargetId::PeakAllocated) => self.session.seek_peak(false),
+                Some(TargetId::PeakReserved) => self.session.seek_peak(true),
+                _ => self.seek(offset_px(event).0),
+            }
         }
     }
 
@@ -232,11 +238,16 @@ impl Timeline {
         });
     }
 
+    /// The mark or the name at a place of the figure.
+    fn target_at(self, (x, y): (f32, f32)) -> Option<TargetId> {
+        let scene = self.scene.get_untracked()?;
+        scene.hit(x, y).map(|target| target.what)
+    }
+
     /// What is at a place of the figure, or else the values of its moment.
-    fn words_at(self, (x, y): (f32, f32), step: Option<usize>) -> Option<String> {
+    fn words_at(self, at: (f32, f32), step: Option<usize>) -> Option<String> {
         let session = self.session;
-        let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
-        let words = target.and_then(|target| {
+        let words = self.target_at(at).and_then(|target| {
             session.with_state_now(|run, state| describe_target(target, state, &run.recording)).flatten()
         });
         words.or_else(|| moment_words(session, step?))
@@ -258,12 +269,13 @@ impl Timeline {
 }
 
 /// The cursor, the mark and the line of the pointer. Reads signals.
-fn cursors(session: Session, step: usize, pointer: Option<usize>, size: Size) -> Scene {
+fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) -> Scene {
+    let size = Size::new(base.width_px, base.height_px);
     let view = session.timeline_view_or_fit();
     let clock = session.clock();
     let clock = clock.as_deref();
     let recording = session.run.with(|run| run.recording.clone());
-    let mut scene = timeline_cursor(Some(&recording), &view, clock, step, size);
+    let mut scene = timeline_cursor(Some(&recording), base, &view, clock, step);
     if let Some(mark) = session.figures.mark.get() {
         timeline_line(&mut scene, &view, clock, mark, Role::Changed, size);
     }

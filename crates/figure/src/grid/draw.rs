@@ -69,18 +69,25 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
     let scale = XScale::new(*view, plot);
-    let mut upright = |moment: usize, role: Role, dash: Dash| {
-        let x = (scale.x_px(count_f64(moment) + 1.0) - 0.5).floor() + 0.5;
-        if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
-            let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
-            scene.line(from, to, Role::Background, Dash::Solid, 4.0);
-            scene.line(from, to, role, dash, 2.0);
-        }
+    // Behind the pixel that shows the moment.
+    let place = |moment: usize| {
+        let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
+        let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
+        (x >= plot.x_px - 0.5 && x <= plot.right_px() + 1.5).then_some(x)
     };
-    if let Some(mark) = cursor.mark {
-        upright(mark, Role::Changed, Dash::Dashed);
+    let ends = |x: f32| (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px() + 4.0));
+    if let Some(x) = cursor.mark.and_then(place) {
+        let (from, to) = ends(x);
+        scene.line(from, to, Role::Background, Dash::Solid, 4.0);
+        scene.line(from, to, Role::Changed, Dash::Dashed, 2.0);
     }
-    upright(cursor.moment, Role::Cursor, Dash::Solid);
+    if let Some(x) = place(cursor.moment) {
+        // The second line is seen on dark areas.
+        for (x, role) in [(x + 1.0, Role::Background), (x, Role::Cursor)] {
+            let (from, to) = ends(x);
+            scene.hairline(from, to, role);
+        }
+    }
     if let Some(at) = cursor.pointer.filter(|at| plot.contains(at.x_px, at.y_px)) {
         let (x, y) = (at.x_px.floor() + 0.5, at.y_px.floor() + 0.5);
         scene.line(Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()), Role::Hover, Dash::Dotted, 1.0);

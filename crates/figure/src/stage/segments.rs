@@ -179,14 +179,11 @@ impl Painter<'_> {
         let stream = segment.stream_name.as_ref().map(|name| format!(", stream {name}")).unwrap_or_default();
         let pool =
             segment.pool_name.as_ref().map(|name| format!(", private pool {name}")).unwrap_or_default();
-        let letter = if segment.pool == PoolKind::Small { "S" } else { "L" };
-        let mut texts = vec![
-            format!("segment {number}, {kind} pool{stream}{pool}"),
-            format!("{number}, {kind}{stream}{pool}"),
-        ];
-        texts.extend(segment.pool_name.as_ref().map(|name| format!("{number}, {name}")));
-        texts.extend(segment.stream_name.as_ref().map(|name| format!("{number}, {name}")));
-        texts.extend([format!("{number}, {kind}"), format!("{number}"), letter.to_owned()]);
+        let mut texts = vec![format!("segment {number}, {kind} pool{stream}{pool}")];
+        let names = [&segment.pool_name, &segment.stream_name].into_iter().flatten();
+        texts.extend(names.map(|name| format!("segment {number}, {name}")));
+        // No text is shorter: a number or a letter alone says nothing.
+        texts.push(format!("segment {number}"));
         let room = right - left - 3.0;
         if segment.presence < 0.5 {
             return;

@@ -1,5 +1,6 @@
 use blockyard_record::{Bytes, Recording};
 
+use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
 use crate::role::Role;
@@ -42,19 +43,84 @@ pub(crate) fn tick_step(top: Bytes, most: u64) -> Bytes {
     Bytes::new(step)
 }
 
+/// The least distance of two ticks of the vertical axis.
+const LEAST_TICK_PX: f32 = 15.0;
+
+/// The ticks of an axis of bytes from zero to its top: round in binary units, four to six of them where there is room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByteTicks {
+    top: u64,
+    /// The distance of two ticks, as a power of two.
+    step_log: u32,
+}
+
+impl ByteTicks {
+    pub(super) fn new(top: Bytes, height_px: f32) -> Self {
+        let top = top.get().max(1);
+        let room = u64::try_from(floor_count(f64::from(height_px / LEAST_TICK_PX))).unwrap_or(1).max(1);
+        // The largest power of two that fits at least three times.
+        let least = (top / 3).max(1).ilog2();
+        let step_log = (least..62).find(|log| top >> log <= room).unwrap_or(62);
+        Self { top, step_log }
+    }
+
+    fn step(&self) -> u64 {
+        1 << self.step_log
+    }
+
+    fn count(&self) -> u64 {
+        self.top >> self.step_log
+    }
+
+    /// The unit of all numbers, by its place among the binary units: the largest that the last tick has one of.
+    fn unit_place(&self) -> u32 {
+        self.step().saturating_mul(self.count()).max(1).ilog2() / 10
+    }
+
+    pub(super) fn unit(&self) -> &'static str {
+        let place = self.unit_place() as usize;
+        ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(place).copied().unwrap_or_default()
+    }
+
+    /// Where each tick is, and its number in the unit of all.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Bytes, String)> + '_ {
+        let unit = (0..self.unit_place()).fold(1.0, |unit: f64, _| unit * 1024.0);
+        // A step is a power of two, so that two digits write it out: the last tick is at least one unit, and at most five steps.
+        let step = bytes_f64(Bytes::new(self.step())) / unit;
+        let digits = if step >= 1.0 {
+            0
+        } else if step >= 0.5 {
+            1
+        } else {
+            2
+        };
+        (0..=self.count()).map(move |place| {
+            let tick = Bytes::new(self.step().saturating_mul(place));
+            let text =
+                if place == 0 { "0".to_owned() } else { format!("{:.digits$}", bytes_f64(tick) / unit) };
+            (tick, text)
+        })
+    }
+}
+
+/// The numbers of the vertical axis, with their unit once at its head, and lines across the plot.
 pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
-    let most = u64::try_from(floor_count(f64::from(plot.height_px / 28.0))).unwrap_or(1).clamp(1, 8);
-    let step = tick_step(scale.top, most);
-    let mut tick = Bytes::ZERO;
-    while scale.holds(tick) {
+    let ticks = ByteTicks::new(scale.top, plot.height_px);
+    let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
+    for (tick, text) in ticks.iter() {
         let y = scale.y_px(tick).round() - 0.5;
         scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.right_px(), y), Role::Grid);
-        let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(Anchor::End);
-        scene.text(Point::new(plot.x_px - 7.0, y + 4.0), tick.to_string(), style);
-        match tick.checked_add(step) {
-            Some(next) => tick = next,
-            None => break,
-        }
+        scene.text(Point::new(plot.x_px - 7.0, y + 4.0), text, style);
+    }
+    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit(), style);
+}
+
+/// The lines of the vertical axis once more, fine, over what is drawn in the plot.
+pub(super) fn draw_grid_over(scene: &mut Scene, scale: &YScale, plot: &Rect) {
+    let fill = Fill { role: Role::Grid, pattern: Pattern::Tint };
+    for (tick, _) in ByteTicks::new(scale.top, plot.height_px).iter().skip(1) {
+        let y = scale.y_px(tick).round() - 1.0;
+        scene.rect(Rect::new(plot.x_px, y, plot.width_px, 1.0), fill, None);
     }
 }
 
@@ -70,6 +136,17 @@ fn step_distance(least: f64) -> usize {
         }
         power = power.saturating_mul(10);
     }
+}
+
+/// The distance of ticks of a time axis, in microseconds: as [`step_distance`], and round in minutes and hours from 20 s on.
+fn time_distance(least: f64) -> usize {
+    const SECOND: usize = 1_000_000;
+    let minutes = [20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 18_000, 36_000];
+    if least <= count_f64(10 * SECOND) {
+        return step_distance(least);
+    }
+    let round = minutes.into_iter().map(|seconds| seconds * SECOND).find(|step| count_f64(*step) >= least);
+    round.unwrap_or_else(|| step_distance(least))
 }
 
 /// How long after the first step the `steps`th step happened, for people: `12.3 ms`; nothing where times are not known.
@@ -190,7 +267,7 @@ pub(super) fn draw_clock_axis(scene: &mut Scene, clock: &Clock, view: &TimelineV
 pub(super) fn clock_ticks(clock: &Clock, view: &TimelineView, plot: &Rect) -> Vec<Tick> {
     let (from, to) = (clock.micros(view.first_step), clock.micros(view.last_step));
     let per_px = (to - from) / f64::from(plot.width_px.max(1.0));
-    let step = step_distance(per_px * 90.0);
+    let step = time_distance(per_px * 90.0);
     let mut ticks = Vec::new();
     let mut time = floor_count(from.max(0.0)).div_ceil(step).saturating_mul(step);
     while count_f64(time) <= to {
@@ -221,6 +298,39 @@ mod tests {
             (Bytes::new(3), Bytes::new(1)),
         ] {
             assert_eq!(tick_step(top, 4), step, "{top}");
+        }
+    }
+
+    #[test]
+    fn an_axis_of_bytes_has_four_to_six_round_ticks_and_one_unit() {
+        let texts = |top: Bytes| {
+            let ticks = ByteTicks::new(top, 240.0);
+            (ticks.iter().map(|(_, text)| text).collect::<Vec<_>>().join(" "), ticks.unit())
+        };
+        assert_eq!(texts(Bytes::mib(13_000)), ("0 4 8 12".to_owned(), "GiB"));
+        assert_eq!(texts(Bytes::mib(1300)), ("0 0.25 0.50 0.75 1.00 1.25".to_owned(), "GiB"));
+        assert_eq!(texts(Bytes::mib(1500)), ("0 0.25 0.50 0.75 1.00 1.25".to_owned(), "GiB"));
+        assert_eq!(texts(Bytes::mib(1600)), ("0 0.5 1.0 1.5".to_owned(), "GiB"));
+        assert_eq!(texts(Bytes::mib(54)), ("0 16 32 48".to_owned(), "MiB"));
+        for top in (3..4000_u64).map(|top| Bytes::new(top * top * top)) {
+            let ticks = ByteTicks::new(top, 240.0);
+            assert!((3..=5).contains(&ticks.count()), "{top}: {ticks:?}");
+            for (tick, text) in ticks.iter().skip(1) {
+                let unit = (0..ticks.unit_place()).fold(1.0, |unit, _| unit * 1024.0);
+                let said = text.parse::<f64>().expect("a number") * unit;
+                assert!((said - bytes_f64(tick)).abs() < 1.0, "{top}: {text}");
+            }
+        }
+        assert!(ByteTicks::new(Bytes::gib(80), 40.0).count() <= 2);
+        assert_eq!(ByteTicks::new(Bytes::ZERO, f32::NAN).iter().count(), 2);
+    }
+
+    #[test]
+    fn long_times_are_round_in_minutes() {
+        let cases =
+            [(7_000_000.0, 10), (11_000_000.0, 20), (31_000_000.0, 60), (61_000_000.0, 120), (4e9, 7200)];
+        for (least, seconds) in cases {
+            assert_eq!(time_distance(least), seconds * 1_000_000, "{least}");
         }
     }
 

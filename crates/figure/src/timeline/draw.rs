@@ -3,23 +3,23 @@ use blockyard_record::{Bytes, Recording};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, round_bytes};
+use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::scene::{Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
-use crate::timeline::axis::{
-    TEXT_PX, Tick, YScale, clock_ticks, draw_clock_axis, draw_x_axis, draw_y_axis, step_ticks,
-};
+use crate::timeline::axis::{TEXT_PX, YScale, draw_clock_axis, draw_grid_over, draw_x_axis, draw_y_axis};
 use crate::timeline::bands::draw_bands;
 use crate::timeline::clock::Clock;
-use crate::timeline::marks::{column, draw_failures, draw_labels};
+use crate::timeline::legend::draw_legend;
+use crate::timeline::marks::{draw_failures, draw_labels};
+use crate::timeline::names::{draw_area_names, draw_peak};
 use crate::timeline::series::{Extent, FAN, Series};
-use crate::timeline::view::{TimelineView, XScale, has_legend, timeline_plot};
+use crate::timeline::view::{TimelineView, XScale, timeline_plot};
 
-/// The classes of the breakdown over time, stacked; with labels, failures, both running peaks and the limit.
+/// The classes of the breakdown over time, stacked; with labels, failures, the peak, both running peaks and the limit.
 ///
 /// If a pixel covers several moments, areas and lines show the highest values, so that a spike of one step is visible. Bytes
-/// that are in a class only during a part of these moments are drawn lighter. The cursor is not drawn, so that the scene can
+/// that are requested only during a part of these moments are drawn lighter, and the legend says so. The cursor is not drawn, so that the scene can
 /// be kept while only the cursor moves.
 #[must_use]
 pub fn timeline(
@@ -43,7 +43,8 @@ pub fn timeline(
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
     draw_y_axis(&mut scene, &range, &plot);
-    draw_areas(&mut scene, &columns, &range);
+    let is_varied = draw_areas(&mut scene, &columns, &range);
+    draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, &columns, &range);
     draw_bounds(&mut scene, series, &columns, &range, capacity);
     match scale.clock() {
@@ -54,87 +55,16 @@ pub fn timeline(
     // Over the lines of their names.
     draw_bands(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
-    if has_legend(size) {
-        draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)));
-    }
+    draw_peak(&mut scene, series, recording, &scale, &range);
+    draw_area_names(&mut scene, &columns, &range);
+    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), is_varied);
     scene
-}
-
-/// The line at the moment after `step` complete steps, for drawing over a [`timeline`] of the same view and size. Steps to
-/// the left of the line have happened. With the recording, a text of the axis that the cursor's number would cover in part is covered
-/// whole.
-#[must_use]
-pub fn timeline_cursor(
-    recording: Option<&Recording>,
-    view: &TimelineView,
-    clock: Option<&Clock>,
-    step: usize,
-    size: Size,
-) -> Scene {
-    let size = size.tame();
-    let mut scene = Scene::new(size.width_px, size.height_px);
-    let plot = timeline_plot(size);
-    let (left, right) = column(&XScale::by(clock, *view, plot), step);
-    if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
-        return scene;
-    }
-    let (left, right) = (left.max(plot.x_px), right.min(plot.right_px()));
-    let (top, bottom) = (plot.y_px, plot.bottom_px());
-    if right - left >= 3.0 {
-        let band = Rect::new(left, top, right - left, plot.height_px);
-        scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
-    }
-    let x = (right - 0.5).floor() + 0.5;
-    scene.line(Point::new(x, top), Point::new(x, bottom), Role::Background, Dash::Solid, 4.0);
-    scene.line(Point::new(x, top), Point::new(x, bottom + 4.0), Role::Cursor, Dash::Solid, 2.0);
-    let text = grouped_count(step);
-    let width = text_width_px(&text, TEXT_PX, Weight::Bold).ceil() + 8.0;
-    let flag_left = (x - width / 2.0).clamp(0.0, (size.width_px - width).max(0.0)).round();
-    let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
-    for tick in recording.map(|recording| ticks_of(recording, view, clock, &plot)).unwrap_or_default() {
-        let half = tick.half_width_px().ceil() + 1.0;
-        let text = Rect::new(tick.x_px - half, bottom.round() + 5.0, 2.0 * half, 14.0);
-        if text.overlaps(&flag) {
-            scene.rect(text, Fill::solid(Role::Background), None);
-        }
-    }
-    scene.rect(flag, Fill::solid(Role::Cursor), None);
-    let style = TextStyle::new(Role::Background, TEXT_PX).bold().anchored(Anchor::Middle);
-    scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
-    scene
-}
-
-/// The ticks of the horizontal axis of a [`timeline`] of the same view.
-fn ticks_of(recording: &Recording, view: &TimelineView, clock: Option<&Clock>, plot: &Rect) -> Vec<Tick> {
-    let view = view.clamp(recording.step_count());
-    match clock {
-        Some(clock) => clock_ticks(clock, &view, plot),
-        None => step_ticks(&XScale::new(view, *plot), &view, plot, Some(recording)),
-    }
-}
-
-/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`] of the same view and size.
-pub fn timeline_line(
-    scene: &mut Scene,
-    view: &TimelineView,
-    clock: Option<&Clock>,
-    step: usize,
-    role: Role,
-    size: Size,
-) {
-    let plot = timeline_plot(size.tame());
-    let (left, right) = column(&XScale::by(clock, *view, plot), step);
-    let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
-    if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
-        let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
-        scene.line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
-    }
 }
 
 /// The values between two x positions: of one moment, or of all moments that share a pixel.
 pub(super) struct Column {
-    left_px: f32,
-    right_px: f32,
+    pub(super) left_px: f32,
+    pub(super) right_px: f32,
     last_moment: usize,
     pub(super) extent: Extent,
 }
@@ -241,32 +171,30 @@ fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
     upper.into_iter().chain(lower.into_iter().rev()).collect()
 }
 
-pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) {
-    let has_spread = columns.iter().any(|column| column.extent.low != column.extent.high);
-    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
-        let floor = |column: &Column| match index {
-            0 => Bytes::ZERO,
-            _ => column.extent.high[index - 1],
-        };
-        let top = |column: &Column| column.extent.high[index];
-        if columns.iter().all(|column| top(column) == floor(column)) {
-            continue;
-        }
-        let fill = Fill::of(class);
-        let lower = step_points(columns, range, floor);
-        let upper = step_points(columns, range, top);
-        // Only the first and the last border separate bytes that are at times in no drawn class.
-        if has_spread && matches!(class, BreakdownClass::Requested | BreakdownClass::Cached) {
-            let light = Fill { role: fill.role, pattern: Pattern::Lines };
-            let always = |column: &Column| column.extent.low[index].max(floor(column));
-            scene.marks.push(Mark::Area { points: band(upper, lower.clone()), fill: light });
-            let certain = step_points(columns, range, always);
-            scene.marks.push(Mark::Area { points: band(certain, lower), fill });
-        } else {
+/// How bytes are filled that are requested only during a part of the moments of a pixel.
+pub(super) const VARIED: Fill = Fill { role: Role::Requested, pattern: Pattern::Strong };
+
+/// The classes on top of each other. Returns whether some bytes are requested only during a part of the moments of a pixel.
+pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) -> bool {
+    let mut draw = |fill: Fill, floor: &dyn Fn(&Column) -> Bytes, top: &dyn Fn(&Column) -> Bytes| {
+        let is_seen = columns.iter().any(|column| top(column) > floor(column));
+        if is_seen {
+            let (upper, lower) = (step_points(columns, range, top), step_points(columns, range, floor));
             scene.marks.push(Mark::Area { points: band(upper, lower), fill });
         }
+        is_seen
+    };
+    draw(Fill::of(BreakdownClass::Requested), &|_| Bytes::ZERO, &|column| column.extent.low[0]);
+    let is_varied = draw(VARIED, &|column| column.extent.low[0], &|column| column.extent.high[0]);
+    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate().skip(1) {
+        draw(Fill::of(class), &|column| column.extent.high[index - 1], &|column| column.extent.high[index]);
     }
+    is_varied
 }
+
+/// A line that turns more often than once in so many pixels has the color of the area below it: its upright parts would be a dark area
+/// of their own.
+const BUSY_PX: usize = 4;
 
 fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {
     let mut path = |points: Vec<Point>, role: Role, dash: Dash, width_px: f32| {
@@ -276,10 +204,18 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
     };
     let peak_allocated = |column: &Column| series.peaks_at(column.last_moment).0;
     let peak_reserved = |column: &Column| series.peaks_at(column.last_moment).1;
-    path(step_points(columns, range, peak_reserved), Role::PeakReserved, Dash::Dotted, 1.5);
-    path(step_points(columns, range, peak_allocated), Role::PeakAllocated, Dash::Dashed, 1.5);
-    path(step_points(columns, range, |column| column.extent.high[3]), Role::PeakReserved, Dash::Solid, 2.0);
-    path(step_points(columns, range, |column| column.extent.high[1]), Role::PeakAllocated, Dash::Solid, 2.0);
+    path(step_points(columns, range, peak_reserved), Role::PeakReserved, Dash::Dotted, 1.0);
+    path(step_points(columns, range, peak_allocated), Role::PeakAllocated, Dash::Dashed, 1.0);
+    for (border, role) in [(3, Role::PeakReserved), (1, Role::PeakAllocated)] {
+        let points = step_points(columns, range, |column| column.extent.high[border]);
+        let is_busy = points.len() / 2 * BUSY_PX > floor_count(f64::from(range.plot.width_px));
+        let is_varied = columns.iter().any(|column| column.extent.low[border] != column.extent.high[border]);
+        match (is_busy && is_varied, border) {
+            (false, _) => path(points, role, Dash::Solid, 1.5),
+            (true, 1) => path(points, Role::Requested, Dash::Solid, 1.0),
+            (true, _) => {}
+        }
+    }
 }
 
 /// Lines at the capacity and at the memory fraction's limit, with their values where there is room.
@@ -338,60 +274,5 @@ impl Bounds {
                 return;
             }
         }
-    }
-}
-
-/// The room of a legend's sign, with the distance to the name behind it.
-pub(super) const SIGN_PX: f32 = 20.0;
-/// The distance between two entries of a legend.
-const ENTRY_GAP_PX: f32 = 14.0;
-
-/// How much room an entry of the legend takes, with the distance to the next one.
-pub(super) fn entry_px(name: &str) -> f32 {
-    SIGN_PX + text_width_px(name, TEXT_PX, Weight::Normal) + ENTRY_GAP_PX
-}
-
-/// The sign of a class in a legend whose text stands on the line `y`.
-pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, y: f32) {
-    scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
-}
-
-/// The legend on the last line of the scene, and the capacity if the curves are far below it.
-fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>) {
-    let y = scene.height_px - 7.0;
-    let mut x = 2.0;
-    let style = TextStyle::new(Role::TextMuted, TEXT_PX);
-    let mut right = scene.width_px - 4.0;
-    if let Some(capacity) = far_capacity {
-        // The classes come first: what the capacity is stands elsewhere too.
-        let classes_px: f32 = BreakdownClass::ALL.iter().take(4).map(|class| entry_px(class.name())).sum();
-        let texts = [format!("capacity {capacity}, beyond the scale"), format!("capacity {capacity}")];
-        let room = right - x - classes_px - 16.0;
-        if let Some(text) = crate::text_width::first_fitting(&texts, TEXT_PX, Weight::Normal, room) {
-            scene.text(Point::new(right, y), text, style.anchored(Anchor::End));
-            right -= text_width_px(text, TEXT_PX, Weight::Normal) + 16.0;
-        }
-    }
-    let mut entry = |scene: &mut Scene, name: &str, draw: &dyn Fn(&mut Scene, f32)| {
-        let next = x + entry_px(name);
-        if next - ENTRY_GAP_PX <= right {
-            draw(scene, x);
-            scene.text(Point::new(x + SIGN_PX, y), name, style);
-            x = next;
-        }
-    };
-    for class in BreakdownClass::ALL.into_iter().take(4) {
-        entry(scene, class.name(), &|scene, x| draw_class_sign(scene, class, x, y));
-    }
-    let lines = [
-        ("allocated", Role::PeakAllocated, Dash::Solid, 2.0),
-        ("reserved", Role::PeakReserved, Dash::Solid, 2.0),
-        ("peak allocated", Role::PeakAllocated, Dash::Dashed, 1.5),
-        ("peak reserved", Role::PeakReserved, Dash::Dotted, 1.5),
-    ];
-    for (name, role, dash, width) in lines {
-        entry(scene, name, &|scene, x| {
-            scene.line(Point::new(x, y - 4.0), Point::new(x + 16.0, y - 4.0), role, dash, width);
-        });
     }
 }

@@ -65,8 +65,7 @@ pub(super) fn draw_labels(
     let begin = |step: u32| f64::from(step) + 1.0;
     let from = labels.first(0, |step| begin(step) < view.first_step);
     let to = labels.first(0, |step| begin(step) <= view.last_step);
-    let more_px = if to - from > 4 { 74.0 } else { 0.0 };
-    let right = plot.right_px() - more_px;
+    let right = plot.right_px();
     let mut text_end = plot.x_px;
     if let Some((_, running)) = from.checked_sub(1).and_then(|index| labels.get(index)) {
         let next = labels.get(from).map_or(right, |(step, _)| scale.x_px(begin(step)).min(right));
@@ -77,7 +76,7 @@ pub(super) fn draw_labels(
             scene.text(Point::new(plot.x_px + 2.0, 13.0), text, style);
         }
     }
-    let (mut index, mut named) = (from, 0);
+    let mut index = from;
     while let Some((step, name)) = labels.get(index).filter(|_| index < to) {
         let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
@@ -86,7 +85,7 @@ pub(super) fn draw_labels(
         let line = (Point::new(x_line, top), Point::new(x_line, plot.bottom_px()));
         scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
-        let room = (right - left).min(160.0);
+        let room = (right - left).min(220.0);
         if left >= text_end
             && let Some(text) = fitted(name, TEXT_PX, Weight::Normal, room)
         {
@@ -94,22 +93,11 @@ pub(super) fn draw_labels(
             scene.text(Point::new(left, 13.0), text, TextStyle::new(Role::Text, TEXT_PX));
             scene.target(Rect::new(x_line - 2.0, 0.0, width + 8.0, 18.0), TargetId::Label(step));
             text_end = left + width + 8.0;
-            named += 1;
         } else {
             scene.target(Rect::new(x_line - 2.0, 0.0, 4.0, 18.0), TargetId::Label(step));
         }
         // The next label that is far enough away, found by binary search.
         index = labels.first(index + 1, |step| scale.x_px(begin(step)) < x + NEAR_PX).max(index + 1);
-    }
-    let unnamed = to - from - named;
-    if unnamed > 0 {
-        let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(crate::scene::Anchor::End);
-        let text = format!("+{unnamed} {}", if unnamed == 1 { "label" } else { "labels" });
-        // The lines of the labels that are counted end below the text.
-        let width = text_width_px(&text, TEXT_PX, Weight::Normal).ceil() + 4.0;
-        let plate = Rect::new(plot.right_px() - width, 1.0, width + 2.0, 16.0);
-        scene.rect(plate, Fill::solid(Role::Background), None);
-        scene.text(Point::new(plot.right_px(), 13.0), text, style);
     }
 }
 

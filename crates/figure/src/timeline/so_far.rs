@@ -8,7 +8,7 @@ use crate::numbers::{bytes_f64, count_px, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TextStyle};
 use crate::timeline::axis::{TEXT_PX, YScale, draw_y_axis};
-use crate::timeline::draw::{SIGN_PX, draw_class_sign, entry_px};
+use crate::timeline::legend::{SIGN_PX, draw_class_sign, entry_px};
 use crate::timeline::view::timeline_plot;
 
 /// Memory over time of what has been read of a trace: the most requested and the most reserved bytes of each column, as wide as the

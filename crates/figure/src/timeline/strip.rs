@@ -63,7 +63,7 @@ pub fn timeline_small(series: &Series, recording: &Recording, top: Bytes, steps:
 
 /// The areas with a line under them; `top` bytes are the height.
 fn draw_on_base(scene: &mut Scene, columns: &[Column], top: Bytes, plot: Rect, size: Size) {
-    draw_areas(scene, columns, &YScale::new(top, plot));
+    let _ = draw_areas(scene, columns, &YScale::new(top, plot));
     // Dots are too coarse for so little room.
     for mark in &mut scene.marks {
         if let Mark::Area { fill, .. } = mark

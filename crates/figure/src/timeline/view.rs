@@ -1,5 +1,5 @@
 use crate::geometry::{Rect, Size};
-use crate::numbers::{count_f64, floor_count, px};
+use crate::numbers::{count_f64, count_px, floor_count, px};
 use crate::timeline::clock::Clock;
 
 /// The range of a recording that a timeline shows.
@@ -84,13 +84,37 @@ impl TimelineView {
 pub fn timeline_plot(size: Size) -> Rect {
     let size = size.tame();
     let left = if size.width_px < 420.0 { 50.0 } else { 62.0 };
-    let (top, right, bottom) = (20.0, 12.0, if has_legend(size) { 44.0 } else { 22.0 });
-    Rect::new(left, top, (size.width_px - left - right).max(1.0), (size.height_px - top - bottom).max(1.0))
+    let top = if has_values(size) { 20.0 + VALUES_PX } else { 20.0 };
+    let bottom =
+        22.0 + count_px(legend_rows(size)) * LEGEND_ROW_PX + if has_legend(size) { 4.0 } else { 0.0 };
+    let (width, height) = (size.width_px - left - 12.0, size.height_px - top - bottom);
+    Rect::new(left, top, width.max(1.0), height.max(1.0))
+}
+
+/// The height of the line above the plot with the values at the cursor.
+pub(super) const VALUES_PX: f32 = 18.0;
+/// The height of a line of the legend.
+pub(super) const LEGEND_ROW_PX: f32 = 18.0;
+
+/// Whether there is room for the values at the cursor above the plot.
+pub(super) fn has_values(size: Size) -> bool {
+    size.height_px >= 160.0
 }
 
 /// Whether there is room for the legend.
-pub(super) fn has_legend(size: Size) -> bool {
+fn has_legend(size: Size) -> bool {
     size.height_px >= 130.0
+}
+
+/// How many lines the legend has.
+pub(super) fn legend_rows(size: Size) -> usize {
+    if !has_legend(size) {
+        0
+    } else if size.height_px < 200.0 {
+        1
+    } else {
+        crate::timeline::legend::rows(size.width_px)
+    }
 }
 
 /// How many steps are complete at the moment shown at `x_px`; the nearest one beyond the edges. `clock` is that of the figure.

@@ -20,8 +20,10 @@
 mod apart;
 mod map;
 mod overview;
+mod palette;
 mod player;
 mod program;
 mod stage;
 mod timeline;
+mod widths;
 mod words;

@@ -263,6 +263,38 @@ fn panels_resize_by_pointer_and_keys_and_stay_so() -> Result<()> {
 }
 
 #[test]
+fn memory_over_time_is_high_follows_a_drag_and_is_made_higher_by_keys() -> Result<()> {
+    drive(|page| {
+        open(page, "resnet50_amp")?;
+        let chart = page.rect(&id("timeline"))?;
+        ensure!(chart.height >= 280.0, "{} pixels in a window of 768", chart.height);
+        let position = |page: &Page| -> Result<f64> {
+            let text = page.text(&id("position"))?;
+            let step = text.strip_prefix("step ").and_then(|text| text.split(' ').next());
+            Ok(step.context("a step")?.replace(',', "").parse()?)
+        };
+        // The cursor is where the pointer is, not where the button was pressed, and before the button is released.
+        let y = chart.height * 0.6;
+        for (from, to) in [(0.2, 0.5), (0.9, 0.3)] {
+            let end = (chart.width * to, y);
+            page.begin_drag(&id("timeline"), (chart.width * from, y), end)?;
+            let wanted = 8669.0 * (end.0 - 62.0) / (chart.width - 74.0);
+            wait_for_answer("the cursor at the pointer", PATIENCE, || {
+                Ok(((position(page)? - wanted).abs() < 60.0).then_some(()))
+            })?;
+            page.end_drag(&id("timeline"), end)?;
+        }
+        let before = position(page)?;
+        page.press(Key::Left)?;
+        wait_for_answer("a step back", PATIENCE, || Ok((position(page)? < before).then_some(())))?;
+        page.execute("document.querySelector(arguments[0]).focus()", &[json!(id("divide-timeline"))])?;
+        page.press(Key::Down)?;
+        let higher = || Ok((page.rect(&id("timeline"))?.height >= chart.height + 23.0).then_some(()));
+        wait_for_answer("a higher figure", PATIENCE, higher)
+    })
+}
+
+#[test]
 fn memory_pools_stand_as_groups_in_workloads_and_snapshots() -> Result<()> {
     drive(|page| {
         choose(page, "preset", "pools")?;

@@ -73,6 +73,8 @@ pub(super) struct Progress {
 pub(super) struct Picture {
     /// The recording of the allocations.
     recording: Option<Arc<Recording>>,
+    /// What a stack is ordered by.
+    groups: Option<PtrEq<Groups>>,
     /// The part that the reader wants to see.
     wanted: Option<GridPart>,
     /// The part that the grid shows.
@@ -91,6 +93,7 @@ impl Picture {
     pub(super) const fn new() -> Self {
         Self {
             recording: None,
+            groups: None,
             wanted: None,
             drawn: None,
             grid: None,
@@ -118,11 +121,15 @@ impl Picture {
         wanted: Option<GridPart>,
         recording: &Arc<Recording>,
         allocations: &Allocations,
+        groups: PtrEq<Groups>,
     ) {
         if !self.recording.as_ref().is_some_and(|recording_of| Arc::ptr_eq(recording_of, recording)) {
             self.clear();
             self.recording = Some(recording.clone());
         }
+        let is_stacked = wanted.is_some_and(|wanted| wanted.kind == GridKind::Stacked);
+        let has_order = !is_stacked || self.groups.as_ref() == Some(&groups);
+        self.groups = Some(groups);
         self.wanted = wanted;
         let is_other = |part: Option<GridPart>| {
             part.map(|part| (part.kind, part.width, part.height))
@@ -136,16 +143,20 @@ impl Picture {
             Phase::Painting(_) => self.grid.as_ref().is_some_and(|grid| !grid.is_done()),
             Phase::Fine | Phase::Done => false,
         };
-        if !is_first_look || is_other(self.drawn) {
+        if !is_first_look || is_other(self.drawn) || !has_order {
             self.begin(allocations);
         }
     }
 
     fn begin(&mut self, allocations: &Allocations) {
         self.drawn = self.wanted;
-        self.grid = self
-            .wanted
-            .map(|wanted| Grid::new(allocations, wanted.kind, wanted.view, wanted.width, wanted.height));
+        self.grid = self.wanted.map(|wanted| {
+            let grid = Grid::new(allocations, wanted.kind, wanted.view, wanted.width, wanted.height);
+            match &self.groups {
+                Some(groups) => grid.by_groups(groups),
+                None => grid,
+            }
+        });
         self.phase = if self.grid.is_some() { Phase::Coarse } else { Phase::Done };
     }
 

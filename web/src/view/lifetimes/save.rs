@@ -18,12 +18,15 @@ impl Lifetimes {
         let kind = session.figures.kind.get_untracked();
         let view = GridView { steps, low, high };
         let (width, height) = (cells(plot.width_px), cells(plot.height_px));
-        let grid = Grid::new(&columns.allocations, kind, view, width, height)
-            .drawn(&columns.allocations, &columns.map);
         let filtered = session.figures.filtered.get_untracked();
         let groups = self.groups.get_untracked();
+        let grid = Grid::new(&columns.allocations, kind, view, width, height)
+            .by_groups(&groups)
+            .drawn(&columns.allocations, &columns.map);
         let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
-        scene.marks.extend(grid.rects(&groups, |place| filtered >> place.min(15) & 1 == 0, plot).marks);
+        let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+        scene.marks.extend(grid.rects(&groups, is_shown, plot).marks);
+        scene.marks.extend(grid.names(&groups, is_shown, plot).marks);
         add_legend(&mut scene, &groups);
         let name = match kind {
             GridKind::Address => "addresses over time",

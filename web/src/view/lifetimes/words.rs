@@ -36,7 +36,7 @@ impl Lifetimes {
         let steps = self.session.timeline_view_or_fit();
         let what = match self.session.figures.kind.get() {
             GridKind::Address => format!("at their addresses, {} of addresses", columns.map.total()),
-            GridKind::Stacked => "stacked, the oldest at the bottom".to_owned(),
+            GridKind::Stacked => "stacked, a color on top of another".to_owned(),
         };
         let groups = self.groups.get();
         let colors: Vec<String> = groups

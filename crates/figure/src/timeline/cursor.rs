@@ -1,0 +1,144 @@
+//! The cursor over a timeline, and thin lines at other moments.
+
+use blockyard_record::Recording;
+
+use crate::fill::{Fill, Pattern};
+use crate::geometry::{Point, Rect, Size};
+use crate::labels::baseline;
+use crate::numbers::grouped_count;
+use crate::role::Role;
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::text_width::text_width_px;
+use crate::timeline::axis::TEXT_PX;
+use crate::timeline::clock::Clock;
+use crate::timeline::marks::column;
+use crate::timeline::view::{TimelineView, VALUES_PX, XScale, has_values, timeline_plot};
+
+/// The cursor at the moment after `step` complete steps, for drawing over `base`, a [`timeline`](crate::timeline) of the same view: a
+/// line beside the moment, which leaves its column and all texts of the figure in sight, the step's number on the axis, and above the
+/// plot the values of the moment. Steps to the left of the line have happened.
+#[must_use]
+pub fn timeline_cursor(
+    recording: Option<&Recording>,
+    base: &Scene,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    step: usize,
+) -> Scene {
+    let size = Size::new(base.width_px, base.height_px).tame();
+    let mut scene = Scene::new(size.width_px, size.height_px);
+    let plot = timeline_plot(size);
+    let (left, right) = column(&XScale::by(clock, *view, plot), step);
+    if !(right >= plot.x_px - 0.5 && left <= plot.right_px()) {
+        return scene;
+    }
+    let (left, right) = (left.max(plot.x_px), right.min(plot.right_px()));
+    if right - left >= 3.0 {
+        let band = Rect::new(left, plot.y_px, right - left, plot.height_px);
+        scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
+    }
+    // Behind the pixel that shows the moment.
+    let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
+    draw_line(&mut scene, base, x, &plot);
+    draw_flag(&mut scene, base, x, &plot, &grouped_count(step));
+    if let Some(recording) = recording.filter(|_| has_values(size)) {
+        draw_values(&mut scene, base, recording, step, x);
+    }
+    scene
+}
+
+/// The line, with gaps where the figure has a text.
+fn draw_line(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect) {
+    let (top, foot) =
+        (if has_values(size_of(scene)) { plot.y_px - 4.0 } else { plot.y_px }, plot.bottom_px() + 4.0);
+    let across = Rect::new(x - 1.0, top, 2.5, plot.bottom_px() - top);
+    let texts = base.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })).map(Mark::bounds);
+    let mut gaps: Vec<Rect> = texts.filter(|text| text.overlaps(&across)).collect();
+    gaps.sort_by(|one, other| one.y_px.total_cmp(&other.y_px));
+    let mut from = top;
+    let ends = gaps.iter().map(|gap| (gap.y_px - 1.0, gap.bottom_px() + 1.0));
+    for (end, next) in ends.chain(std::iter::once((foot, foot))) {
+        if end > from {
+            // The second line is seen on dark areas.
+            scene.hairline(Point::new(x + 1.0, from), Point::new(x + 1.0, end), Role::Background);
+            scene.hairline(Point::new(x, from), Point::new(x, end), Role::Cursor);
+        }
+        from = from.max(next);
+    }
+}
+
+fn size_of(scene: &Scene) -> Size {
+    Size::new(scene.width_px, scene.height_px)
+}
+
+/// The step's number on the axis. A text of the axis that it would cover in part is covered whole.
+fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
+    let bottom = plot.bottom_px();
+    let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 8.0;
+    let flag_left = (x - width / 2.0).clamp(0.0, (scene.width_px - width).max(0.0)).round();
+    let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
+    let axis = Rect::new(plot.x_px, flag.y_px, scene.width_px, 16.0);
+    for mark in base.marks.iter().filter(|mark| matches!(mark, Mark::Text { anchor: Anchor::Middle, .. })) {
+        let text = mark.bounds();
+        if text.overlaps(&flag) && axis.contains(text.center().x_px, text.center().y_px) {
+            let plate = Rect { y_px: bottom.round() + 5.0, height_px: 14.0, ..text.grown(1.0) };
+            scene.rect(plate, Fill::solid(Role::Background), None);
+        }
+    }
+    scene.rect(flag, Fill::solid(Role::Cursor), None);
+    let style = TextStyle::new(Role::Background, TEXT_PX).bold().anchored(Anchor::Middle);
+    scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
+}
+
+/// The values of the moment above the plot: to the right of the line, or to the left where the right has no room. A value whose peak is
+/// named in the figure at this moment is not said again.
+fn draw_values(scene: &mut Scene, base: &Scene, recording: &Recording, step: usize, x: f32) {
+    let plot = timeline_plot(size_of(scene));
+    let breakdown = match step.checked_sub(1) {
+        Some(last) => recording.breakdown_after(last).unwrap_or_default(),
+        None => recording.breakdown_before(),
+    };
+    let here = format!(", step {}", grouped_count(step));
+    let is_said = |value: &str| {
+        base.marks.iter().any(|mark| {
+            matches!(mark, Mark::Text { text, .. } if text.strip_suffix(&here).is_some_and(|text| text.strip_prefix("peak ") == Some(value)))
+        })
+    };
+    let texts = [
+        (format!("allocated {}", breakdown.allocated()), Role::PeakAllocated),
+        (format!("reserved {}", breakdown.reserved()), Role::PeakReserved),
+    ];
+    let widths = texts.each_ref().map(|(text, _)| {
+        if is_said(text) { 0.0 } else { text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 9.0 }
+    });
+    let width: f32 = widths.iter().sum();
+    let (beside, flipped) = (x + 3.0, x - 3.0 - width);
+    let left = if beside + width <= scene.width_px || flipped < plot.x_px { beside } else { flipped };
+    let mut left = left.min(scene.width_px - width).max(0.0).round();
+    for ((text, role), width) in texts.into_iter().zip(widths).filter(|(_, width)| *width > 0.0) {
+        let plate = Rect::new(left, plot.y_px - VALUES_PX + 1.0, width, VALUES_PX - 4.0);
+        scene.rect(plate, Fill::solid(Role::Background), None);
+        let at = Point::new(left + 4.0, baseline(plate.center().y_px, TEXT_PX));
+        scene.text(at, text, TextStyle::new(role, TEXT_PX).bold());
+        left += width;
+    }
+}
+
+/// A thin line at a moment, for the pointer or for a second cursor, to be drawn over a [`timeline`](crate::timeline) of the same view and
+/// size.
+pub fn timeline_line(
+    scene: &mut Scene,
+    view: &TimelineView,
+    clock: Option<&Clock>,
+    step: usize,
+    role: Role,
+    size: Size,
+) {
+    let plot = timeline_plot(size.tame());
+    let (left, right) = column(&XScale::by(clock, *view, plot), step);
+    let x = (f32::midpoint(left.max(right - 2.0), right)).floor() + 0.5;
+    if x >= plot.x_px - 0.5 && x <= plot.right_px() + 0.5 {
+        let (from, to) = (Point::new(x, plot.y_px), Point::new(x, plot.bottom_px()));
+        scene.line(from, to, role, Dash::Dashed, if role == Role::Hover { 1.0 } else { 2.0 });
+    }
+}

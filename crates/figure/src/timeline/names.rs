@@ -1,0 +1,121 @@
+//! Names and values within the figure: the peak at the peak, and each area in the area.
+
+use blockyard_record::{Bytes, Recording};
+
+use crate::fill::Fill;
+use crate::geometry::{Point, Rect};
+use crate::labels::{PLATE_PX, Strip, baseline, roomiest};
+use crate::numbers::grouped_count;
+use crate::role::{BreakdownClass, Role};
+use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
+use crate::text_width::text_width_px;
+use crate::timeline::axis::{TEXT_PX, YScale};
+use crate::timeline::draw::Column;
+use crate::timeline::marks::column;
+use crate::timeline::series::Series;
+use crate::timeline::view::XScale;
+
+/// The distance between a point and its label.
+const BESIDE_PX: f32 = 7.0;
+
+/// What nothing may be written over: texts, and the marks of failures and time spans.
+fn taken(scene: &Scene) -> Vec<Rect> {
+    let texts = scene.marks.iter().filter(|mark| matches!(mark, Mark::Text { .. })).map(Mark::bounds);
+    texts.chain(scene.targets.iter().map(|target| target.rect)).collect()
+}
+
+/// The upright lines of labels and failures.
+#[expect(clippy::float_cmp, reason = "an upright line has one position")]
+fn upright(scene: &Scene) -> impl Iterator<Item = Rect> + '_ {
+    let is_upright = |mark: &&Mark| matches!(mark, Mark::Line { from, to, .. } if from.x_px == to.x_px);
+    scene.marks.iter().filter(is_upright).map(Mark::bounds)
+}
+
+/// A dot at the most allocated and at the most reserved bytes, each with its value and its step.
+pub(super) fn draw_peak(
+    scene: &mut Scene,
+    series: &Series,
+    recording: &Recording,
+    scale: &XScale,
+    range: &YScale,
+) {
+    if range.plot.height_px < 60.0 {
+        return;
+    }
+    for (border, name, role, target) in [
+        (1, "peak allocated", Role::PeakAllocated, TargetId::PeakAllocated),
+        (3, "peak reserved", Role::PeakReserved, TargetId::PeakReserved),
+    ] {
+        let (bytes, moment) = series.highest(recording, border);
+        let (left, right) = column(scale, moment);
+        let x = if right - left >= 2.0 { f32::midpoint(left, right) } else { left.floor() + 0.5 };
+        let is_seen = x >= range.plot.x_px && x <= range.plot.right_px() && range.holds(bytes);
+        if bytes.is_zero() || !is_seen {
+            continue;
+        }
+        let texts = [
+            format!("{name} {bytes}, step {}", grouped_count(moment)),
+            format!("{name} {bytes}"),
+            bytes.to_string(),
+        ];
+        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), &range.plot);
+    }
+}
+
+/// A dot, and the first of `texts` beside it that covers no other text; no dot without a text.
+fn draw_point(scene: &mut Scene, at: Point, texts: &[String], (role, target): (Role, TargetId), plot: &Rect) {
+    let taken = taken(scene);
+    for text in texts {
+        let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
+        let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width);
+        let (above, below) = (at.y_px - PLATE_PX - 1.0, at.y_px + 2.0);
+        for (x, y) in [(right, above), (left, above), (right, below), (left, below)] {
+            let plate = Rect::new(x.round(), y.round(), width, PLATE_PX);
+            let is_inside = plate.x_px >= plot.x_px
+                && plate.right_px() <= plot.right_px()
+                && plate.y_px >= plot.y_px
+                && plate.bottom_px() <= plot.bottom_px();
+            if !is_inside || taken.iter().any(|other| other.overlaps(&plate)) {
+                continue;
+            }
+            scene.rect(plate, Fill::solid(Role::Background), None);
+            let baseline = baseline(plate.center().y_px, TEXT_PX);
+            let style = TextStyle::new(role, TEXT_PX).bold();
+            scene.text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
+            scene.target(plate, target);
+            for (size, role) in [(7.0, Role::Background), (5.0, role)] {
+                let dot = Rect::new(at.x_px - size / 2.0, at.y_px - size / 2.0, size, size);
+                scene.rounded(dot, Fill::solid(role), size / 2.0);
+            }
+            return;
+        }
+    }
+}
+
+/// The name of each class within its area, where the area has room for it.
+pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
+    let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
+    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
+        let low = |column: &Column| if index == 0 { Bytes::ZERO } else { column.extent.high[index - 1] };
+        // Only where the bytes are in the class all the time.
+        let high =
+            |column: &Column| if index == 0 { column.extent.low[0] } else { column.extent.high[index] };
+        let name = class.name();
+        let width = text_width_px(name, TEXT_PX, Weight::Bold).ceil() + 8.0;
+        let strip = |column: &Column| Strip {
+            left_px: column.left_px,
+            right_px: column.right_px,
+            top_px: range.y_px(high(column)),
+            foot_px: range.y_px(low(column)),
+        };
+        let strips: Vec<Strip> = columns.iter().map(strip).collect();
+        let Some(place) = roomiest(&strips, width, PLATE_PX, &taken) else { continue };
+        let role = if index == 0 { Role::TextOnRequested } else { Role::Text };
+        if matches!(class, BreakdownClass::Rounding | BreakdownClass::Pending) {
+            scene.rect(place, Fill::solid(Role::Background), None);
+        }
+        let at = Point::new(place.x_px + 4.0, baseline(place.center().y_px, TEXT_PX));
+        scene.text(at, name, TextStyle::new(role, TEXT_PX).bold());
+        taken.push(place);
+    }
+}

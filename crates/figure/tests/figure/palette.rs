@@ -1,0 +1,161 @@
+//! Colors that lie beside each other are told apart, also by people who are color blind.
+
+use blockyard_figure::{BreakdownClass, Fill, Pattern, Role, Theme};
+
+type Color = [f64; 3];
+
+/// Linear red, green and blue.
+fn linear(text: &str) -> Color {
+    [1, 3, 5].map(|at| {
+        let value = f64::from(u8::from_str_radix(&text[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    })
+}
+
+fn transformed(matrix: &[Color; 3], [x, y, z]: Color) -> Color {
+    matrix.map(|[a, b, c]| a * x + b * y + c * z)
+}
+
+/// What a person sees in linear red, green and blue: all colors, and without one kind of cones. The matrices for severity 1.0 of G. M.
+/// Machado, M. M. Oliveira and L. A. F. Fernandes, "A Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE
+/// Transactions on Visualization and Computer Graphics 15(6), 2009, table 1.
+const VISIONS: [(&str, [Color; 3]); 4] = [
+    ("all colors", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+    (
+        "protanopia",
+        [
+            [0.152_286, 1.052_583, -0.204_868],
+            [0.114_503, 0.786_281, 0.099_216],
+            [-0.003_882, -0.048_116, 1.051_998],
+        ],
+    ),
+    (
+        "deuteranopia",
+        [
+            [0.367_322, 0.860_646, -0.227_968],
+            [0.280_085, 0.672_501, 0.047_413],
+            [-0.011_820, 0.042_940, 0.968_881],
+        ],
+    ),
+    (
+        "tritanopia",
+        [
+            [1.255_528, -0.076_749, -0.178_779],
+            [-0.078_411, 0.930_809, 0.147_602],
+            [0.004_733, 0.691_367, 0.303_900],
+        ],
+    ),
+];
+
+/// CIELAB under D65.
+fn lab(color: Color) -> Color {
+    let to_xyz = [
+        [0.412_456_4, 0.357_576_1, 0.180_437_5],
+        [0.212_672_9, 0.715_152_2, 0.072_175_0],
+        [0.019_333_9, 0.119_192_0, 0.950_304_1],
+    ];
+    let [x, y, z] = transformed(&to_xyz, color.map(|part| part.clamp(0.0, 1.0)));
+    let [x, y, z] = [x / 0.950_47, y, z / 1.088_83].map(|part: f64| {
+        if part > 216.0 / 24_389.0 { part.cbrt() } else { (24_389.0 / 27.0 * part + 16.0) / 116.0 }
+    });
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
+/// The least distance of two colors over all visions, and whose vision that is.
+fn distance(one: Color, other: Color) -> (f64, &'static str) {
+    let of = |(name, matrix): &(&'static str, [Color; 3])| {
+        let (one, other) = (lab(transformed(matrix, one)), lab(transformed(matrix, other)));
+        let sum: f64 = one.iter().zip(other).map(|(one, other)| (one - other).powi(2)).sum();
+        (sum.sqrt(), *name)
+    };
+    VISIONS.iter().map(of).min_by(|one, other| one.0.total_cmp(&other.0)).unwrap()
+}
+
+/// The color of an area on the figure's ground. A hatch is told by its lines, which have the color itself.
+fn of_fill(theme: Theme, fill: Fill) -> Color {
+    let (color, ground) = (hex(&theme.color(fill.role)), hex(&theme.color(Role::Background)));
+    let opacity = match fill.pattern {
+        // On the screen dots are a tint.
+        Pattern::Dots => Pattern::Tint.tile().tint,
+        Pattern::Hatch | Pattern::BackHatch => 1.0,
+        other => other.tile().tint,
+    };
+    let mixed = [0, 1, 2].map(|part| {
+        let value = color[part] * f64::from(opacity) + ground[part] * (1.0 - f64::from(opacity));
+        format!("{:02x}", value.round() as u8)
+    });
+    linear(&format!("#{}", mixed.concat()))
+}
+
+/// Red, green and blue as the style sheet has them, from 0 to 255.
+fn hex(text: &str) -> Color {
+    [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&text[at..at + 2], 16).unwrap()))
+}
+
+fn assert_apart(theme: Theme, least: f64, one: (&str, Color), other: (&str, Color)) {
+    let (found, vision) = distance(one.1, other.1);
+    assert!(found >= least, "{theme:?}, {vision}: {} and {} are {found:.1} apart", one.0, other.0);
+}
+
+#[test]
+fn the_distance_is_that_of_cielab_and_color_blindness_makes_it_smaller() {
+    let (red, green) = (linear("#d00000"), linear("#4d6b00"));
+    let [lightness, ..] = lab(linear("#ffffff"));
+    assert!((lightness - 100.0).abs() < 0.01);
+    // The published L*, a* and b* of sRGB red.
+    let [lightness, a, b] = lab(linear("#ff0000"));
+    assert!((lightness - 53.24).abs() < 0.05 && (a - 80.09).abs() < 0.05 && (b - 67.2).abs() < 0.05);
+    let normal: f64 =
+        lab(red).iter().zip(lab(green)).map(|(one, other)| (one - other).powi(2)).sum::<f64>().sqrt();
+    let (blind, vision) = distance(red, green);
+    assert!(blind < normal / 2.0 && vision != "all colors", "{blind:.1} of {normal:.1}, {vision}");
+}
+
+/// Any two classes may lie on each other, as those in between may be empty.
+#[test]
+fn the_areas_of_memory_over_time_are_apart_in_every_vision() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let varied = Fill { role: Role::Requested, pattern: Pattern::Strong };
+        let mut areas = vec![("requested at times", of_fill(theme, varied))];
+        let classes = BreakdownClass::ALL.into_iter().take(4);
+        areas.extend(classes.map(|class| (class.name(), of_fill(theme, Fill::of(class)))));
+        areas.push(("ground", of_fill(theme, Fill::solid(Role::Background))));
+        for (index, one) in areas.iter().enumerate() {
+            for other in &areas[..index] {
+                assert_apart(theme, 14.0, *one, *other);
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_are_apart_from_each_other_in_every_vision() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |group: u8| linear(&theme.color(Role::Group(group)));
+        for group in 0..Role::GROUPS {
+            for other in 0..group {
+                let names = [group, other].map(|group| format!("group {group}"));
+                assert_apart(theme, 12.0, (&names[0], color(group)), (&names[1], color(other)));
+            }
+        }
+    }
+}
+
+/// A stack has its categories in their order, and in each the shades from the first on: a shade lies on the one before it, the first
+/// shade of a category on any of an earlier category, and the rest, which is grey, on any of them.
+#[test]
+fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |site: u8| linear(&theme.color(Role::Site(site)));
+        let name = |site: u8| format!("shade {} of hue {}", site % Role::SHADES, site / Role::SHADES);
+        let rest = linear(&theme.color(Role::Group(Role::GROUPS - 1)));
+        for site in 0..Role::SITES {
+            let next = Some(site + 1).filter(|next| next % Role::SHADES > 0);
+            let later = (site + 1..Role::SITES).filter(|later| later % Role::SHADES == 0);
+            for above in next.into_iter().chain(later) {
+                assert_apart(theme, 9.0, (&name(site), color(site)), (&name(above), color(above)));
+            }
+            assert_apart(theme, 7.0, (&name(site), color(site)), ("the rest", rest));
+        }
+    }
+}
