@@ -318,7 +318,10 @@ impl Session {
                 Answer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
                 Answer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
                 Answer::Verdict(found) => {
-                    // The same answer, which need not be asked for again.
+                    // The same answer, which need not be asked for again; where there is a failure, it is unfolded.
+                    if found.autopsy.is_some() && self.lab.kind.get_untracked() == QuestionKind::Verdict {
+                        self.lab.kind.set(QuestionKind::Autopsy);
+                    }
                     answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
                     answers.verdict = Some(PtrEq::new(*found));
                 }

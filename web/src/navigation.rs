@@ -119,6 +119,10 @@ impl Session {
         }
         let lab = self.lab;
         let kind = lab.kind.get();
+        // A file opens with its verdict.
+        if kind == QuestionKind::Verdict {
+            return link;
+        }
         let typed = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let with = if kind == QuestionKind::WhatIf { typed(lab.conf.get()) } else { None };
         let (on, limit) = (typed(lab.capacity.get()), typed(lab.limit.get()));

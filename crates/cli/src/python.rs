@@ -106,7 +106,7 @@ pub fn play_program(
     mut on_text: impl FnMut(&str) + Send + 'static,
 ) -> anyhow::Result<PlayedProgram> {
     let words = ["blockyard", "python"].into_iter().chain(arguments.iter().map(String::as_str));
-    let Command::Python(options) = Options::try_parse_from(words)?.command else {
+    let Command::Python(options) = Options::try_parse_from(words)?.into_command() else {
         bail!("these are no options of a program");
     };
     let settings = ProgramSettings { is_recorded: true, ..settings(&options)? };

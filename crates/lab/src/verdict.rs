@@ -191,11 +191,11 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows.growing);
     let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
-    let headline = format!("it fits: at most {allocated} are allocated, and {reserved} reserved");
+    let headline = format!("it fits: at most {allocated} are allocated");
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "the run does not go out of memory: {} are served, at most {allocated} are allocated and {reserved} reserved",
+            "{} are served, and none runs out of memory; a replay, whose segments lie at addresses of its own, reserves at most {reserved}",
             counted(run.requests().len(), "request")
         ),
         None,
@@ -209,7 +209,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
         About::Less,
-        format!("no setting of the allocator can reserve less than the {allocated} that are allocated at the peak: {unused} less than now"),
+        format!("no setting of the allocator can reserve less than the {allocated} that are allocated at the peak: {unused} less than the replay does"),
         None,
     ));
     let mut setting = None;

@@ -17,7 +17,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="home">
             <h1>"See why PyTorch holds more GPU memory than your tensors use."</h1>
-            <p class="answer" data-testid="answer">{text(move || session.story_moment.get().answer)}</p>
+            <p class="story-answer" data-testid="answer">{text(move || session.story_moment.get().answer)}</p>
             <div class="story">
                 {stage(session, true)}
                 {readouts(session)}

@@ -227,6 +227,71 @@ class Autopsy(Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class Finding(Answer):
+    """A sentence of a verdict: `about` is "happened", "grows", "sure", "passes", "fails" or "less"; `request` is the one that it is about,
+    counted from 1, or None."""
+
+    about: str
+    text: str
+    request: int | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "Finding":
+        return cls(raw, raw["about"], raw["text"], raw["request"])
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class HoldingLine(Answer):
+    """The live bytes of one line of the program, and how many blocks they are in."""
+
+    line: str
+    bytes: int
+    blocks: int
+    last_request: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "HoldingLine":
+        return cls(raw, raw["line"], raw["bytes"], raw["blocks"], raw["last_request"])
+
+    def __str__(self) -> str:
+        return f"{self.line}: {self.bytes} bytes in {self.blocks} blocks"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Verdict(Answer):
+    """What a run came to: `kind` is "fits", "leak" or "out_of_memory", `headline` says it in a sentence, `findings` say the rest in the
+    order in which a reader asks. `held` are the lines that held the memory at the failure or at the peak, behind `moment` requests;
+    `setting` is one that helps, or None."""
+
+    kind: str
+    headline: str
+    cause: str | None
+    findings: list[Finding]
+    held: list[HoldingLine]
+    moment: int
+    setting: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "Verdict":
+        return cls(
+            raw,
+            raw["kind"],
+            raw["headline"],
+            raw["cause"],
+            [Finding.of(finding) for finding in raw["findings"]],
+            [HoldingLine.of(line) for line in raw["held"]],
+            raw["moment"],
+            raw["setting"],
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *(str(finding) for finding in self.findings)])
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class Bound(Answer):
     """How good any allocator could be. `lower_bound` is the most that is ever live, `layout_peak` what a layout needs that knows all
     lifetimes, `peak_reserved` what the run's own settings take, up to the request that finds no memory where they do not fit."""

@@ -19,6 +19,7 @@ from blockyard._answers import (
     Moment,
     Search,
     Summary,
+    Verdict,
     WhatIf,
 )
 from blockyard._page import Content, Shown
@@ -68,7 +69,7 @@ class Questions:
     def ask(self, question: str, *options: object) -> dict[str, Any]:
         """The answer to a question of the command, with the command's options, as a dictionary.
 
-        Questions: `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions.md has an example of each.
+        Questions: `verdict`, `what-if`, `search`, `autopsy`, `bound`, `compare-allocators`, `leaks`. docs/questions.md has an example of each.
         """
         answer: dict[str, Any] = json.loads(self._requests().ask(question, [str(option) for option in options]))
         return answer
@@ -117,6 +118,18 @@ class Questions:
         4194304
         """
         return Diff.of(json.loads(self._requests().diff_steps(first, second)))
+
+    def verdict(
+        self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
+    ) -> Verdict:
+        """What the run came to: whether it went out of memory, why, what held the memory, and what helps.
+
+        >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
+        'it fits: at most 33 MiB are allocated'
+        """
+        return Verdict.of(
+            self.ask("verdict", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
+        )
 
     def autopsy(
         self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None

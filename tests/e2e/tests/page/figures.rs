@@ -9,7 +9,10 @@ use crate::{choose, fixture, id};
 fn open(page: &Page, name: &str) -> Result<()> {
     let file = format!("{name}.pickle.gz");
     page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(&file))?;
-    page.wait_text(&id("document-title"), &file)
+    page.wait_text(&id("document-title"), &file)?;
+    // A file opens with its verdict.
+    page.wait_for(&id("run-verdict"))?;
+    page.click("#tab-holders")
 }
 
 /// How many colors the canvas has: a figure that was drawn has several.

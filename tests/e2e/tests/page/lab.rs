@@ -8,10 +8,19 @@ use serde_json::json;
 
 use crate::{choose, fixture, id, workload, write_workload};
 
+/// Unfolds a question.
+fn unfold(page: &Page, question: &str) -> Result<()> {
+    page.click(&id("tab-lab"))?;
+    let heading = id(&format!("lab-{question}"));
+    if page.attribute(&heading, "aria-expanded")?.as_deref() != Some("true") {
+        page.click(&heading)?;
+    }
+    Ok(())
+}
+
 /// A question about what is shown; its answer is waited for.
 fn ask(page: &Page, question: &str) -> Result<()> {
-    page.click(&id("tab-lab"))?;
-    page.click(&id(&format!("lab-{question}")))?;
+    unfold(page, question)?;
     page.wait_for(&id(&format!("answer-{question}")))?;
     page.wait_gone(&id("lab-work"))
 }
@@ -24,8 +33,7 @@ fn has_bytes(page: &Page, question: &str, bytes: &str) -> Result<()> {
 
 /// Asks what a setting would do.
 fn try_setting(page: &Page, conf: &str) -> Result<()> {
-    page.click(&id("tab-lab"))?;
-    page.click(&id("lab-what-if"))?;
+    unfold(page, "what-if")?;
     page.fill(&id("lab-conf"), conf)?;
     page.click(&id("lab-ask"))
 }
@@ -97,6 +105,37 @@ fn a_search_says_which_setting_is_best_and_has_the_line_to_copy() -> Result<()> 
 }
 
 #[test]
+fn a_file_opens_with_its_verdict() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
+        page.wait_text(
+            &id("verdict-headline"),
+            "Out of memory by a leak at loss_history train.py:26: 138 steps kept 408 tensors",
+        )?;
+        let verdict = id("run-verdict");
+        page.wait_text(&verdict, "loss_history train.py:26 holds 544.06 MiB more at the end")?;
+        page.wait_text(
+            &verdict,
+            "With 415 tensors freed that the growing lines kept from earlier steps (554 MiB), it passes.",
+        )?;
+        page.wait_text(&verdict, "With expandable_segments:True it depends on the limit")?;
+        page.wait_text(&id("verdict-held"), "589.06 MiB")?;
+        // Each sentence about the failure leads to it.
+        page.click(&id("start"))?;
+        page.wait_text(&id("position"), "step 0")?;
+        page.click(&id("verdict-moment"))?;
+        page.wait_for(&id("failure"))?;
+        page.check_accessible()?;
+        open_gnn(page)?;
+        page.wait_text(&id("verdict-headline"), "It fits: at most 2.23 GiB are allocated.")?;
+        page.wait_text(&verdict, "3.76 GiB less")?;
+        let line = page.value(&id("verdict-line"))?;
+        ensure!(line == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{line}");
+        page.check_accessible()
+    })
+}
+
+#[test]
 fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
@@ -158,7 +197,7 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
         ask(page, "compare-allocators")?;
         page.wait_text(&id("answer-compare-allocators"), depends)?;
         // A limit that the reader gives replaces the file's.
-        page.click(&id("lab-what-if"))?;
+        unfold(page, "what-if")?;
         page.fill(&id("lab-limit"), "600 MiB")?;
         try_setting(page, "expandable_segments:True")?;
         page.wait_text(&id("answer-what-if"), "expandable_segments:True, at most 600 MiB")?;
@@ -211,8 +250,7 @@ fn what_grows_is_found_by_call_site() -> Result<()> {
 fn a_second_file_shows_what_changed() -> Result<()> {
     drive(|page| {
         open_gnn(page)?;
-        page.click(&id("tab-lab"))?;
-        page.click(&id("lab-diff"))?;
+        unfold(page, "diff")?;
         page.upload(&id("lab-second"), &fixture("programs/gnn_random.expandable_segments"))?;
         page.wait_text(&id("answer-diff"), "2,977 allocations are the same, 0 are only here, 0 only there")?;
         page.wait_for("[data-testid='answer-diff'] td[title='-4,043,309,056 bytes']")
@@ -224,7 +262,7 @@ fn a_link_asks_its_question_again() -> Result<()> {
     let link = "/#preset=fragmentation&lab=what-if&with=expandable_segments:True&on=256+MiB";
     drive_at(link, Window::default(), GpuChoice::None, |page| {
         page.wait_text(&id("answer-what-if"), "expandable_segments:True, device of 256 MiB")?;
-        page.click(&id("lab-search"))?;
+        unfold(page, "search")?;
         page.wait_until("location.hash.includes('lab=search') && location.hash.includes('on=256+MiB')")?;
         page.goto("/#preset=fragmentation&lab=riddle")?;
         page.execute("location.reload()", &[])?;
@@ -285,8 +323,7 @@ fn work_can_be_cancelled() -> Result<()> {
     drive(|page| {
         page.click(&id("sample-gpt2_varlen"))?;
         page.wait_text(&id("headline"), "identical")?;
-        page.click(&id("tab-lab"))?;
-        page.click(&id("lab-search"))?;
+        unfold(page, "search")?;
         page.click(&id("lab-cancel"))?;
         page.wait_gone(&id("lab-work"))?;
         // The next question has a worker again.

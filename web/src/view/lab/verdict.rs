@@ -92,7 +92,6 @@ fn held(held: &[HoldingLine], kind: VerdictKind) -> AnyView {
                 <td class="number">{format!("{share} %")}</td>
                 <td>
                     <code>{what}</code>" "<span class="quiet">{counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block")}</span>
-                    <span class="held" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
                 </td>
             </tr>
         }
