@@ -435,7 +435,7 @@ fn open_recording(session: Session, name: &str, file: &Blob, device: Option<usiz
                 matches!(&comparison, ComparisonState::Done(found) if found.first_difference.is_some());
             state.set(comparison);
             // The first difference is shown in the tab with the facts about the recording.
-            if differs && session.tab.get_untracked() == Tab::Holders {
+            if differs && matches!(session.tab.get_untracked(), Tab::Holders | Tab::Lab) {
                 session.tab.set(Tab::Source);
             }
         },

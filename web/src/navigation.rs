@@ -1,5 +1,8 @@
 //! Keeps the page's address equal to what is shown, and shows what an address names.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use blockyard_figure::{PlayerAction, Unit};
 use blockyard_lessons::LessonFile;
 use blockyard_record::BlockId;
@@ -37,10 +40,12 @@ impl Session {
         };
         let awaited = Place::Lesson { id: id.clone(), card };
         let wanted = awaited.clone();
-        let is_late = StoredValue::new(false);
+        // Not a value of the view that was clicked, which is gone by then.
+        let is_late = Rc::new(Cell::new(false));
+        let was_late = is_late.clone();
         let is_here = parts::with_lessons(move |files| {
             // A reader who has gone somewhere else meanwhile stays there.
-            if is_late.get_value() && self.place.with_untracked(|place| *place != wanted) {
+            if was_late.get() && self.place.with_untracked(|place| *place != wanted) {
                 return;
             }
             match files {
@@ -53,7 +58,7 @@ impl Session {
             }
         });
         if !is_here {
-            is_late.set_value(true);
+            is_late.set(true);
             self.dispatch(PlayerAction::Pause);
             // The address stays that of the card.
             self.lesson.update(|state| state.card = card);

@@ -172,7 +172,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let total = run.requests().len();
     let mut tell = |done| on_progress(Progress::new("replaying", done, total));
     let own = replay_under(run, conditions, 0, &mut tell)?;
-    let outcome = own.outcome.as_ref().map_err(|error| error.to_string());
+    let outcome = own.outcome.as_ref().map_err(ToString::to_string);
     let Ok(outcome) = outcome else {
         let why = outcome.err().unwrap_or_default();
         let findings =

@@ -51,8 +51,7 @@ impl Verdict<'_> {
             if let [part] = parts.as_slice() {
                 fact(out, about.title(), part);
             } else if !parts.is_empty() {
-                let items: String = parts.iter().map(|part| format!("<li>{part}</li>")).collect();
-                fact(out, about.title(), &format!("<ul>{items}</ul>"));
+                fact(out, about.title(), &format!("<ul><li>{}</li></ul>", parts.join("</li><li>")));
             }
             if about == About::Sure {
                 fact(out, "What held the memory", &self.first_holder());

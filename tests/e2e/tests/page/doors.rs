@@ -132,7 +132,7 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
         page.check_accessible()?;
         // A sentence of the first lesson is in the module of the lessons, and not in that of the first screen.
         let found = page.execute_async(
-            "const done = arguments[0]; const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Numbers times bytes'); Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has)).then(done)",
+            "const has = async (file) => new TextDecoder('latin1').decode(await (await fetch(file)).arrayBuffer()).includes('Numbers times bytes'); return Promise.all(['blockyard-web_bg.wasm', 'blockyard-web-lessons.wasm'].map(has))",
             &[],
         )?;
         ensure!(found == json!([false, true]), "{found}");

@@ -65,8 +65,13 @@ fn a_file_of_the_readers_has_a_report_in_place_of_a_link() -> Result<()> {
         page.wait_text(&id("report-words"), "The report is saved.")?;
         let (name, html) = saved(page)?;
         ensure!(name == "checkerboard-default-100-pickle-gz-report.html", "{name}");
-        for part in [NAME, "Out of memory: request", "<svg", "placements identical", "since &lt;b&gt;Monday"]
-        {
+        for part in [
+            NAME,
+            "Out of memory at <code>buf train.py:12</code>: 480 MiB cached",
+            "<svg",
+            "placements identical",
+            "since &lt;b&gt;Monday",
+        ] {
             ensure!(html.contains(part), "the report has no {part}");
         }
         ensure!(!html.contains("<script") && html.len() < 1_000_000, "{} bytes", html.len());
