@@ -139,6 +139,9 @@ def test_a_run_that_went_out_of_memory_is_asked_under_the_limit_that_its_file_im
     assert answer.baseline.ooms == answer.baseline.ooms_at_high == 1
     assert answer.settings[0].depends_on_limit and not answer.settings[0].fits
     assert "between 594 MiB and 613.99 MiB" in str(answer) and "depends on the limit" in str(answer)
+    verdict = snapshot.verdict()
+    assert verdict.kind == "leak" and verdict.headline in str(verdict) and "train.py:26" in verdict.headline
+    assert verdict.setting is None and verdict.held[0].line == "loss_history train.py:26"
     found = snapshot.autopsy()
     assert found.limit == answer.limit
     change = next(change for change in found.in_vain if change.value == "expandable_segments:True")

@@ -33,3 +33,23 @@ fn a_run_that_fits_needs_no_explanation() {
         called.out
     );
 }
+
+#[test]
+fn a_file_alone_gets_its_verdict() {
+    let snapshot = fixture("oom/loss_history_100").replace(".jsonl.gz", ".pickle.gz");
+    let called = blockyard([snapshot.as_str()]);
+    assert_eq!(called.status, 1, "{}", called.err);
+    assert!(
+        called.out.contains("out of memory by a leak at `loss_history train.py:26`: 138 steps"),
+        "{}",
+        called.out
+    );
+    assert_eq!(called.out, blockyard(["verdict", snapshot.as_str()]).out);
+    let answer = json(blockyard([snapshot.as_str(), "--json"]).out.trim_end());
+    assert_eq!((&answer["kind"], &answer["setting"]), (&"leak".into(), &serde_json::Value::Null));
+    assert_eq!(answer["held"][0]["line"], "loss_history train.py:26");
+    // What is no file may be a command that is written wrong.
+    let wrong = blockyard(["autopsie"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.err.contains("`autopsie` is neither a command nor a file"), "{}", wrong.err);
+}
