@@ -152,7 +152,7 @@ fn a_run_that_fits_shows_its_peak_and_who_holds_it() {
         workload("two.workload", "small = alloc 2 MiB; large = alloc 30 MiB; free small"),
         &ReportOptions::default(),
     );
-    assert!(html.contains("<h2>At its peak the run had 32 MiB allocated of 50 MiB reserved</h2>"), "{html}");
+    assert!(html.contains("<h2>It fits: at most 32 MiB are allocated</h2>"), "{html}");
     assert!(html.contains("tensor large") && html.contains("30 MiB<small>31,457,280 bytes</small>"));
     assert!(html.contains("after step 2 of 3: 32 MiB (33,554,432 bytes)"));
 }
