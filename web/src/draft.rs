@@ -43,6 +43,8 @@ fn read(draft: &str) -> Option<(String, SettingsTexts)> {
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn input(text: &str) -> Input {

@@ -100,6 +100,8 @@ pub(crate) async fn recall() -> Option<Vec<File>> {
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     #[test]

@@ -34,6 +34,9 @@ mod theme;
 mod view;
 mod worker_program;
 
+#[cfg(test)]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);
+
 /// Shows the page.
 pub fn start() {
     view::mount();

@@ -318,6 +318,8 @@ fn unescaped(value: &str) -> String {
 mod tests {
     use std::fmt::Write as _;
 
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn both_ways(link: &Link) -> String {

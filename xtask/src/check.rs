@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -18,15 +20,17 @@ const WASM_PACKAGES: [&str; 4] =
 /// Packages that the stage of native tests leaves to other stages, because their dependencies have features that no other package
 /// asks for. Cargo compiles a dependency for the features that all packages of one command ask for together: with these among them,
 /// the Python package would compile every dependency a second time.
-const TESTED_APART: [&str; 6] = [
+const TESTED_APART: [&str; 4] = [
     "xtask",
     "blockyard-wasm-runner",
-    "blockyard-e2e",
-    "blockyard-bench",
     // Messages of the page's workers, without tests.
     "blockyard-worker",
     "blockyard-questions",
 ];
+
+/// Packages that are tested apart too, together: those that drive the page, and those over Vulkan. Their dependencies ask for features
+/// of crates that the Python interpreter is made of, which the Python package would otherwise compile a second time.
+const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKAGE, "blockyard-render"];
 
 /// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
@@ -191,38 +195,65 @@ struct TestedPage {
     profile: Option<&'static str>,
 }
 
+/// A page that another process of this program builds. Cargo locks the folder of each profile by itself, so that tests of another profile
+/// compile and run at the same time: while either of them waits for one crate, the other has the second processor.
+struct PageBuild(JoinHandle<io::Result<Output>>);
+
+impl PageBuild {
+    fn begin(workspace: &Workspace, page: &TestedPage) -> Result<Self> {
+        let mut command = workspace.program(std::env::current_exe()?);
+        command.arg("build").arg("--out").arg(&page.folder);
+        if let Some(profile) = page.profile {
+            command.args(["--profile", profile]);
+        }
+        command.stdin(Stdio::null());
+        println!("    the page is built beside the next stages");
+        Ok(Self(thread::spawn(move || command.output())))
+    }
+
+    /// Waits for the page, and prints what the process said.
+    fn finish(self) -> Result<()> {
+        let Ok(output) = self.0.join() else { bail!("the thread that waits for the page ended") };
+        let output = output.context("cannot run the process that builds the page")?;
+        for said in [&output.stdout, &output.stderr] {
+            print!("{}", String::from_utf8_lossy(said));
+        }
+        ensure!(output.status.success(), "the page was not built ({})", output.status);
+        Ok(())
+    }
+}
+
 fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
     let mut driver = None;
+    let mut build = None;
     let mut is_built = false;
     stages.run("set-up", || {
         setup::wasm_target(workspace)?;
         setup::vulkan(workspace)?;
         driver = Some(setup::browser(workspace)?);
+        build = Some(PageBuild::begin(workspace, page)?);
         setup::axe(workspace)
     });
     stages.run("tests, native", || {
-        let apart = WASM_PACKAGES.iter().chain(&TESTED_APART).flat_map(|package| ["--exclude", package]);
+        let apart = [&WASM_PACKAGES[..], &TESTED_APART, &TOOL_PACKAGES].concat();
         let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--workspace"]);
-        if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
-            // Mesa complains once for each test where the variable is not set, though nothing is shown on a screen.
-            cargo.env("XDG_RUNTIME_DIR", workspace.tools());
-        }
-        workspace::run(cargo.args(apart))
+        workspace::run(cargo.args(apart.iter().flat_map(|package| ["--exclude", package])))
     });
     stages.run("tests, tools", || {
         // Two commands: the first compiles nothing that this program was not compiled from.
-        for packages in [&["xtask"][..], &["blockyard-e2e", "blockyard-bench"]] {
+        for packages in [&["xtask"][..], &TOOL_PACKAGES] {
             let named = packages.iter().flat_map(|package| ["--package", package]);
-            workspace::run(workspace.cargo(["test", "--no-fail-fast"]).args(named))?;
+            let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
+            if std::env::var_os("XDG_RUNTIME_DIR").is_none() {
+                // Mesa complains once for each test where the variable is not set, though nothing is shown on a screen.
+                cargo.env("XDG_RUNTIME_DIR", workspace.tools());
+            }
+            workspace::run(cargo.args(named))?;
         }
         Ok(())
     });
-    // The parts of the page that need no browser; no other stage tests them without a browser.
-    stages.run("tests, page, no browser", || {
-        workspace::run(&mut workspace.cargo(["test", "--package", "blockyard-web", "--lib"]))
-    });
     stages.run("page", || {
-        bundle::build_to(workspace, &page.folder, page.profile)?;
+        build.take().context("it was not begun, see set-up")?.finish()?;
         is_built = true;
         Ok(())
     });
@@ -235,6 +266,7 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
         let driver = driver.as_ref().context("there is no browser, see set-up")?;
         let mut cargo = workspace.cargo(["test", "--no-fail-fast", "--profile", "wasm-test"]);
         cargo.args(["--package", "blockyard-wasm-tests", "--package", WGPU_PACKAGE, "--target", WASM]);
+        cargo.args(["--package", "blockyard-web"]);
         // The test runner would take Firefox where its driver is named too.
         cargo.env("CHROMEDRIVER", driver).env_remove("GECKODRIVER");
         // A browser that starts beside a compiler needs more than the usual 20 seconds.
@@ -255,7 +287,7 @@ fn end_to_end(workspace: &Workspace, driver: &Path, page: &Path) -> Result<()> {
     }
     let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
     // The packages of the stage of tools, for the same features of their dependencies.
-    cargo.args(["--package", "blockyard-e2e", "--package", "blockyard-bench"]);
+    cargo.args(TOOL_PACKAGES.iter().flat_map(|package| ["--package", package]));
     cargo.args(["--test", "smoke", "--test", "page"]);
     let outcome = workspace::run(cargo.env("CHROMEDRIVER", driver).env("BLOCKYARD_TESTED_PAGE", page));
     let lines = if second_runs.exists() { fs::read_to_string(&second_runs)? } else { String::new() };

@@ -195,7 +195,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "{} are served, and none runs out of memory; a replay, whose segments lie at addresses of its own, reserves at most {reserved}",
+            "all requests are served ({}), and none runs out of memory; a replay, whose segments lie at addresses of its own, reserves at most {reserved}",
             counted(run.requests().len(), "request")
         ),
         None,
@@ -307,8 +307,8 @@ fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<(Finding, bool)> {
         ));
     }
     let calls = format!(
-        "{} calls of the device in place of {}",
-        grouped(other.device_calls()),
+        "{} of the device in place of {}",
+        counted(usize::try_from(other.device_calls()).unwrap_or(usize::MAX), "call"),
         grouped(own.device_calls())
     );
     Some(if other.peak_reserved < own.peak_reserved {

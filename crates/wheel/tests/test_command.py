@@ -21,7 +21,7 @@ def test_a_recording_is_verified():
 
 def test_a_wrong_argument_is_a_failure():
     done = run("no-such-command")
-    assert done.returncode == 2 and "unrecognized subcommand" in done.stderr
+    assert done.returncode == 2 and "`no-such-command` is neither a command nor a file" in done.stderr
 
 
 def test_a_missing_file_is_named():

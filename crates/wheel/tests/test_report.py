@@ -15,7 +15,7 @@ def test_a_snapshot_has_a_report(tmp_path):
     page = snapshot.report(tmp_path / "out.html", notes=["first <b>", "second"])
     assert (tmp_path / "out.html").read_text() == page
     assert not list(tmp_path.glob("*.unfinished"))
-    assert "<h1>loss_history_100.pickle.gz</h1>" in page and "Out of memory: request" in page
+    assert "<h1>loss_history_100.pickle.gz</h1>" in page and "Out of memory by a leak at" in page
     assert "train.py:26" in page and "first &lt;b&gt;" in page and "second" in page
     assert "<script" not in page and len(page) < 1_000_000
 

@@ -452,6 +452,8 @@ fn read(text: &str) -> Progress {
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     #[test]

@@ -329,6 +329,8 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     fn moment(story: &Story) -> StoryMoment {

@@ -72,7 +72,7 @@ class Shown:
         verdict and the settings are replayed under, as in `autopsy`.
 
         >>> from blockyard import play
-        >>> "At its peak the run had 3 MiB allocated of 20 MiB reserved" in play("a = alloc 3 MiB").report()
+        >>> "It fits: at most 3 MiB are allocated" in play("a = alloc 3 MiB").report()
         True
         """
         paragraphs = [] if notes is None else [notes] if isinstance(notes, str) else list(notes)

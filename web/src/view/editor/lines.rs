@@ -105,6 +105,8 @@ pub(super) fn units_of_bytes(text: &str, bytes: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     #[test]

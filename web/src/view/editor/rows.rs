@@ -147,6 +147,8 @@ pub(super) fn place_in(element: &Element, line: &str, letters: usize) -> Option<
 
 #[cfg(test)]
 mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
     use super::*;
 
     #[test]
