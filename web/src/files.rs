@@ -178,6 +178,7 @@ pub(crate) fn forget_kept(session: Session) {
 }
 
 fn open_one(session: Session, file: &File, then: Box<dyn FnOnce()>) {
+    session.beside.set(None);
     session.file.set_value(Some(file.clone()));
     session.ranks.set(Vec::new());
     spawn_local(open_blob(session, file.name(), Blob::from(file.clone()), None, then));
@@ -248,6 +249,7 @@ fn open_all(session: Session, mut files: Vec<File>) {
 }
 
 fn open_ranks(session: Session, files: Vec<File>, then: Box<dyn FnOnce()>) {
+    session.beside.set(None);
     session.ranks.set(Vec::new());
     open_rank(session, Rc::new(files), 0, then);
 }

@@ -16,12 +16,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
 use blockyard_workload::Workload;
 use leptos::prelude::*;
 use web_sys::Blob;
 
+use crate::browser;
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
@@ -147,6 +149,14 @@ impl Session {
                     let source = RunSource::File { name: opened.name.clone(), bytes: Vec::new() };
                     Some((source, Some(content.file.clone())))
                 })
+            }
+            // The snapshot that PyTorch would have taken at the end has the program's requests, with their lines.
+            Source::Program(_) => {
+                let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                let mut bytes = Vec::new();
+                snapshot.write_pickle(&mut bytes).ok()?;
+                let source = RunSource::File { name: "program.pickle".to_owned(), bytes: Vec::new() };
+                Some((source, Some(browser::blob_of(&bytes)?)))
             }
             _ => Some((source_of(&run, run.workload.clone()), None)),
         }

@@ -61,6 +61,8 @@ pub(crate) struct Link {
     pub(crate) capacity: Option<String>,
     /// The id of the GPU that a program runs on, if it is not the H200.
     pub(crate) gpu: Option<String>,
+    /// What follows the name of a program, as in a shell.
+    pub(crate) arguments: Option<String>,
     /// How many steps are done at the cursor.
     pub(crate) step: Option<usize>,
     /// How many events are applied at the cursor, while the player moves by events.
@@ -164,6 +166,7 @@ impl Link {
                 "conf" => link.config = Some(value),
                 "capacity" => link.capacity = Some(value),
                 "gpu" => link.gpu = Some(value),
+                "args" => link.arguments = Some(value),
                 "theme" => link.theme = Some(value),
                 "lab" => link.lab = Some(value),
                 "with" => link.with = Some(value),
@@ -210,6 +213,7 @@ impl Link {
         parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
         parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
         parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
+        parts.extend(self.arguments.as_deref().map(|arguments| pair("args", arguments)));
         parts.extend(self.step.map(|step| format!("step={step}")));
         parts.extend(self.event.map(|event| format!("event={event}")));
         parts.extend(self.block.map(|block| format!("block={block}")));

@@ -103,7 +103,11 @@ impl Session {
     pub(crate) fn link(self) -> Link {
         match self.place.get() {
             Place::Home => Link::default(),
-            Place::OwnLesson => Target::OwnLesson(self.lesson.with(|state| state.card) + 1).into(),
+            // A lesson that lies beside the page opens for others too.
+            Place::OwnLesson => match self.beside.get() {
+                Some(name) => Target::Beside(name).into(),
+                None => Target::OwnLesson(self.lesson.with(|state| state.card) + 1).into(),
+            },
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.program_link(),
             Place::Lessons => Target::Lessons.into(),

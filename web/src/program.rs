@@ -5,6 +5,7 @@ use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_workload::{ParseErrorKind, parse_size};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
+use thiserror::Error;
 
 use crate::browser;
 use crate::interpreter::{self, ProgramReport};
@@ -110,10 +111,11 @@ impl Session {
         let input = self.program.input.get_untracked();
         let job = match job(&input) {
             Ok(job) => job,
-            Err(error) => return self.show_error(format!("The memory of the GPU is wrong: {error}.")),
+            Err(error) => return self.show_error(error.to_string()),
         };
         self.program.printed.set(Vec::new());
         self.program.status.set(ProgramStatus::Running);
+        self.program.seconds.set(0);
         interpreter::run(job, move |progress| self.follow_program(&input, progress));
     }
 
@@ -134,7 +136,7 @@ impl Session {
         if holders.with_untracked(HoldersAnswer::step) == Some(step) {
             return;
         }
-        // It ran before, so its settings can be read.
+        // It ran before, so its settings and arguments can be read.
         let Ok(job) = job(&result.input) else { return };
         holders.set(HoldersAnswer::Asked(step));
         interpreter::ask(&ProgramJob { holders_at: Some(step), ..job }, move |answer| {
@@ -150,7 +152,11 @@ impl Session {
         match progress {
             ProgramReport::Loading(bytes) => status.set(ProgramStatus::Loading(bytes)),
             ProgramReport::Building => status.set(ProgramStatus::Building),
-            ProgramReport::Started => status.set(ProgramStatus::Running),
+            ProgramReport::Started => {
+                status.set(ProgramStatus::Running);
+                self.program.seconds.set(0);
+                self.count_seconds(0);
+            }
             ProgramReport::Printed(pieces) => self.program.printed.update(|printed| printed.extend(pieces)),
             ProgramReport::Done(done) => match *done {
                 Ok(run) => self.take_result(input, run),
@@ -158,6 +164,18 @@ impl Session {
             },
             ProgramReport::Failed(why) => status.set(ProgramStatus::Failed(why.to_string())),
         }
+    }
+
+    /// Counts the seconds of the running program, of which `seconds` are over.
+    fn count_seconds(self, seconds: u32) {
+        let _ = browser::after_millis(1000, move || {
+            let is_running = self.program.status.with_untracked(|status| *status == ProgramStatus::Running);
+            // Another program, which runs by now, counts its own.
+            if is_running && self.program.seconds.get_untracked() == seconds {
+                self.program.seconds.set(seconds + 1);
+                self.count_seconds(seconds + 1);
+            }
+        });
     }
 
     fn take_result(self, input: &ProgramInput, run: ProgramRun) {
@@ -171,15 +189,20 @@ impl Session {
         // The reader may have gone to another part of the page while the program ran.
         if self.place.get_untracked() == Place::Program {
             self.show(Source::Program(result));
+            self.seek_opening_moment();
         }
-        self.dispatch(PlayerAction::End);
         self.program.status.set(ProgramStatus::Idle);
     }
 
     /// Ends the running program.
     pub(crate) fn stop_program(self) {
         interpreter::stop();
-        self.program.status.set(ProgramStatus::Failed("stopped".to_owned()));
+        let kept = if self.program.result.with_untracked(Option::is_some) {
+            "; the output stays, and the figures are those of the last run that ended"
+        } else {
+            "; the output stays"
+        };
+        self.program.status.set(ProgramStatus::Failed(format!("stopped{kept}")));
     }
 
     /// Shows the last run of the program, if there is one.
@@ -201,13 +224,19 @@ impl Session {
         if let Some(example) = self.program_example() {
             return Target::Python(example.id.to_owned()).into();
         }
-        let ProgramInput { text, capacity, config, gpu } = self.program.input.get();
+        let ProgramInput { text, capacity, config, gpu, arguments } = self.program.input.get();
         if text == FIRST_PROGRAM {
             return Target::Python(String::new()).into();
         }
         let typed = |text: String| (!text.trim().is_empty()).then_some(text);
         let gpu = (gpu != DEFAULT_GPU).then_some(gpu);
-        Link { config: typed(config), capacity: typed(capacity), gpu, ..Target::Program(text).into() }
+        Link {
+            config: typed(config),
+            capacity: typed(capacity),
+            arguments: typed(arguments),
+            gpu,
+            ..Target::Program(text).into()
+        }
     }
 
     /// Shows the program editor, with an example unless `id` is empty.
@@ -233,6 +262,7 @@ impl Session {
         self.program.input.update(|input| {
             input.config = link.config.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();
+            input.arguments = link.arguments.clone().unwrap_or_default();
             input.gpu = link.gpu.clone().unwrap_or_else(|| DEFAULT_GPU.to_owned());
         });
         if GPUS.iter().all(|(id, _)| self.program.input.with_untracked(|input| input.gpu != *id)) {
@@ -258,14 +288,24 @@ impl Session {
     }
 }
 
+/// Why a program cannot be run as it was typed.
+#[derive(Debug, Error)]
+enum InputError {
+    #[error("The memory of the GPU is wrong: {0}.")]
+    Capacity(#[from] ParseErrorKind),
+    #[error("The arguments are wrong: a quotation mark has no other.")]
+    Arguments,
+}
+
 /// What the interpreter is to run.
-fn job(input: &ProgramInput) -> Result<ProgramJob, ParseErrorKind> {
+fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
     let capacity = match input.capacity.trim() {
         "" => None,
         typed => Some(parse_size(typed)?),
     };
     Ok(ProgramJob {
         source: input.text.clone(),
+        arguments: shlex::split(&input.arguments).ok_or(InputError::Arguments)?,
         gpu: input.gpu.clone(),
         capacity,
         config: input.config.trim().to_owned(),

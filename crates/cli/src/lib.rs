@@ -28,6 +28,7 @@ mod python;
 mod questions;
 mod report;
 mod run;
+mod site;
 mod snapshot;
 mod typeface;
 mod verify;
@@ -68,6 +69,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Export(options) => export::export(options),
         Command::Report(options) => report::report(options),
         Command::Open(options) => page::open(options),
+        Command::Site(options) => site::site(options),
         Command::Bench(options) => bench::bench(options),
         Command::WhatIf(options) => questions::what_if::what_if(options),
         Command::Search(options) => questions::search::search(options),

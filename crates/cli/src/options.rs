@@ -61,6 +61,11 @@ pub(crate) enum Command {
     Report(ReportOptions),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
     Open(OpenOptions),
+    /// Write a course for any web server: the page with its lessons, files of your own beside it, and an index of both.
+    ///
+    /// After one visit the site opens without a network, its Python included. The server needs no settings; a browser keeps a site
+    /// for that only if it comes over HTTPS, or from the same machine.
+    Site(SiteOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
     /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
@@ -352,6 +357,19 @@ pub(crate) struct OpenOptions {
     /// Only print the address.
     #[arg(long)]
     pub(crate) no_browser: bool,
+    #[command(flatten)]
+    pub(crate) page: PageOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SiteOptions {
+    /// The folder to write: a new one, an empty one, or one that this command wrote before.
+    pub(crate) out: PathBuf,
+    /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
+    pub(crate) files: Vec<PathBuf>,
+    /// What the index is headed with.
+    #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
+    pub(crate) title: String,
     #[command(flatten)]
     pub(crate) page: PageOptions,
 }

@@ -102,6 +102,11 @@ impl BuiltPage {
         )
     }
 
+    /// The folder with the files of the page.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn read(&self, name: &str) -> anyhow::Result<Vec<u8>> {
         let path = self.folder.join(name);
         std::fs::read(&path).with_context(|| path.display().to_string())
@@ -248,7 +253,7 @@ fn add_part(html: &mut String, name: &str, bytes: &[u8], is_unpacked_by_script: 
 }
 
 /// As the value of a key in an address.
-fn percent_encoded(text: &str) -> String {
+pub(crate) fn percent_encoded(text: &str) -> String {
     let mut address = String::with_capacity(text.len());
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {

@@ -253,10 +253,13 @@ pub fn stack_lines(stacks: &Stacks, stack: StackId) -> Vec<String> {
     stacks.frames(stack).map(|frame| frame_text(stacks.frame(frame))).collect()
 }
 
-/// `forward model.py:12`: the function, the end of the file's path and the line.
+/// `forward model.py:12`: the function if it is known, the end of the file's path and the line.
 #[must_use]
 pub fn frame_text(frame: Frame<'_>) -> String {
     let file = short_path(frame.filename);
+    if frame.name.is_empty() && frame.line > 0 {
+        return format!("{file}:{}", frame.line);
+    }
     match frame.line {
         0 => format!("{} {file}", frame.name),
         line => format!("{} {file}:{line}", frame.name),

@@ -191,7 +191,7 @@ fn devices(session: &Session) -> impl Iterator<Item = &Rc<SimulatedGpu>> {
     (0..session.device_count()).filter_map(|index| session.device(index).ok())
 }
 
-fn finish(device: &SimulatedGpu) -> DeviceRun {
+fn finish(device: &SimulatedGpu, file: &str) -> DeviceRun {
     DeviceRun {
         config: device.config().map(|config| config.text().to_owned()).unwrap_or_default(),
         stats: device.stats(),
@@ -200,7 +200,7 @@ fn finish(device: &SimulatedGpu) -> DeviceRun {
         requests: device.take_log(),
         step_lines: device.step_lines(),
         // A recorder that was never asked for gives none; one that fails has nothing to give.
-        recording: device.finish().ok().flatten(),
+        recording: device.finish(file).ok().flatten(),
     }
 }
 
@@ -221,7 +221,7 @@ fn interpret(
         holders::at_end(vm, scope.as_ref().map(|scope| &scope.globals));
         session.set_line_source(None);
         // What the program still holds at its end is held at the end of the recording, too.
-        let devices = devices(session).map(|device| finish(device)).collect();
+        let devices = devices(session).map(|device| finish(device, &program.file)).collect();
         drop(scope);
         lifetimes::forget();
         modules::torch::forget();

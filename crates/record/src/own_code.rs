@@ -68,6 +68,8 @@ pub fn short_path(path: &str) -> &str {
 pub fn frame_words(line: &str) -> String {
     match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
         Some((name, ":0")) => name.to_owned(),
+        // A line whose function is not known.
+        Some(("", place)) => short_path(place).to_owned(),
         Some((name, place)) => format!("{name} {}", short_path(place)),
         None => line.to_owned(),
     }
@@ -83,6 +85,7 @@ mod tests {
         assert_eq!(frame_words("step (/home/ada/work/train.py:26)"), "step work/train.py:26");
         assert_eq!(frame_words("f (/x/site-packages/timm/layers/mlp.py:3)"), "f timm/layers/mlp.py:3");
         assert_eq!(frame_words("call site 3 (:0)"), "call site 3");
+        assert_eq!(frame_words(" (program.py:3)"), "program.py:3");
         assert_eq!(frame_words("requests of 2 MiB"), "requests of 2 MiB");
     }
 

@@ -12,6 +12,7 @@ use blockyard_record::{
 
 mod addresses;
 mod block;
+mod lines;
 mod watch;
 
 use addresses::OtherAddresses;
@@ -499,14 +500,16 @@ impl SimulatedGpu {
         self.log.borrow().as_ref().map_or(0, Vec::len)
     }
 
-    /// Ends the recording; what is freed later is not in it. `None` if nothing was recorded, or it is finished.
+    /// Ends the recording; what is freed later is not in it. `None` if nothing was recorded, or it is finished. The stack of each
+    /// allocation is its line of `file`, the program.
     ///
     /// # Errors
     ///
     /// [`TorchError::Runtime`] when the run is too long to record.
-    pub fn finish(&self) -> Result<Option<Recording>> {
+    pub fn finish(&self, file: &str) -> Result<Option<Recording>> {
         let Some(allocator) = self.allocator.borrow_mut().take() else { return Ok(None) };
-        let Some(recorder) = allocator.into_sink().recorder else { return Ok(None) };
+        let Some(mut recorder) = allocator.into_sink().recorder else { return Ok(None) };
+        lines::set(&mut recorder, file, &self.origins.borrow());
         recorder.finish().map(Some).map_err(|error| TorchError::Runtime(error.to_string()))
     }
 }

@@ -69,7 +69,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()
     };
-    let program = Program { file: "program.py".to_owned(), source: job.source, arguments: Vec::new() };
+    let program = Program { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
     if let Some(step) = job.holders_at {
         let report = |holders| reply(&ProgramReply::Holders(report::holders(holders)));
         return Ok(report::report(run_to_step(&program, &settings, step, report)));

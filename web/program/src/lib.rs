@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct ProgramJob {
     /// The program's text.
     pub source: String,
+    /// What follows the file's name in `sys.argv`.
+    pub arguments: Vec<String>,
     /// The id of the GPU, such as `h200`.
     pub gpu: String,
     /// The memory of the device, if the program is not to have all memory of the GPU.

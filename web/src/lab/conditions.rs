@@ -42,7 +42,9 @@ impl Session {
     /// As [`Session::conditions`], but with the settings of the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
-        let capacity = optional_size(&self.lab.capacity.get_untracked())?;
+        // A snapshot of a program does not say how large its GPU is; the run does.
+        let own_capacity = || untrack(|| self.shown_program()).map(|result| result.run.recording.capacity());
+        let capacity = optional_size(&self.lab.capacity.get_untracked())?.or_else(own_capacity);
         let limit = optional_size(&self.lab.limit.get_untracked())?;
         Ok(Conditions { conf, capacity, limit })
     }

@@ -182,9 +182,9 @@ impl Session {
         let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
         let chosen = self.figures.color_by.get();
         chosen.unwrap_or_else(|| match (has_stacks, self.shown_program().is_some()) {
-            (true, _) => ColorBy::Stack,
-            // Allocations of a Python program have no stacks, but their categories are known.
-            (false, true) => ColorBy::Category,
+            // Of a Python program the categories are known, and the lines stand beside its text.
+            (_, true) => ColorBy::Category,
+            (true, false) => ColorBy::Stack,
             (false, false) => ColorBy::Size,
         })
     }

@@ -37,6 +37,8 @@ pub(crate) struct ProgramInput {
     /// The memory of the GPU; empty for all memory that this GPU has.
     pub(crate) capacity: String,
     pub(crate) config: String,
+    /// What follows the program's name, as in a shell.
+    pub(crate) arguments: String,
 }
 
 /// The signals of the program.
@@ -44,6 +46,8 @@ pub(crate) struct ProgramInput {
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,
+    /// For how many seconds the program has been running.
+    pub(crate) seconds: RwSignal<u32>,
     /// The output of the running program, or of the last one.
     pub(crate) printed: RwSignal<Vec<PrintedText>>,
     /// The last finished run.
@@ -109,6 +113,7 @@ impl ProgramSignals {
         Self {
             input: RwSignal::new(input),
             status: RwSignal::new(ProgramStatus::Idle),
+            seconds: RwSignal::new(0),
             printed: RwSignal::new(Vec::new()),
             result: RwSignal::new(None),
             example: RwSignal::new(None),

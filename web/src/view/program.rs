@@ -1,17 +1,17 @@
 //! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
 mod editor;
+mod holding;
 mod origin;
 mod output;
 
-use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
 
 use crate::program::{EXAMPLES, GPUS};
-use crate::session::{AliveBytes, CATEGORIES, ProgramStatus, Session};
-use crate::view::kit::{Options, button, click, flag, on, select, text};
-use crate::view::{lifetimes, map, player, scrubber, stage, step};
+use crate::session::{AliveBytes, ProgramStatus, Session};
+use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
+use crate::view::{lab, lifetimes, map, player, scrubber, stage, step};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
@@ -80,6 +80,21 @@ fn device(session: Session) -> AnyView {
     };
     view! {
         <div class="device">
+            <label class="conf">
+                "Arguments "
+                <input
+                    type="text"
+                    class="field mono"
+                    data-testid="program-arguments"
+                    placeholder="--batch-size 8"
+                    spellcheck="false"
+                    prop:value=text(move || input.with(|input| input.arguments.clone()))
+                    on:change=on(move |event: ev::Event| {
+                        input.update(|input| input.arguments = event_target_value(&event));
+                        session.run_with_other_settings();
+                    })
+                />
+            </label>
             <label>"GPU "{select("program-gpu", "GPU", Signal::stored(gpus), gpu, pick)}</label>
             <label>
                 "Memory "
@@ -151,12 +166,14 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
         <section class="panel stage-panel" aria-label="Memory of the device">
             {stage::stage(session, true)}
-            {categories(alive)}
+            {holding::categories(alive)}
         </section>
         <section class="panel transport" aria-label="Run">
             {player::player(session)}
             {scrubber::scrubber(session)}
         </section>
+        {holding::lines(session, alive)}
+        {answers(session)}
         {origin::origin(session)}
         {step::step(session)}
         {map::map(session)}
@@ -165,30 +182,37 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     .into_any()
 }
 
-/// The allocated bytes by category, as parts of one bar with names and sizes.
-fn categories(alive: Memo<AliveBytes>) -> AnyView {
-    let parts = move || {
-        let categories = alive.with(|alive| alive.categories);
-        let present =
-            CATEGORIES.iter().zip(categories).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
-        present
-            .map(|(index, (name, bytes))| {
-                let style = format!("flex-grow:{}", bytes.get());
-                let class = format!("category-{index}");
-                view! {
-                    <li class=class style=style>
-                        <span class="name">{*name}</span>
-                        <span class="value">{bytes.to_string()}</span>
-                    </li>
-                }
-                .into_any()
-            })
-            .collect::<Vec<_>>()
-    };
-    let is_empty =
-        flag(move || alive.with(|alive| alive.categories.iter().all(|bytes| *bytes == Bytes::ZERO)));
+/// The verdict about the run and the questions about it, which are asked when the reader unfolds them.
+fn answers(session: Session) -> AnyView {
+    let is_open = RwSignal::new(false);
+    let toggle = click(move || {
+        is_open.update(|is_open| *is_open = !*is_open);
+        let has_verdict = || session.answers().is_some_and(|answers| answers.verdict.is_some());
+        if is_open.get_untracked() && !untrack(has_verdict) {
+            session.ask_verdict();
+        }
+    });
+    // Another run is another question.
+    effect(move || {
+        session.run.track();
+        is_open.set(false);
+    });
+    let content = move || is_open.get().then(|| lab::lab(session));
     view! {
-        <ul class="categories" aria-label="Allocated bytes by category" data-testid="categories" hidden=is_empty>{parts}</ul>
+        <section class="panel program-answers" aria-label="Answers">
+            <h2>
+                <button
+                    type="button"
+                    class="unfold"
+                    data-testid="program-answers"
+                    aria-expanded=text(move || is_open.get().to_string())
+                    on:click=toggle
+                >
+                    "What does it come to, and what would other settings do?"
+                </button>
+            </h2>
+            {content}
+        </section>
     }
     .into_any()
 }

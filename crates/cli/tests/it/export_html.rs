@@ -27,17 +27,17 @@ fn snapshot() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/snapshots/rank0.pickle.gz")
 }
 
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("blockyard-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         Self(folder)
     }
 
     /// Puts a page into the folder whose files say their names.
-    fn with_page(name: &str) -> Self {
+    pub(crate) fn with_page(name: &str) -> Self {
         let folder = Self::new(name);
         for part in PARTS {
             std::fs::write(folder.0.join(part), part).unwrap();
@@ -45,7 +45,7 @@ impl Folder {
         folder
     }
 
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }

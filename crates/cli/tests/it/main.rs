@@ -21,6 +21,7 @@ mod record_script;
 mod report;
 mod run;
 mod search;
+mod site;
 mod snapshot;
 mod verify;
 mod what_if;

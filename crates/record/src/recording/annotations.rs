@@ -172,7 +172,7 @@ impl Recorder {
         self.stack = stack;
     }
 
-    /// Sets the stack of an allocation that the recording begins with.
+    /// Sets the stack of an allocation: one that the recording begins with, or one that was recorded without a stack.
     pub fn set_allocation_stack(&mut self, allocation: AllocationId, stack: StackId) {
         self.recording.annotations.add_allocation(allocation, stack);
     }

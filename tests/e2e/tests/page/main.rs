@@ -16,6 +16,7 @@ mod play;
 mod programs;
 mod recordings;
 mod sharing;
+mod site;
 mod story;
 mod touch;
 

@@ -44,7 +44,12 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.check_accessible()?;
         run(page, TWO_TENSORS)?;
         wait_ended(page, "Finished: 3 requests")?;
-        page.wait_text(&id("printed"), "end 4194304 8388608")?;
+        page.wait_text(&id("program-output"), "end 4194304 8388608")?;
+        // The figures open at the peak: both tensors are there, and the last line is yet to be printed.
+        page.wait_text(&id("holding-lines"), "line 5 b = torch.empty(1024, 1024, device='cuda')")?;
+        page.wait_text(&id("holding-lines"), "50.0 %")?;
+        page.wait_text(&id("program-origin"), "Line 5")?;
+        page.wait_text(&id("printed-later"), "end 4194304 8388608")?;
         page.wait_text(&id("alive-column"), "4 MiB")?;
         page.wait_text(&id("categories"), "input")?;
         // The figures have the categories' colors.
@@ -69,7 +74,7 @@ fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
     at(Window::default(), |page| {
         run(page, TWO_TENSORS)?;
         wait_ended(page, "Finished: 3 requests")?;
-        page.wait_text(&id("allocated-column"), "4 MiB")?;
+        page.wait_text(&id("peak-column"), "4 MiB")?;
         page.click(&id("start"))?;
         page.click(&id("forward"))?;
         page.execute("document.querySelector('[data-testid=map]').focus()", &[])?;
@@ -81,7 +86,7 @@ fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
         page.click("[data-testid='line-requests'] summary")?;
         page.wait_text(
             &id("line-requests"),
-            "Line 3, 1 request, 4 MiB allocated, at most 4 MiB alive at once",
+            "Line 3, 1 request, 4 MiB requested in all, at most 4 MiB in use at once",
         )?;
         page.check_accessible()
     })
@@ -91,7 +96,7 @@ fn a_chosen_block_says_which_line_made_it_and_why_it_is_alive() -> Result<()> {
 fn other_settings_run_the_program_again_and_the_peaks_stand_side_by_side() -> Result<()> {
     at(Window::default(), |page| {
         run(page, "import torch\nx = torch.empty(512, 1024, device='cuda')\n")?;
-        wait_ended(page, "Finished: 1 requests")?;
+        wait_ended(page, "Finished: 1 request to the allocator")?;
         let script = "const field = document.querySelector('[data-testid=program-config]');
             field.value = 'large_segment_size_mb:64';
             field.dispatchEvent(new Event('change', { bubbles: true }));";
@@ -109,9 +114,11 @@ fn a_loop_without_an_end_is_stopped_and_the_next_program_runs() -> Result<()> {
                 break;
             }
         }
-        page.wait_text(&id("program-status"), "Running")?;
+        page.wait_text(&id("program-status"), "Running for ")?;
+        page.wait_text(&id("program-status"), "1 line printed")?;
         page.click(&id("stop-program"))?;
-        page.wait_text(&id("program-status"), "Stopped")?;
+        page.wait_text(&id("program-status"), "Stopped; the output stays")?;
+        page.wait_text(&id("printed"), "before")?;
         run(page, "print('again')\n")?;
         wait_ended(page, "Finished")?;
         page.wait_text(&id("printed"), "again")
@@ -143,6 +150,58 @@ print(len(zeros), sum(x), sum(len(part) for part in loader))
         page.click(&id("stop-program"))?;
         page.wait_text(&id("program-status"), "Stopped")?;
         page.wait_until("!document.querySelector('[data-testid=traceback]')").map(drop)
+    })
+}
+
+const WITH_ARGUMENTS: &str = "import argparse
+import torch
+parser = argparse.ArgumentParser()
+parser.add_argument('--size', type=int, required=True)
+arguments = parser.parse_args()
+kept = [torch.empty(arguments.size, device='cuda', dtype=torch.uint8) for _ in range(3)]
+print('size', arguments.size)
+";
+
+fn set_field(page: &Page, name: &str, value: &str) -> Result<()> {
+    let script = "const field = document.querySelector(`[data-testid=${arguments[0]}]`);
+        field.value = arguments[1];
+        field.dispatchEvent(new Event('change', { bubbles: true }));";
+    page.execute(script, &[json!(name), json!(value)]).map(drop)
+}
+
+#[test]
+fn a_program_has_arguments_and_its_link_has_them_too() -> Result<()> {
+    at(Window::default(), |page| {
+        set_field(page, "program-arguments", "--size '2097152")?;
+        run(page, WITH_ARGUMENTS)?;
+        page.wait_text("body", "The arguments are wrong: a quotation mark has no other.")?;
+        set_field(page, "program-arguments", "--size 2097152")?;
+        run(page, WITH_ARGUMENTS)?;
+        wait_ended(page, "Finished: 3 requests")?;
+        page.wait_text(&id("program-output"), "size 2097152")?;
+        page.wait_until("decodeURIComponent(location.hash).includes('args=--size')")?;
+        // Other arguments run it again.
+        set_field(page, "program-arguments", "--size 4194304")?;
+        page.wait_text(&id("program-output"), "size 4194304").map(drop)
+    })
+}
+
+#[test]
+fn a_program_that_runs_out_of_memory_opens_at_the_failure_and_the_answers_know_it() -> Result<()> {
+    at(Window::default(), |page| {
+        set_field(page, "program-capacity", "1 GiB")?;
+        run(
+            page,
+            "import torch\nkept = []\nfor _ in range(60):\n    kept.append(torch.empty(24, 1024, 1024, device='cuda', dtype=torch.uint8))\n",
+        )?;
+        wait_ended(page, "Ended by an exception")?;
+        page.wait_text(".holding-lines h2", "What holds the memory at the failure")?;
+        page.wait_text(&id("holding-lines"), "line 4")?;
+        page.wait_text(&id("program-origin"), "Line 4")?;
+        page.click(&id("program-answers"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        page.wait_text(&id("verdict-held"), "program.py:4")?;
+        page.check_accessible()
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use blockyard_program::LineMemory;
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::html;
@@ -60,9 +59,8 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
         <div class="heads" aria-hidden="true" hidden=flag(move || !is_unchanged.get())>
             <span>"line"</span>
-            <span class="sum" title="All bytes that the line requested">"allocated"</span>
-            <span title="Requested bytes of the line that are in use at this step">"alive now"</span>
-            <span class="peak" title="The most requested bytes of the line that were in use at once">"peak"</span>
+            <span title="Requested bytes of the line that are in use at this moment">"in use now"</span>
+            <span class="peak" title="The most requested bytes of the line that were in use at once">"at most"</span>
         </div>
         <div
             class="sheet"
@@ -161,8 +159,8 @@ impl Editor {
     }
 }
 
-/// The columns beside the lines: the number of each line, the bytes that the line allocated and that are alive now, and the peak of
-/// these bytes.
+/// The columns beside the lines: the number of each line, the bytes that the line requested and that are in use now, and the most of
+/// these bytes at once.
 fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> AnyView {
     let Editor { session, is_unchanged, scroll_px, .. } = editor;
     let line_count = Memo::new(move |_| content.with(|text| text.matches('\n').count() + 1));
@@ -173,22 +171,19 @@ fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> An
         }
         alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
     });
-    let of_lines = move |of: fn(&LineMemory) -> Bytes| {
+    let peak_column = text(move || {
         let Some(result) = session.shown_program().filter(|_| is_unchanged.get()) else {
             return String::new();
         };
         let lines = &result.details.lines;
         column(line_count.get(), |line| {
             let found = lines.binary_search_by_key(&line, |memory| memory.line).ok();
-            of_line(found.and_then(|index| lines.get(index)).map(of))
+            of_line(found.and_then(|index| lines.get(index)).map(|memory| memory.peak))
         })
-    };
-    let allocated_column = text(move || of_lines(|memory| memory.requested));
-    let peak_column = text(move || of_lines(|memory| memory.peak));
+    });
     let shift = text(move || format!("transform:translateY({}px)", -scroll_px.get().1));
     view! {
         <div style=shift class="numbers">{numbers}</div>
-        <div style=shift class="sum" data-testid="allocated-column">{allocated_column}</div>
         <div style=shift data-testid="alive-column">{alive_column}</div>
         <div style=shift class="peak" data-testid="peak-column">{peak_column}</div>
     }

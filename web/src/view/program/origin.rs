@@ -120,8 +120,9 @@ fn requests(session: Session) -> AnyView {
             .into_any()
         });
         let memory = result.details.lines.iter().find(|memory| memory.line == line);
-        let sums = memory
-            .map(|memory| format!(", {} allocated, at most {} alive at once", memory.requested, memory.peak));
+        let sums = memory.map(|memory| {
+            format!(", {} requested in all, at most {} in use at once", memory.requested, memory.peak)
+        });
         let left_out = match steps.len().saturating_sub(MOST_REQUESTS) {
             0 => String::new(),
             more => format!(" ({} more around these)", grouped_count(more)),

@@ -1,5 +1,6 @@
 //! The output of the program before and after the cursor, how the program ended, and which numbers are estimated.
 
+use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::commands::sentence;
@@ -7,15 +8,12 @@ use crate::program::DEFAULT_GPU;
 use crate::ptr_eq::PtrEq;
 use crate::session::{ProgramResult, ProgramStatus, Session};
 use crate::view::kit::{flag, text};
-use crate::view::numbers::grouped_count;
 
 pub(crate) fn output(session: Session) -> AnyView {
     let printed = session.program.printed;
-    // While the program runs there is no cursor in its run, and all output counts as printed.
-    let steps = Memo::new(move |_| {
-        let is_running = session.program.status.with(|status| *status == ProgramStatus::Running);
-        session.shown_program().filter(|_| !is_running).map(|_| session.player.with(|player| player.steps))
-    });
+    // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run before. All of it counts as
+    // printed.
+    let steps = Memo::new(move |_| last_run(session).map(|_| session.player.with(|player| player.steps)));
     let part = move |is_before: bool| {
         let steps = steps.get();
         printed.with(|pieces| {
@@ -39,6 +37,8 @@ pub(crate) fn output(session: Session) -> AnyView {
             <div class="bar">
                 <h2>"Output"</h2>
                 <span class="quiet" role="status" data-testid="program-status">{text(move || status(session))}</span>
+                <span class="spacer"></span>
+                <span class="quiet" hidden=flag(move || part(false).is_empty())>"Grey: printed after this moment"</span>
             </div>
             <div class="scrolls" tabindex="0" role="group" aria-label="What the program printed">
                 <pre data-testid="program-output"><span data-testid="printed">{text(move || part(true))}</span><span class="later" data-testid="printed-later">{text(move || part(false))}</span></pre>
@@ -63,11 +63,11 @@ fn status(session: Session) -> String {
         ProgramStatus::Building => {
             "The Python interpreter is being built; the program starts when it is there".to_owned()
         }
-        ProgramStatus::Running => "Running".to_owned(),
+        ProgramStatus::Running => running(session),
         ProgramStatus::Failed(why) => sentence(&why),
         ProgramStatus::Idle => {
             let Some(result) = session.shown_program() else { return String::new() };
-            let steps = grouped_count(result.run.recording.step_count());
+            let steps = counted(result.run.recording.step_count(), "request");
             let is_old = session.program.input.with(|input| *input != result.input);
             let end = match (result.details.status, &result.details.traceback) {
                 (0, _) => "Finished".to_owned(),
@@ -81,8 +81,22 @@ fn status(session: Session) -> String {
             };
             let other = session.program.before.get().map(|before| compared_peaks(&before, &result));
             let other = other.unwrap_or_default();
-            format!("{end}: {steps} requests to the allocator{further}{old}.{other}")
+            format!("{end}: {steps} to the allocator{further}{old}.{other}")
         }
+    }
+}
+
+/// For how long the program has been running, and how much it printed.
+fn running(session: Session) -> String {
+    let seconds = session.program.seconds.get();
+    let lines: usize = session
+        .program
+        .printed
+        .with(|pieces| pieces.iter().map(|piece| piece.text.matches('\n').count()).sum());
+    match (seconds, lines) {
+        (0, _) => "Running".to_owned(),
+        (seconds, 0) => format!("Running for {seconds} s"),
+        (seconds, lines) => format!("Running for {seconds} s, {} printed", counted(lines, "line")),
     }
 }
 

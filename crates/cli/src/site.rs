@@ -1,0 +1,241 @@
+//! `blockyard site`: a course for any web server.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail, ensure};
+use blockyard_lessons::{Lesson, PARTS, lessons};
+use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_workload::Workload;
+
+use crate::options::SiteOptions;
+use crate::output::{self, escaped};
+use crate::page::{BuiltPage, percent_encoded};
+use crate::snapshot::open_bytes;
+
+/// What a browser keeps the site with; a folder that has ours is one of ours.
+const SERVICE_WORKER: &str = "service-worker.js";
+const OFFLINE: &str = "offline.js";
+/// The index of the course.
+const INDEX: &str = "course.html";
+/// Where the page looks for files beside it.
+const BESIDE: &str = "open";
+
+/// A file of the reader's own.
+struct OwnFile {
+    /// Its name, without folders.
+    name: String,
+    bytes: Vec<u8>,
+    /// What the index calls it.
+    title: String,
+    /// What the index says of it.
+    about: String,
+}
+
+pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
+    let page = BuiltPage::find(options.page.page.as_deref())?;
+    let own = options.files.iter().map(|path| read_own(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut names = BTreeSet::new();
+    if let Some(twice) = own.iter().find(|file| !names.insert(file.name.clone())) {
+        bail!("two files are called {}: a site has one of each name", twice.name);
+    }
+    let out = &options.out;
+    ensure_ours(out)?;
+    let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+    add_folder(&mut files, page.folder(), "")?;
+    files.retain(|(name, _)| {
+        ![SERVICE_WORKER, OFFLINE, INDEX].contains(&name.as_str()) && !name.starts_with("open/")
+    });
+    let start =
+        files.iter_mut().find(|(name, _)| name == "index.html").context("the page has no index.html")?;
+    start.1 = with_offline(&start.1)?;
+    files.push((INDEX.to_owned(), index(&options.title, &own)?.into_bytes()));
+    files.push((OFFLINE.to_owned(), include_bytes!("site/offline.js").to_vec()));
+    files.extend(own.into_iter().map(|file| (format!("{BESIDE}/{}", file.name), file.bytes)));
+    files.sort_by(|one, other| one.0.cmp(&other.0));
+    files.push((SERVICE_WORKER.to_owned(), service_worker(&files)?.into_bytes()));
+    clear(out)?;
+    let mut total = 0;
+    for (name, bytes) in &files {
+        let path = out.join(name);
+        let folder = path.parent().unwrap_or(out);
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        total += bytes.len();
+    }
+    let mut printed = output::stdout();
+    output::line(
+        &mut printed,
+        &format!(
+            "{}: {} files, {} MB. {INDEX} is the index. Put the folder on a web server; to look at it here:\n  python3 -m http.server -d {}",
+            out.display(),
+            files.len(),
+            total.div_ceil(1_000_000),
+            out.display()
+        ),
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a file, and finds out what it is: one that the page could not open is an error.
+fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
+    let shown = path.display().to_string();
+    let bytes = fs::read(path).with_context(|| shown.clone())?;
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .with_context(|| format!("{shown}: the name is no text"))?;
+    let kind = file_kind(&bytes);
+    let own = |title: String, about: &str, bytes| OwnFile {
+        name: name.to_owned(),
+        bytes,
+        title,
+        about: about.to_owned(),
+    };
+    match kind {
+        FileKind::Snapshot | FileKind::Packed => {
+            open_bytes(&bytes).with_context(|| shown)?;
+            Ok(own(name.to_owned(), "a memory snapshot", bytes))
+        }
+        FileKind::Recording => {
+            blockyard_pytorch::RecordedRun::read(&bytes).with_context(|| shown)?;
+            Ok(own(name.to_owned(), "a recording", bytes))
+        }
+        FileKind::Other => {
+            let text = String::from_utf8(bytes).ok().with_context(|| {
+                format!("{shown}: neither a lesson nor a snapshot, a recording, a workload's text or a Python program")
+            })?;
+            if text.trim_start().starts_with("---") {
+                let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
+                let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+                let (title, about) = (lesson.title.clone(), lesson.summary.clone());
+                return Ok(own(title, &about, text.into_bytes()));
+            }
+            if name.ends_with(".py") {
+                return Ok(own(name.to_owned(), "a program", text.into_bytes()));
+            }
+            Workload::parse(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+            Ok(own(name.to_owned(), "a workload", text.into_bytes()))
+        }
+    }
+}
+
+/// The page's own start, which also lets the browser keep the site.
+fn with_offline(html: &[u8]) -> anyhow::Result<Vec<u8>> {
+    let html = std::str::from_utf8(html).context("index.html")?;
+    let (head, rest) = html.split_once("</head>").context("index.html has no head")?;
+    Ok(format!("{head}<script type=\"module\" src=\"./{OFFLINE}\"></script>\n  </head>{rest}").into_bytes())
+}
+
+/// The index: files of the reader's own first, then the lessons that come with the page.
+fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, \
+         initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<meta http-equiv=\"Content-Security-Policy\" \
+         content=\"default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; font-src 'self'; connect-src 'self'; worker-src 'self'; \
+         base-uri 'none'; form-action 'none'\">\n<title>{title}</title>\n<style>\n{style}</style>\n<script type=\"module\" \
+         src=\"./{OFFLINE}\"></script>\n<main>\n<h1>{title}</h1>\n",
+        title = escaped(title),
+        style = include_str!("site/course.css"),
+    );
+    if !own.is_empty() {
+        html.push_str("<h2>This course</h2>\n<ol>\n");
+        for file in own {
+            let address = format!("./#open={}", percent_encoded(&file.name));
+            item(&mut html, &address, &file.title, &file.about)?;
+        }
+        html.push_str("</ol>\n");
+    }
+    let known = lessons();
+    for part in &PARTS {
+        writeln!(html, "<h2>{}</h2>\n<ul>", escaped(part.title))?;
+        for named in part.lessons {
+            let text = known.iter().find(|file| file.id == named.id).map(|file| Lesson::parse(file.text));
+            let lesson = text.and_then(Result::ok);
+            let about = lesson.map_or_else(String::new, |lesson| {
+                let minutes = lesson.minutes().map_or_else(String::new, |minutes| format!(" {minutes} min"));
+                format!("{}{minutes}", lesson.summary())
+            });
+            item(&mut html, &format!("./#lesson={}", named.id), named.title, &about)?;
+        }
+        html.push_str("</ul>\n");
+    }
+    html.push_str(
+        "<h2>Tools</h2>\n<ul>\n<li><a href=\"./#workbench\">Workbench</a></li>\n<li><a href=\"./#python\">PyTorch programs</a></li>\n\
+         <li><a href=\"./\">Blockyard</a></li>\n</ul>\n</main>\n</html>\n",
+    );
+    Ok(html)
+}
+
+fn item(html: &mut String, address: &str, title: &str, about: &str) -> std::fmt::Result {
+    writeln!(
+        html,
+        "<li><a href=\"{}\">{}</a> <span class=\"about\">{}</span></li>",
+        escaped(address),
+        escaped(title),
+        escaped(about)
+    )
+}
+
+/// The worker that keeps these files. Another content of any of them is another version.
+fn service_worker(files: &[(String, Vec<u8>)]) -> anyhow::Result<String> {
+    let mut hasher = DefaultHasher::new();
+    files.hash(&mut hasher);
+    let addresses = files.iter().map(|(name, _)| {
+        let parts: Vec<String> = name.split('/').map(percent_encoded).collect();
+        format!("./{}", parts.join("/"))
+    });
+    let addresses: Vec<String> = std::iter::once("./".to_owned()).chain(addresses).collect();
+    Ok(format!(
+        "const VERSION = \"{:016x}\";\nconst FILES = {};\n{}",
+        hasher.finish(),
+        serde_json::to_string(&addresses)?,
+        include_str!("site/service-worker.js")
+    ))
+}
+
+/// Refuses a folder with other things in it.
+fn ensure_ours(out: &Path) -> anyhow::Result<()> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let mut entries = fs::read_dir(out).with_context(|| out.display().to_string())?;
+    let is_ours = || {
+        let worker = fs::read_to_string(out.join(SERVICE_WORKER)).unwrap_or_default();
+        worker.ends_with(include_str!("site/service-worker.js"))
+    };
+    ensure!(
+        entries.next().is_none() || is_ours(),
+        "{} has other files in it: name a new folder",
+        out.display()
+    );
+    Ok(())
+}
+
+/// Empties a folder of ours.
+fn clear(out: &Path) -> anyhow::Result<()> {
+    if out.exists() {
+        fs::remove_dir_all(out).with_context(|| out.display().to_string())?;
+    }
+    fs::create_dir_all(out).with_context(|| out.display().to_string())
+}
+
+/// Adds the files of a folder, with those of folders in it.
+fn add_folder(files: &mut Vec<(String, Vec<u8>)>, folder: &Path, under: &str) -> anyhow::Result<()> {
+    let shown = || folder.display().to_string();
+    for entry in fs::read_dir(folder).with_context(shown)? {
+        let path: PathBuf = entry.with_context(shown)?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let name = if under.is_empty() { name.to_owned() } else { format!("{under}/{name}") };
+        if path.is_dir() {
+            add_folder(files, &path, &name)?;
+        } else {
+            files.push((name, fs::read(&path).with_context(|| path.display().to_string())?));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,36 @@
+// Keeps all files of one version of the site. Whoever has a network gets the files from there; without one they come from here.
+const name = (version) => `blockyard ${registration.scope} ${version}`;
+
+addEventListener("install", (event) => {
+  const keep = async () => {
+    const cache = await caches.open(name(VERSION));
+    await cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" })));
+    await skipWaiting();
+  };
+  event.waitUntil(keep());
+});
+
+addEventListener("activate", (event) => {
+  const forget = async () => {
+    const ours = (await caches.keys()).filter((key) => key.startsWith(name("")));
+    await Promise.all(ours.filter((key) => key !== name(VERSION)).map((key) => caches.delete(key)));
+    await clients.claim();
+  };
+  event.waitUntil(forget());
+});
+
+addEventListener("fetch", (event) => {
+  const { request } = event;
+  if (request.method !== "GET" || !request.url.startsWith(registration.scope)) return;
+  const answer = async () => {
+    try {
+      return await fetch(request);
+    } catch (error) {
+      const cache = await caches.open(name(VERSION));
+      const kept = await cache.match(request, { ignoreSearch: true });
+      if (kept) return kept;
+      throw error;
+    }
+  };
+  event.respondWith(answer());
+});
