@@ -20,6 +20,8 @@ use crate::snapshot::open_bytes;
 /// What a browser keeps the site with; a folder that has ours is one of ours.
 const SERVICE_WORKER: &str = "service-worker.js";
 const OFFLINE: &str = "offline.js";
+/// How our service worker begins, in every version.
+const MARK: &str = "// Written by `blockyard site`.\n";
 /// The index of the course.
 const INDEX: &str = "course.html";
 /// Where the page looks for files beside it.
@@ -110,12 +112,12 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
                 format!("{shown}: neither a lesson nor a snapshot, a recording, a workload's text or a Python program")
             })?;
             if text.trim_start().starts_with("---") {
-                let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
+                let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
                 let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
-                let (title, about) = (lesson.title.clone(), lesson.summary.clone());
+                let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
                 return Ok(own(title, &about, text.into_bytes()));
             }
-            if name.ends_with(".py") {
+            if path.extension().is_some_and(|end| end == "py") {
                 return Ok(own(name.to_owned(), "a program", text.into_bytes()));
             }
             Workload::parse(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
@@ -154,12 +156,8 @@ fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
     for part in &PARTS {
         writeln!(html, "<h2>{}</h2>\n<ul>", escaped(part.title))?;
         for named in part.lessons {
-            let text = known.iter().find(|file| file.id == named.id).map(|file| Lesson::parse(file.text));
-            let lesson = text.and_then(Result::ok);
-            let about = lesson.map_or_else(String::new, |lesson| {
-                let minutes = lesson.minutes().map_or_else(String::new, |minutes| format!(" {minutes} min"));
-                format!("{}{minutes}", lesson.summary())
-            });
+            let lesson = known.iter().find(|file| file.id == named.id).map(|file| Lesson::parse(file.text));
+            let about = lesson.and_then(Result::ok).map_or_else(String::new, |lesson| said_of(&lesson));
             item(&mut html, &format!("./#lesson={}", named.id), named.title, &about)?;
         }
         html.push_str("</ul>\n");
@@ -169,6 +167,12 @@ fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
          <li><a href=\"./\">Blockyard</a></li>\n</ul>\n</main>\n</html>\n",
     );
     Ok(html)
+}
+
+/// What the index says of a lesson: what it teaches, and how long it takes.
+fn said_of(lesson: &Lesson) -> String {
+    let minutes = lesson.minutes().map_or_else(String::new, |minutes| format!(" {minutes} min"));
+    format!("{}{minutes}", lesson.summary())
 }
 
 fn item(html: &mut String, address: &str, title: &str, about: &str) -> std::fmt::Result {
@@ -191,7 +195,7 @@ fn service_worker(files: &[(String, Vec<u8>)]) -> anyhow::Result<String> {
     });
     let addresses: Vec<String> = std::iter::once("./".to_owned()).chain(addresses).collect();
     Ok(format!(
-        "const VERSION = \"{:016x}\";\nconst FILES = {};\n{}",
+        "{MARK}const VERSION = \"{:016x}\";\nconst FILES = {};\n{}",
         hasher.finish(),
         serde_json::to_string(&addresses)?,
         include_str!("site/service-worker.js")
@@ -206,7 +210,7 @@ fn ensure_ours(out: &Path) -> anyhow::Result<()> {
     let mut entries = fs::read_dir(out).with_context(|| out.display().to_string())?;
     let is_ours = || {
         let worker = fs::read_to_string(out.join(SERVICE_WORKER)).unwrap_or_default();
-        worker.ends_with(include_str!("site/service-worker.js"))
+        worker.starts_with(MARK)
     };
     ensure!(
         entries.next().is_none() || is_ours(),

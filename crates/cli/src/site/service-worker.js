@@ -1,4 +1,6 @@
-// Keeps all files of one version of the site. Whoever has a network gets the files from there; without one they come from here.
+// Keeps all files of one version of the site. Whoever has a network gets the files from there; without one, or with one that does not
+// answer, they come from here.
+const PATIENCE_MILLIS = 3000;
 const name = (version) => `blockyard ${registration.scope} ${version}`;
 
 addEventListener("install", (event) => {
@@ -23,14 +25,11 @@ addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(registration.scope)) return;
   const answer = async () => {
-    try {
-      return await fetch(request);
-    } catch (error) {
-      const cache = await caches.open(name(VERSION));
-      const kept = await cache.match(request, { ignoreSearch: true });
-      if (kept) return kept;
-      throw error;
-    }
+    const cache = await caches.open(name(VERSION));
+    const kept = await cache.match(request, { ignoreSearch: true });
+    if (!kept) return fetch(request);
+    const patience = new Promise((done) => setTimeout(() => done(kept), PATIENCE_MILLIS));
+    return Promise.race([fetch(request).catch(() => kept), patience]);
   };
   event.respondWith(answer());
 });

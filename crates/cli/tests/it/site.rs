@@ -46,6 +46,7 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
     let index = read("course.html");
     assert!(index.contains("<h1>Memory &amp; more</h1>"), "{index}");
     assert!(index.contains("href=\"./#open=my%20lesson.md\">My &lt;own&gt; lesson</a>"), "{index}");
+    assert!(index.contains("One tensor. 2 min"), "{index}");
     assert!(index.find("open=my%20lesson.md") < index.find("open=train.py"), "the order is another one");
     for part in blockyard_lessons::PARTS {
         for lesson in part.lessons {
@@ -62,7 +63,8 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
     // Another content is another version, and the command writes over a folder of its own.
     fs::write(Path::new(program), "import torch\nprint(1)\n").unwrap();
     assert_eq!(blockyard(arguments).status, 0);
-    assert_ne!(read("service-worker.js").lines().next(), worker.lines().next());
+    let version = |worker: &str| worker.lines().find(|line| line.contains("VERSION")).map(str::to_owned);
+    assert!(version(&worker).is_some() && version(&read("service-worker.js")) != version(&worker));
     assert_eq!(blockyard(["site", out_text, "--page", page.text()]).status, 0);
     assert!(!out.join("open").exists(), "a file of before is left");
 }
