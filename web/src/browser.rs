@@ -108,6 +108,17 @@ pub(crate) fn leave_button(css: &str) {
     }
 }
 
+/// Asks for the whole screen. Where the browser refuses that, the page keeps its window.
+pub(crate) fn ask_for_whole_screen() {
+    let Some(root) = document().and_then(|document| document.document_element()) else { return };
+    let asked = method(&root, "requestFullscreen").and_then(|ask| ask.call0(&root).ok());
+    if let Some(promise) = asked.and_then(|asked| asked.dyn_into::<js_sys::Promise>().ok()) {
+        wasm_bindgen_futures::spawn_local(async move {
+            let _ = JsFuture::from(promise).await;
+        });
+    }
+}
+
 pub(crate) fn scroll_to(css: &str) {
     let found = document().and_then(|document| document.query_selector(css).ok().flatten());
     if let Some(element) = found {

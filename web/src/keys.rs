@@ -8,7 +8,7 @@ use web_sys::{Element, HtmlElement};
 
 use crate::browser;
 use crate::session::{Place, Session, WorkbenchPanel};
-use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key};
+use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key, present_key};
 
 /// The factor by which one key press zooms.
 const ZOOM: f64 = 1.6;
@@ -68,6 +68,9 @@ fn edit_key(session: Session, event: &ev::KeyboardEvent) -> bool {
 }
 
 fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
+    if present_key(session, event) {
+        return true;
+    }
     if untrack(|| session.place.get()) == Place::Workbench && panel_key(session, event) {
         return true;
     }

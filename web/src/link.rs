@@ -361,6 +361,7 @@ mod tests {
             config: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
             capacity: Some("1.5 GiB".to_owned()),
             gpu: Some("a100-80".to_owned()),
+            arguments: Some("--name 'a b' --size 8".to_owned()),
             step: Some(2),
             event: Some(17),
             block: Some(3),

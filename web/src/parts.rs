@@ -92,6 +92,7 @@ fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
 }
 
 #[cfg(not(feature = "split"))]
+#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
 async fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
     Ok(blockyard_lessons::lessons())
 }

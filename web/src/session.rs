@@ -11,7 +11,7 @@ mod story;
 pub(crate) use figures::{Columns, Figures, Wanted};
 pub(crate) use lesson::{CardDone, GivenAnswer, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};
-pub(crate) use place::{Embed, Place};
+pub(crate) use place::{Embed, Place, Presenting};
 pub(crate) use program::{
     AliveBytes, CATEGORIES, HoldersAnswer, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
 };
@@ -157,6 +157,8 @@ pub(crate) struct Signals {
     pub(crate) beside: RwSignal<Option<String>>,
     /// The part of the page that is shown.
     pub(crate) place: RwSignal<Place>,
+    /// Whether the open lesson is presented to a class.
+    pub(crate) presenting: RwSignal<Presenting>,
     /// The card of the open lesson, and the reader's answers.
     pub(crate) lesson: RwSignal<LessonState>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
@@ -312,6 +314,7 @@ impl Session {
             own_lesson: RwSignal::new(None),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
+            presenting: RwSignal::new(Presenting::No),
             lesson,
             story,
             story_moment: Memo::new(move |_| story.with(|story| StoryMoment::of(story, &story_run.get()))),

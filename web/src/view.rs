@@ -29,6 +29,7 @@ mod panels;
 mod paper;
 mod pinch;
 mod player;
+mod present;
 pub(crate) mod program;
 mod prose;
 mod ranks;
@@ -51,6 +52,7 @@ pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
 use kit::effect;
 pub(crate) use panels::panel_key;
+pub(crate) use present::key as present_key;
 pub(crate) use stage::scene_now as stage_scene;
 pub(crate) use tabs::Tab;
 
@@ -89,6 +91,7 @@ fn page() -> AnyView {
         draft::follow(session);
     }
     follow_printing(session);
+    present::follow(session);
     navigation::follow(session, samples);
     player::play_by_itself(session);
     // Everything that is needed later is fetched once the first screen is complete, so that the page works without the network.

@@ -32,6 +32,17 @@ pub(crate) enum Place {
     Workbench,
 }
 
+/// Whether the open lesson is presented to a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Presenting {
+    #[default]
+    No,
+    /// Large, on the whole screen.
+    Shown,
+    /// With a dark screen, so that the class looks at the teacher.
+    Blank,
+}
+
 /// What another page shows of this page in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Embed {

@@ -39,6 +39,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Ctrl or Cmd + wheel", "zoom at the pointer"),
             ("Double click", "show everything"),
             ("Arrows  Enter", "on the border of a panel: move it, put it back"),
+            ("Page down, up", "in a presented lesson: go on, go back; B makes the screen dark"),
             ("1 to 5", "in the workbench: hide or show device, timeline, segments, allocations, side"),
             ("Shift + 1 to 4", "show one figure alone; the same keys or Esc for all"),
         ],

@@ -13,6 +13,7 @@ use crate::session::{Embed, GivenAnswer, LessonState, OpenLesson, Place, Session
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
+use crate::view::present::present_button;
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -99,7 +100,10 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     };
     view! {
         <section class="lesson-stage" aria-label="Memory of the device">
-            <h1>{title}</h1>
+            <div class="lesson-head">
+                <h1>{title}</h1>
+                {present_button(session)}
+            </div>
             {scrubber(session)}
             {stage(session, false)}
             {step_line(session)}
@@ -184,11 +188,10 @@ pub(crate) fn choice_mark(
     let number = (place + 1).to_string();
     let mark = text(move || {
         let words = match (given(), is_right) {
-            (None, _) => "",
             (Some(given), true) if given == number => "✓ right, your answer",
             (Some(_), true) => "✓ right",
             (Some(given), false) if given == number => "✗ your answer",
-            (Some(_), false) => "",
+            (None, _) | (Some(_), false) => "",
         };
         words.to_owned()
     });

@@ -96,11 +96,16 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
             shown.follow(size.get().width_px, is_compact);
         }
     });
+    let style = text(move || {
+        // The page's letters may have grown, and with them the figure, while its own height stays.
+        size.track();
+        format!("height:{}px", surface::on_page(height.get()))
+    });
     let label = text(move || {
         session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default()
     });
     view! {
-        <div class="stage-figure" node_ref=area style=text(move || format!("height:{}px", surface::on_page(height.get())))>
+        <div class="stage-figure" node_ref=area style=style>
             <canvas
                 node_ref=canvas
                 role="img"

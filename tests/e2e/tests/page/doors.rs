@@ -92,6 +92,39 @@ fn the_readers_answer_and_the_right_one_are_marked_and_survive_a_reload() -> Res
 }
 
 #[test]
+fn a_lesson_is_presented_with_the_keys_of_a_clicker() -> Result<()> {
+    at("/#lesson=reserved&card=3", |page| {
+        page.reduced_motion(true)?;
+        let letters = "return parseFloat(getComputedStyle(document.documentElement).fontSize)";
+        let before = page.execute(letters, &[])?.as_f64().unwrap_or_default();
+        page.click(&id("present"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        let large = page.execute(letters, &[])?.as_f64().unwrap_or_default();
+        ensure!(large > 1.25 * before, "letters of {large} px after {before} px");
+        page.wait_until("document.querySelector('header.top').getBoundingClientRect().height === 0")?;
+        // Nothing lies over the figure's own words, though its letters have grown.
+        let below = "const bottom = document.querySelector('.stage-figure canvas').getBoundingClientRect().bottom;
+            return document.querySelector('[data-testid=step-sentence]').getBoundingClientRect().top >= bottom - 1";
+        ensure!(page.execute(below, &[])?.as_bool() == Some(true), "the sentence lies over the figure");
+        page.check_accessible()?;
+        // First the answer, then the next card.
+        page.press(Key::PageDown)?;
+        page.wait_text(&id("answer"), "The allocator says")?;
+        ensure!(hash(page)?.contains("card=3"));
+        page.press(' ')?;
+        page.wait_until("location.hash.includes('card=4')")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash.includes('card=3')")?;
+        page.press('b')?;
+        page.wait_until("getComputedStyle(document.body).visibility === 'hidden'")?;
+        page.press('b')?;
+        page.wait_until("getComputedStyle(document.body).visibility === 'visible'")?;
+        page.click(&id("present-end"))?;
+        page.wait_until("!document.documentElement.classList.contains('is-presenting')").map(drop)
+    })
+}
+
+#[test]
 fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
     at("/#lesson=nvidia-smi&card=1", |page| {
         page.reduced_motion(true)?;
