@@ -369,6 +369,7 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
     if text.trim_start().starts_with("---") {
         match OpenLesson::read(text) {
             Ok(lesson) => {
+                session.lesson_text.set(None);
                 session.show_lesson(lesson);
             }
             Err(why) => session.show_error(format!("{name} was not opened. {}", sentence(&why.to_string()))),

@@ -31,6 +31,10 @@ pub(crate) enum Target {
     Quiz,
     /// The page for teachers.
     Teachers,
+    /// The editor of a lesson.
+    MakeLesson,
+    /// A lesson whose text is in the address, at a card, counted from 1.
+    LessonText { text: String, card: usize },
     /// The workbench with the workload or recording that was shown there last.
     Workbench,
     /// A workload that comes with the page, by its id.
@@ -132,6 +136,11 @@ impl Link {
                 "glossary" => link.target = Target::Glossary(value),
                 "quiz" => link.target = Target::Quiz,
                 "teachers" => link.target = Target::Teachers,
+                "make-lesson" => link.target = Target::MakeLesson,
+                "lesson-text" => match unpacked(&value) {
+                    Ok(text) => link.target = Target::LessonText { text, card: 1 },
+                    Err(error) => problems.push(error.to_string()),
+                },
                 "workbench" => link.target = Target::Workbench,
                 "python" => link.target = Target::Python(value),
                 "program" => match unpacked(&value) {
@@ -155,6 +164,7 @@ impl Link {
                     let number = number("card").unwrap_or(1);
                     link.target = match link.target {
                         Target::Lesson { id, .. } => Target::Lesson { id, card: number },
+                        Target::LessonText { text, .. } => Target::LessonText { text, card: number },
                         _ => Target::Lesson { id: String::new(), card: number },
                     };
                 }
@@ -197,6 +207,10 @@ impl Link {
             Target::Glossary(entry) => vec![pair("glossary", entry)],
             Target::Quiz => vec!["quiz".to_owned()],
             Target::Teachers => vec!["teachers".to_owned()],
+            Target::MakeLesson => vec!["make-lesson".to_owned()],
+            Target::LessonText { text, card } => {
+                vec![format!("lesson-text={VERSION}{}", packed(text)), format!("card={card}")]
+            }
             Target::Workbench => vec!["workbench".to_owned()],
             Target::Python(id) if id.is_empty() => vec!["python".to_owned()],
             Target::Python(id) => vec![pair("python", id)],
@@ -341,7 +355,9 @@ mod tests {
         assert_eq!(both_ways(&Link::default()), "");
         assert_eq!(both_ways(&step(Target::OwnFile)), "own-file&step=5");
         assert_eq!(both_ways(&Target::OwnLesson(3).into()), "own-lesson=3");
-        for target in [Target::Lessons, Target::Quiz, Target::Teachers, Target::Workbench] {
+        let text = "---\nid: x\n---\n".to_owned();
+        let simple = [Target::Lessons, Target::Quiz, Target::Teachers, Target::MakeLesson, Target::Workbench];
+        for target in simple.into_iter().chain([Target::LessonText { text, card: 2 }]) {
             both_ways(&Link { target, ..Link::default() });
         }
         both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });

@@ -14,7 +14,7 @@ use crate::files::{self, SAMPLES, Samples};
 use crate::lab::QuestionKind;
 use crate::link::{Link, MOST_CHARS, Target};
 use crate::parts;
-use crate::session::{OpenedFile, Place, Session, SettingsTexts, Source};
+use crate::session::{OpenLesson, OpenedFile, Place, Session, SettingsTexts, Source};
 use crate::theme::ThemeChoice;
 use crate::view::Tab;
 use crate::view::kit::effect;
@@ -104,10 +104,15 @@ impl Session {
         match self.place.get() {
             Place::Home => Link::default(),
             // A lesson that lies beside the page opens for others too.
-            Place::OwnLesson => match self.beside.get() {
-                Some(name) => Target::Beside(name).into(),
-                None => Target::OwnLesson(self.lesson.with(|state| state.card) + 1).into(),
-            },
+            Place::OwnLesson => {
+                let card = self.lesson.with(|state| state.card) + 1;
+                match (self.beside.get(), self.lesson_text.get()) {
+                    (Some(name), _) => Target::Beside(name).into(),
+                    (None, Some(text)) => Target::LessonText { text, card }.into(),
+                    (None, None) => Target::OwnLesson(card).into(),
+                }
+            }
+            Place::MakeLesson => Target::MakeLesson.into(),
             Place::Workbench => self.with_question(self.workbench_link()),
             Place::Program => self.program_link(),
             Place::Lessons => Target::Lessons.into(),
@@ -209,6 +214,7 @@ impl Session {
             Place::Glossary(_) => "The words".to_owned(),
             Place::Quiz => "All questions".to_owned(),
             Place::Teachers => "For teachers".to_owned(),
+            Place::MakeLesson => "Make a lesson".to_owned(),
         }
     }
 
@@ -239,6 +245,8 @@ impl Session {
             Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),
             Target::Quiz => self.go_to(Place::Quiz),
             Target::Teachers => self.go_to(Place::Teachers),
+            Target::MakeLesson => self.go_to(Place::MakeLesson),
+            Target::LessonText { text, card } => self.follow_lesson_text(text, card.saturating_sub(1)),
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 stands for the first card too.
@@ -333,6 +341,27 @@ impl Session {
     /// Whether the recording is a file that the reader opened, and not a sample or a file beside the page.
     fn is_own(self, opened: &OpenedFile) -> bool {
         !opened.is_sample() && self.beside.with_untracked(|beside| beside.as_ref() != Some(&opened.name))
+    }
+
+    /// Shows the lesson whose text is in a link, unless it is open.
+    fn follow_lesson_text(self, text: String, card: usize) {
+        let open = self.own_lesson.get_untracked();
+        let is_open = self.lesson_text.with_untracked(|before| before.as_ref() == Some(&text));
+        if let Some(lesson) = open.filter(|_| is_open) {
+            return self.show_own_lesson(lesson, card);
+        }
+        match OpenLesson::read(&text) {
+            Ok(lesson) => {
+                self.beside.set(None);
+                self.lesson_text.set(Some(text));
+                self.show_lesson(lesson);
+                self.show_card(card);
+            }
+            Err(why) => {
+                self.go_to(Place::Lessons);
+                self.show_error(crate::commands::sentence(&why.to_string()));
+            }
+        }
     }
 
     fn follow_own_lesson(self, card: usize) {

@@ -77,6 +77,10 @@ part!(
     teachers in lessons: load_teachers, show_teachers(session: Session) => view::lessons::teachers(session)
 );
 part!(
+    /// The editor of a lesson.
+    make_lesson in lessons: load_make_lesson, show_make_lesson(session: Session) => view::make_lesson::make_lesson(session)
+);
+part!(
     /// A lesson to be printed.
     handout in lessons: load_handout, show_handout(lesson: String) => view::lessons::handout(&lesson)
 );

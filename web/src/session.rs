@@ -153,6 +153,8 @@ pub(crate) struct Signals {
     pub(crate) has_kept_file: RwSignal<bool>,
     /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
     pub(crate) own_lesson: RwSignal<Option<PtrEq<OpenLesson>>>,
+    /// The text of the lesson in the lesson editor, or of the lesson of a link. None for a lesson that was opened from a file.
+    pub(crate) lesson_text: RwSignal<Option<String>>,
     /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the file have this name.
     pub(crate) beside: RwSignal<Option<String>>,
     /// The part of the page that is shown.
@@ -312,6 +314,7 @@ impl Session {
             ranks: RwSignal::new_local(Vec::new()),
             has_kept_file: RwSignal::new(false),
             own_lesson: RwSignal::new(None),
+            lesson_text: RwSignal::new(None),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             presenting: RwSignal::new(Presenting::No),

@@ -17,6 +17,7 @@ mod lab;
 pub(crate) mod lesson;
 pub(crate) mod lessons;
 mod lifetimes;
+pub(crate) mod make_lesson;
 mod map;
 mod map_actions;
 mod map_overview;
@@ -125,6 +126,7 @@ fn page() -> AnyView {
             Place::Glossary(entry) => parts::words(session, entry),
             Place::Quiz => parts::quiz(session),
             Place::Teachers => parts::teachers(session),
+            Place::MakeLesson => parts::make_lesson(session),
             Place::Handout(id) => parts::handout(id),
             Place::Program => parts::program(session),
             Place::Workbench => parts::workbench(session, samples),

@@ -26,6 +26,8 @@ pub(crate) enum Place {
     Quiz,
     /// The page for teachers.
     Teachers,
+    /// The editor of a lesson.
+    MakeLesson,
     /// A Python program with its figures.
     Program,
     /// The figures, the player and the tabs, for a workload or a recording.

@@ -98,6 +98,7 @@ pub(crate) fn list(session: Session) -> AnyView {
             <p class="cluster">
                 {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
                 {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
+                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
                 {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
             </p>
         </main>
@@ -277,7 +278,10 @@ pub(crate) fn teachers(session: Session) -> AnyView {
                 "Everything here runs in the reader's browser: no account, nothing is sent anywhere. Link to a card, put a figure or a whole lesson into your course page, or print a handout."
             </p>
             <p>
-                "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it."
+                "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it, or make one here."
+            </p>
+            <p class="cluster">
+                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
             </p>
             <ol class="lesson-list" data-testid="teachers">{rows}</ol>
         </main>

@@ -11,8 +11,14 @@ use crate::view::kit::{button, click, effect, flag};
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
     let is_on = Memo::new(move |_| session.presenting.get() != Presenting::No);
+    let is_made_here =
+        move || session.place.get() == Place::OwnLesson && session.lesson_text.with(Option::is_some);
     view! {
         <span class="present-buttons no-print" hidden=session.embed.is_some()>
+            <span hidden=flag(move || is_on.get() || !is_made_here())>
+                {button("", "edit-lesson", "Edit", "Back to the text of this lesson", click(move || session.go_to(Place::MakeLesson)))}
+            </span>
+            " "
             <span hidden=flag(move || is_on.get())>
                 {button("", "present", "Present", "The whole screen, for a lecture: PageDown, Space and a clicker go on", click(move || session.present()))}
             </span>
@@ -49,7 +55,7 @@ pub(crate) fn follow(session: Session) {
     }
 }
 
-/// What a key does in a presentation; whether it is one of its keys. A clicker sends PageDown and PageUp, and `b` or `.` for a dark screen.
+/// What a key does in a presentation; whether it is one of its keys. A clicker sends `PageDown` and `PageUp`, and `b` or `.` for a dark screen.
 pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     if session.presenting.get_untracked() == Presenting::No {
         return false;

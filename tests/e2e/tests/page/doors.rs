@@ -92,6 +92,52 @@ fn the_readers_answer_and_the_right_one_are_marked_and_survive_a_reload() -> Res
 }
 
 #[test]
+fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
+    at("/#teachers", |page| {
+        page.click(&id("to-make-lesson"))?;
+        page.wait_until("location.hash === '#make-lesson'")?;
+        page.wait_text(&id("lesson-verdict"), "every number and comparison in it is proved by its run")?;
+        page.wait_text(&id("lesson-cards"), "A small tensor: a question")?;
+        page.check_accessible()?;
+        let write = "const field = document.querySelector('[data-testid=lesson-text]');
+            field.value = field.value.replace(arguments[0], arguments[1]);
+            field.dispatchEvent(new Event('input', { bubbles: true }));";
+        // What the run does not prove is named with its line, and the line is chosen by a click.
+        page.execute(write, &[json!("than it needs."), json!("than it needs, by 17 MiB.")])?;
+        page.wait_text(&id("lesson-verdict"), "Nothing proves 1 place of its text.")?;
+        page.wait_text(&id("lesson-findings"), "Line 10")?;
+        page.click("[data-testid=lesson-findings] button")?;
+        let chosen = "const field = document.querySelector('[data-testid=lesson-text]');
+            return field.value.slice(field.selectionStart, field.selectionEnd).startsWith('The tensor asked for')";
+        ensure!(page.execute(chosen, &[])?.as_bool() == Some(true), "another line is chosen");
+        page.execute(write, &[json!("=> more}"), json!("=> less")])?;
+        page.wait_text(&id("lesson-verdict"), "This is not a lesson yet.")?;
+        ensure!(page.attribute(&id("play-lesson"), "disabled")?.is_some());
+        page.execute(write, &[json!("=> less"), json!("=> more}")])?;
+        page.execute(write, &[json!("than it needs, by 17 MiB."), json!("than it needs.")])?;
+        page.execute(write, &[json!("title: My lesson"), json!("title: Made here")])?;
+        page.wait_text(&id("lesson-verdict"), "It plays, and every number")?;
+        page.click(&id("play-lesson"))?;
+        page.wait_text("h1", "Made here")?;
+        page.wait_until("location.hash.startsWith('#lesson-text=1.') && location.hash.endsWith('card=1')")?;
+        // The address alone has the lesson, at its card.
+        page.click(&id("card-next"))?;
+        let address = hash(page)?;
+        page.execute("localStorage.clear(); location.hash = ''", &[])?;
+        page.execute("location.reload()", &[])?;
+        page.wait_for(&id("to-lessons")).or_else(|_| page.wait_for("header"))?;
+        page.goto(&format!("/?again{address}"))?;
+        page.wait_text("h1", "Made here")?;
+        page.wait_text(&id("card-position"), "Card 2 of 2")?;
+        page.click(&id("edit-lesson"))?;
+        page.wait_until(
+            "document.querySelector('[data-testid=lesson-text]').value.includes('title: Made here')",
+        )
+        .map(drop)
+    })
+}
+
+#[test]
 fn a_lesson_is_presented_with_the_keys_of_a_clicker() -> Result<()> {
     at("/#lesson=reserved&card=3", |page| {
         page.reduced_motion(true)?;

@@ -1,0 +1,272 @@
+//! "Make a lesson": an editor whose text is checked while it is typed, and played at once.
+
+use blockyard_lessons::{Lesson, plain};
+use blockyard_record::counted;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::commands::sentence;
+use crate::link::{MOST_CHARS, Target};
+use crate::session::{OpenLesson, Session};
+use crate::view::kit::{button, click, effect, flag, on, text};
+
+/// A whole small lesson, to be changed.
+const STARTER: &str = include_str!("make_lesson/starter.md");
+/// The storage key of the text of an earlier visit.
+const KEY: &str = "blockyard.own-lesson";
+/// The text is checked once no key was pressed for so long.
+const REST_MILLIS: i32 = 300;
+
+/// What is known of a text.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Checked {
+    /// What the text comes to, in a sentence.
+    verdict: String,
+    is_lesson: bool,
+    /// The titles of the cards, each with what the card has beside its text.
+    cards: Vec<String>,
+    /// Lines of the text, from 1, with what is wrong there.
+    findings: Vec<(u32, String)>,
+}
+
+impl Checked {
+    fn of(text: &str) -> Self {
+        let played = Lesson::parse(text).and_then(|lesson| lesson.play());
+        let lesson = match played {
+            Ok(lesson) => lesson,
+            Err(error) => {
+                let (line, _) = error.position();
+                let findings = vec![(line, sentence(&error.kind().to_string()))];
+                let verdict = "This is not a lesson yet.".to_owned();
+                return Self { verdict, findings, ..Self::default() };
+            }
+        };
+        let cards = lesson.cards.iter().map(|card| {
+            let has = match (card.question.is_some(), card.exercise.is_some()) {
+                (true, true) => ": a question and an exercise",
+                (true, false) => ": a question",
+                (false, true) => ": an exercise",
+                (false, false) => "",
+            };
+            format!("{}{has}", plain(&card.title))
+        });
+        let findings: Vec<(u32, String)> =
+            lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
+        let verdict = match findings.len() {
+            0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
+            count => format!("It plays. Nothing proves {} of its text.", counted(count, "place")),
+        };
+        Self { verdict, is_lesson: true, cards: cards.collect(), findings }
+    }
+}
+
+pub(crate) fn make_lesson(session: Session) -> AnyView {
+    let given = session.lesson_text.get_untracked();
+    let first = given.or_else(|| browser::recall(KEY)).unwrap_or_else(|| STARTER.to_owned());
+    let editor = LessonEditor {
+        session,
+        area: NodeRef::new(),
+        checked: RwSignal::new(Checked::of(&first)),
+        content: RwSignal::new(first),
+        timer: StoredValue::new(None),
+    };
+    let area = editor.area;
+    effect(move || {
+        if let Some(area) = area.get() {
+            area.set_value(&editor.content.get_untracked());
+        }
+    });
+    view! {
+        <main class="page make-lesson">
+            <h1>"Make a lesson"</h1>
+            <p class="lead">
+                "A lesson is a text: cards that begin with ##, what the allocator is to do, questions, an exercise. Numbers in braces come from the run."
+            </p>
+            <div class="make">
+                <textarea
+                    node_ref=area
+                    class="code"
+                    data-testid="lesson-text"
+                    aria-label="The lesson's text"
+                    spellcheck="false"
+                    on:input=on(move |event: ev::Event| editor.write(event_target_value(&event)))
+                ></textarea>
+                {found(editor)}
+            </div>
+        </main>
+    }
+    .into_any()
+}
+
+/// The text of a lesson and what is known of it; a handle that is copied freely.
+#[derive(Clone, Copy)]
+struct LessonEditor {
+    session: Session,
+    area: NodeRef<html::Textarea>,
+    content: RwSignal<String>,
+    checked: RwSignal<Checked>,
+    /// The browser's timer of the next check.
+    timer: StoredValue<Option<i32>>,
+}
+
+impl LessonEditor {
+    /// Takes a new text, which is checked once the writer rests.
+    fn write(self, text: String) {
+        let Self { session, content, checked, timer, .. } = self;
+        browser::remember(KEY, &text);
+        session.lesson_text.set(Some(text.clone()));
+        content.set(text);
+        browser::cancel(timer.get_value());
+        timer.set_value(browser::after_millis(REST_MILLIS, move || {
+            let _ = content.try_with_untracked(|text| checked.try_set(Checked::of(text)));
+        }));
+    }
+
+    fn play(self) {
+        let text = self.content.get_untracked();
+        match OpenLesson::read(&text) {
+            Ok(lesson) => {
+                self.session.beside.set(None);
+                self.session.lesson_text.set(Some(text));
+                self.session.show_lesson(lesson);
+            }
+            Err(why) => self.session.show_error(sentence(&why.to_string())),
+        }
+    }
+
+    /// The address that has the whole lesson in it. Reads signals.
+    fn link(self) -> String {
+        let target = Target::LessonText { text: self.content.get(), card: 1 };
+        format!("{}#{}", browser::address(), target.hash())
+    }
+
+    fn save(self) {
+        let text = self.content.get_untracked();
+        let id = Lesson::parse(&text).map_or_else(|_| "lesson".to_owned(), |lesson| lesson.id().to_owned());
+        browser::download(&format!("{id}.md"), &text, "text/markdown");
+    }
+
+    fn renew(self) {
+        if let Some(area) = self.area.get_untracked() {
+            area.set_value(STARTER);
+        }
+        self.write(STARTER.to_owned());
+    }
+
+    /// Chooses a line, from 1, in the text field, and brings it into sight.
+    fn choose_line(self, line: u32) {
+        if let Some(area) = self.area.get_untracked() {
+            choose_line(&area, line);
+        }
+    }
+}
+
+/// What the text comes to, and what can be done with it.
+fn found(editor: LessonEditor) -> AnyView {
+    let LessonEditor { session, checked, .. } = editor;
+    let findings = move || {
+        let row = |(line, words): (u32, String)| {
+            let go = click(move || editor.choose_line(line));
+            view! {
+                <li>
+                    <button type="button" class="link" title="Chooses this line in the text" on:click=go>
+                        {format!("Line {line}")}
+                    </button>
+                    ": "{words}
+                </li>
+            }
+            .into_any()
+        };
+        checked.get().findings.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let cards = move || {
+        checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
+    };
+    let is_doubtful = move || checked.with(|checked| !checked.is_lesson || !checked.findings.is_empty());
+    let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
+    let is_long = Memo::new(move |_| editor.link().len() > MOST_CHARS);
+    let copy = click(move || {
+        browser::copy(&untrack(|| editor.link()));
+        session.show_note("The link is copied. It has the whole lesson in it: nothing is stored anywhere.");
+    });
+    view! {
+        <section aria-label="What it comes to">
+            <p class="headline" class:differs=is_doubtful role="status" data-testid="lesson-verdict">
+                {text(move || checked.get().verdict)}
+            </p>
+            <ul class="bullets" data-testid="lesson-findings">{findings}</ul>
+            <ol class="hints" data-testid="lesson-cards">{cards}</ol>
+            <p class="cluster">
+                <button
+                    type="button"
+                    class="primary large"
+                    data-testid="play-lesson"
+                    disabled=flag(move || is_off.get())
+                    on:click=click(move || editor.play())
+                >
+                    "Play it"
+                </button>
+                <button
+                    type="button"
+                    class="large"
+                    data-testid="copy-lesson"
+                    disabled=flag(move || is_off.get() || is_long.get())
+                    on:click=copy
+                >
+                    "Copy the link"
+                </button>
+                {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
+                {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
+            </p>
+            <p class="quiet" hidden=flag(move || !is_long.get())>
+                "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."
+            </p>
+            <p class="quiet">
+                "This browser remembers the text. All that a lesson may have is in docs/teaching.md: "<code>"{size a}"</code>", "
+                <code>"{reserved}"</code>", "<code>"{peak_allocated}"</code>" and others are numbers of the run, and a claim such as "
+                <code>"{reserved more than size a => more}"</code>" is refused where it is not true."
+            </p>
+        </section>
+    }
+    .into_any()
+}
+
+fn choose_line(area: &web_sys::HtmlTextAreaElement, line: u32) {
+    let text = area.value();
+    // Text fields count in UTF-16.
+    let length = |text: &str| u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX);
+    let before: u32 = text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(length).sum();
+    let chosen = text.lines().nth(line.saturating_sub(1) as usize).map_or(0, length);
+    let _ = area.focus();
+    let _ = area.set_selection_range(before, before.saturating_add(chosen));
+    let lines = i32::try_from(text.matches('\n').count().max(1)).unwrap_or(i32::MAX);
+    let above = i32::try_from(line).unwrap_or(i32::MAX).saturating_sub(8).max(0);
+    area.set_scroll_top(area.scroll_height().saturating_mul(above) / lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn the_lesson_of_the_beginning_is_proved() {
+        let checked = Checked::of(STARTER);
+        assert!(checked.is_lesson && checked.findings.is_empty(), "{checked:?}");
+        assert_eq!(checked.cards, ["A small tensor: a question", "Exercise: room for both: an exercise"]);
+    }
+
+    #[test]
+    fn an_untrue_claim_and_an_unproved_number_have_their_lines() {
+        let untrue = Checked::of(&STARTER.replace("more than size a => more", "less than size a => less"));
+        assert!(
+            !untrue.is_lesson && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
+            "{untrue:?}"
+        );
+        let unproved = Checked::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
+        assert!(unproved.is_lesson && unproved.findings.len() == 1, "{unproved:?}");
+    }
+}
