@@ -26,10 +26,22 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
     };
     let lesson = open(name)?;
     if let Some(path) = &options.handout {
-        let html = handout::document(&lesson)?;
-        std::fs::write(path, html).with_context(|| path.display().to_string())?;
-        eprintln!("{}", path.display());
-        return Ok(ExitCode::SUCCESS);
+        let paper = blockyard_lessons::handout(&lesson)?;
+        let write = |path: &Path, content: &str| {
+            let html = handout::document(&lesson, content);
+            std::fs::write(path, html).with_context(|| path.display().to_string())?;
+            eprintln!("{}", path.display());
+            Ok(())
+        };
+        return match &options.answers {
+            Some(answers) => {
+                write(path, &paper.cards)?;
+                let title = format!("<h1>{}</h1>\n", output::escaped(&lesson.title));
+                write(answers, &(title + &paper.answers))
+            }
+            None => write(path, &paper.to_string()),
+        }
+        .map(|()| ExitCode::SUCCESS);
     }
     if options.start {
         let mut out = output::stdout();

@@ -525,4 +525,7 @@ pub(crate) struct LessonOptions {
     /// Write a printable handout: one HTML file with the figures as SVG.
     #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
     pub(crate) handout: Option<PathBuf>,
+    /// Write the answers into a file of their own, and the handout without them.
+    #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
+    pub(crate) answers: Option<PathBuf>,
 }

@@ -13,21 +13,37 @@ use crate::text::{Inline, TextBlock, plain};
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
 
-/// The lesson as HTML for paper, to be put into a document: a heading, a `section` for each card, and a last part
-/// `section.answers`, which belongs on a page of its own.
+/// A lesson as HTML for paper, to be put into a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Handout {
+    /// A heading, and a `section` for each card.
+    pub cards: String,
+    /// `section.answers`, which belongs on a page of its own, or into other hands.
+    pub answers: String,
+}
+
+/// The cards, and the answers behind them.
+impl std::fmt::Display for Handout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.cards, self.answers)
+    }
+}
+
+/// The lesson for paper.
 ///
 /// A card with a question shows the moment before its steps. Its text, which has the answer, stands in the last part.
 ///
 /// # Errors
 /// Where a recording is damaged, which no run of a lesson is.
-pub fn handout(lesson: &PlayedLesson) -> Result<String, RecordingError> {
+pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
     let mut out = String::new();
     let _ = writeln!(out, "<h1>{}</h1>\n<p>{}</p>", escaped(&lesson.title), escaped(&lesson.summary));
     for (index, card) in lesson.cards.iter().enumerate() {
         write_card(&mut out, lesson, card, index)?;
     }
-    write_answers(&mut out, lesson)?;
-    Ok(out)
+    let mut answers = String::new();
+    write_answers(&mut answers, lesson)?;
+    Ok(Handout { cards: out, answers })
 }
 
 /// The text in HTML, also in an attribute.

@@ -97,7 +97,7 @@ pub use course::{CourseLesson, CoursePart, LessonFile, PARTS, QuizItem, course, 
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
-pub use handout::handout;
+pub use handout::{Handout, handout};
 pub use lesson::Lesson;
 pub use measured::Measured;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{
-    Answers, Exercise, Grade, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard, PlayedLesson,
-    course,
+    Answers, Exercise, Grade, Handout, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard,
+    PlayedLesson, course,
 };
 use leptos::prelude::*;
 use thiserror::Error;
@@ -101,7 +101,7 @@ impl OpenLesson {
     }
 
     /// The lesson that comes with the page under this id, as HTML for paper; or why not. Only the module with the texts calls this.
-    pub(crate) fn handout(id: &str) -> Result<String, String> {
+    pub(crate) fn handout(id: &str) -> Result<Handout, String> {
         let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
         let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())?;
         let played = Lesson::parse(file.text).and_then(|lesson| lesson.play());

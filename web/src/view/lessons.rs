@@ -291,14 +291,26 @@ pub(crate) fn teachers(session: Session) -> AnyView {
 
 /// A lesson on paper: every card with its figure, and the answers at the end.
 pub(crate) fn handout(id: &str) -> AnyView {
-    let html = match OpenLesson::handout(id) {
-        Ok(html) => html,
+    let paper = match OpenLesson::handout(id) {
+        Ok(paper) => paper,
         Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
     };
+    // Which part is printed; empty for all.
+    let part = RwSignal::new("");
+    let print = move |printed: &'static str| {
+        part.set(printed);
+        // The page has the part before the browser prints it.
+        let _ = browser::after_millis(0, browser::print);
+    };
     view! {
-        <main class="page handout">
-            <p class="no-print">{button("primary large", "print", "Print", "", click(browser::print))}</p>
-            <div inner_html=html></div>
+        <main class="page handout" data-paper-part=move || part.get()>
+            <p class="no-print cluster">
+                {button("primary large", "print", "Print", "The cards, and the answers on a page of their own", click(move || print("")))}
+                {button("large", "print-cards", "Print without the answers", "For the class", click(move || print("cards")))}
+                {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}
+            </p>
+            <div inner_html=paper.cards></div>
+            <div inner_html=paper.answers></div>
         </main>
     }
     .into_any()

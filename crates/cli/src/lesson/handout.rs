@@ -1,6 +1,6 @@
 //! The handout of a lesson as a document that needs nothing else.
 
-use blockyard_lessons::{PlayedLesson, handout};
+use blockyard_lessons::PlayedLesson;
 
 use crate::output::escaped;
 use crate::typeface::font_faces;
@@ -20,12 +20,13 @@ ol.choices { list-style: none; padding-left: 0; } ol.choices li::before { conten
 @media print { body { margin: 0; padding: 0; max-width: none; } }
 ";
 
-pub(crate) fn document(lesson: &PlayedLesson) -> anyhow::Result<String> {
-    Ok(format!(
+/// A document of these parts of the handout.
+pub(crate) fn document(lesson: &PlayedLesson, content: &str) -> String {
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>{}</title>\n<style>{}{STYLE}</style>\n{}",
         escaped(&lesson.title),
         font_faces(),
-        handout(lesson)?
-    ))
+        content
+    )
 }

@@ -70,6 +70,18 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
     assert!(html.contains("<h2>Answers</h2>") && html.contains("<strong>9 MiB</strong>"));
     assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
+    // The answers apart, for the teacher.
+    let answers = file("answers.html", "");
+    let called = blockyard(["lesson", "splits", "--handout", &out, "--answers", &answers]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let [cards, answers] = [&out, &answers].map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(!cards.contains("Answers</h2>") && !cards.contains("<strong>9 MiB</strong>"));
+    assert!(answers.contains("<h1>Splits and merges</h1>") && answers.contains("<strong>9 MiB</strong>"));
+    assert_eq!(
+        cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
+            - answers.matches("<svg x=").count(),
+        9
+    );
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn words(html: &str) -> String {
 fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
     let mut questions = 0;
     for lesson in played() {
-        let html = handout(&lesson).unwrap();
+        let html = handout(&lesson).unwrap().to_string();
         assert_eq!(html.matches("<section").count(), html.matches("</section>").count(), "{}", lesson.id);
         let (cards, answers) = html.split_once("<section class=\"answers\">").unwrap();
         let (on_cards, in_answers) = (words(cards), words(answers));
