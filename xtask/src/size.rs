@@ -23,8 +23,8 @@ const LATER: [Budget; 9] = [
     Budget {
         what: "parts of the page, once the page rests",
         prefixes: &["blockyard-web-"],
-        // With the texts of the nineteen lessons and the glossary (45 kB), and the views and the reader of lessons.
-        most: 480_000,
+        // With the texts of the nineteen lessons and the glossary (45 kB), their reader, their views and the editor of lessons.
+        most: 490_000,
     },
     Budget {
         what: "worker, once the page rests",
