@@ -1,0 +1,60 @@
+//! A limit in bytes as PyTorch takes it: a fraction of the device.
+
+use blockyard_record::Bytes;
+
+/// The number for `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit` bytes, or the most below that a
+/// number of 64 bits can say.
+///
+/// PyTorch keeps `fraction * total` as a number of 64 bits, and cuts off what is behind the point. So the quotient may lose a byte,
+/// which the next larger number gives back. `None` where the limit is 0 or above the total.
+#[must_use]
+#[allow(
+    clippy::cast_precision_loss,
+    reason = "PyTorch multiplies in the same precision; totals of devices are far below 2^53"
+)]
+pub fn memory_fraction(limit: Bytes, total: Bytes) -> Option<f64> {
+    if limit == Bytes::ZERO || limit > total {
+        return None;
+    }
+    let quotient = limit.get() as f64 / total.get() as f64;
+    let near = [quotient.next_down(), quotient, quotient.next_up()];
+    near.into_iter().filter(|fraction| *fraction <= 1.0 && allowed(*fraction, total) <= limit).last()
+}
+
+/// What PyTorch 2.11 makes of a fraction.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "`static_cast<size_t>(fraction * static_cast<double>(device_total))`"
+)]
+fn allowed(fraction: f64, total: Bytes) -> Bytes {
+    Bytes::new((fraction * total.get() as f64) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_is_what_pytorch_allows() {
+        let h100 = Bytes::new(85_019_590_656);
+        for limit in [Bytes::gib(16), Bytes::gib(24), Bytes::new(1), Bytes::new(85_019_590_655), h100] {
+            assert_eq!(allowed(memory_fraction(limit, h100).unwrap(), h100), limit);
+        }
+        assert_eq!(memory_fraction(h100, h100), Some(1.0));
+        assert_eq!(memory_fraction(Bytes::ZERO, h100), None);
+        assert_eq!(memory_fraction(Bytes::gib(80), h100), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_byte_is_lost(limit in 1_u64..400_000_000_000, more in 0_u64..400_000_000_000) {
+            let total = Bytes::new(limit.saturating_add(more));
+            let fraction = memory_fraction(Bytes::new(limit), total).unwrap();
+            prop_assert_eq!(allowed(fraction, total).get(), limit);
+        }
+    }
+}

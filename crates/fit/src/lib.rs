@@ -1,0 +1,34 @@
+//! Which value of a program's option fits a GPU: `blockyard fit`.
+//!
+//! A *probe* is one run of the program with one value. [`search`] asks for probes until a value is found that fits and whose next one
+//! does not, [`Found`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the
+//! value. This crate runs nothing: what makes a probe is a function of its caller.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_fit::{Probe, Values, search};
+//! use blockyard_record::Bytes;
+//!
+//! let values: Values = "1..512".parse()?;
+//! // A program that takes 2 GiB, and 400 MiB more for each sample.
+//! let found = search(&values, Bytes::gib(16), |value| {
+//!     let bytes = Bytes::mib(2048 + 400 * value);
+//!     Ok::<_, String>(Probe::of(value, bytes <= Bytes::gib(16), bytes, bytes))
+//! });
+//! assert_eq!(found.largest(&values), Some(35));
+//! assert_eq!(found.probes.len(), 4);
+//! # Ok::<(), blockyard_fit::NotValues>(())
+//! ```
+
+mod fraction;
+mod growth;
+mod probe;
+mod search;
+mod values;
+
+pub use fraction::memory_fraction;
+pub use growth::{Growth, GrowthKind, grows};
+pub use probe::{FailedRequest, Held, Probe};
+pub use search::{Contradiction, Found, search};
+pub use values::{NotValues, Values};

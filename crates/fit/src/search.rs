@@ -1,0 +1,364 @@
+//! The search for the largest value that fits.
+//!
+//! The lowest value comes first, then one that is a sixteenth of the range higher. From two values that fit a straight line through
+//! their peaks says which value would be the largest: that one comes next, and from there the search goes on in steps of 1, 2, 4, ...
+//! until the answer lies between two probes, whose distance is then halved. So a program whose memory grows in a straight line takes
+//! four or five probes, and any other at most twice the binary logarithm of the number of values, and four.
+
+use blockyard_record::Bytes;
+
+use crate::{Probe, Values};
+
+/// The second probe is this part of the range above the first.
+const SECOND: u64 = 16;
+
+/// What the probes of a search said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found<E> {
+    /// The probes, in the order in which they were made.
+    pub probes: Vec<Probe>,
+    /// Why the search ended before it had an answer: the value whose probe failed, and why.
+    pub ended: Option<(u64, E)>,
+}
+
+/// Two probes of which one contradicts that memory grows with the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contradiction {
+    /// A value does not fit, and a larger one does.
+    Fits {
+        /// The value that does not fit.
+        value: u64,
+        /// The larger one that fits.
+        larger: u64,
+    },
+    /// The peak of allocated memory is lower for a larger value; both fit.
+    Allocated {
+        /// The smaller value.
+        value: u64,
+        /// The larger one, with less memory.
+        larger: u64,
+    },
+    /// The same of reserved memory.
+    Reserved {
+        /// The smaller value.
+        value: u64,
+        /// The larger one, with less memory.
+        larger: u64,
+    },
+}
+
+impl<E> Found<E> {
+    fn of(&self, value: u64) -> Option<&Probe> {
+        self.probes.iter().find(|probe| probe.value == value)
+    }
+
+    /// The largest value that is known to fit and whose next one is known not to, or which is the highest of all. None where no value
+    /// fits, and where the search ended before.
+    #[must_use]
+    pub fn largest(&self, values: &Values) -> Option<u64> {
+        let is_proved = |probe: &&Probe| {
+            let above = values.above(probe.value);
+            probe.is_fitting && above.is_none_or(|above| self.of(above).is_some_and(|next| !next.is_fitting))
+        };
+        self.probes.iter().filter(is_proved).map(|probe| probe.value).max()
+    }
+
+    /// The largest value of a probe that fits, whatever is known of the next one.
+    #[must_use]
+    pub fn largest_fitting(&self) -> Option<&Probe> {
+        self.probes.iter().filter(|probe| probe.is_fitting).max_by_key(|probe| probe.value)
+    }
+
+    /// The smallest value of a probe that does not fit.
+    #[must_use]
+    pub fn smallest_failing(&self) -> Option<&Probe> {
+        self.probes.iter().filter(|probe| !probe.is_fitting).min_by_key(|probe| probe.value)
+    }
+
+    /// Neighbors among the probes that contradict that memory grows with the value, from the lowest value on.
+    #[must_use]
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let mut probes: Vec<&Probe> = self.probes.iter().collect();
+        probes.sort_by_key(|probe| probe.value);
+        let mut found = Vec::new();
+        for pair in probes.windows(2) {
+            let [low, high] = pair else { continue };
+            let (value, larger) = (low.value, high.value);
+            if !low.is_fitting && high.is_fitting {
+                found.push(Contradiction::Fits { value, larger });
+            }
+            if low.is_fitting && high.is_fitting {
+                if high.peak_allocated < low.peak_allocated {
+                    found.push(Contradiction::Allocated { value, larger });
+                }
+                if high.peak_reserved < low.peak_reserved {
+                    found.push(Contradiction::Reserved { value, larger });
+                }
+            }
+        }
+        found
+    }
+}
+
+/// How the next value is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A value above the largest that fits, at least so many further.
+    Up(u64),
+    /// A value so many below the smallest that does not fit.
+    Down(u64),
+    /// The middle of both.
+    Halve,
+}
+
+/// Numbers of values between which the answer lies.
+#[derive(Clone, Copy, Debug)]
+struct Between {
+    /// Fits.
+    low: u64,
+    /// Does not fit, or is one above the last.
+    high: u64,
+}
+
+/// Asks for probes until a value fits and its next one does not. `limit` serves the prediction alone: whether a value fits is what its
+/// probe says.
+///
+/// The search ends at the first probe that fails; what was found until then is kept.
+pub fn search<E>(values: &Values, limit: Bytes, probe: impl FnMut(u64) -> Result<Probe, E>) -> Found<E> {
+    let found = Found { probes: Vec::new(), ended: None };
+    let mut search = Search { values, limit, found, fits: Vec::new(), probe };
+    // None is the end by a probe that failed: what was found says why.
+    let _ended = search.run();
+    search.found
+}
+
+struct Search<'a, E, F> {
+    values: &'a Values,
+    limit: Bytes,
+    found: Found<E>,
+    /// Numbers of values that fit, with their peak reserved.
+    fits: Vec<(u64, Bytes)>,
+    probe: F,
+}
+
+impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
+    /// None where a probe failed.
+    fn run(&mut self) -> Option<()> {
+        let end = self.values.last().saturating_add(1);
+        if !self.ask(0)? {
+            return Some(());
+        }
+        let mut between = Between { low: 0, high: end };
+        // Without a prediction, steps upwards are as long as the way so far.
+        let mut phase = Phase::Up((end / SECOND).max(1));
+        let mut is_predicted = false;
+        while between.high - between.low > 1 {
+            let predicted = if is_predicted { None } else { self.predicted(between) };
+            is_predicted |= predicted.is_some();
+            let number = predicted.unwrap_or_else(|| self.next(between, phase));
+            let is_fitting = self.ask(number)?;
+            if is_fitting {
+                between.low = number;
+            } else {
+                between.high = number;
+            }
+            phase = match (phase, is_fitting) {
+                // From a prediction on, in small steps.
+                _ if predicted.is_some() => {
+                    if is_fitting {
+                        Phase::Up(1)
+                    } else {
+                        Phase::Down(1)
+                    }
+                }
+                (Phase::Up(step), true) => Phase::Up(step.saturating_mul(2)),
+                (Phase::Down(step), false) => Phase::Down(step.saturating_mul(2)),
+                _ => Phase::Halve,
+            };
+        }
+        Some(())
+    }
+
+    fn ask(&mut self, number: u64) -> Option<bool> {
+        let value = self.values.at(number);
+        match (self.probe)(value) {
+            Ok(probe) => {
+                let is_fitting = probe.is_fitting;
+                if is_fitting {
+                    self.fits.push((number, probe.peak_reserved));
+                }
+                self.found.probes.push(probe);
+                Some(is_fitting)
+            }
+            Err(error) => {
+                self.found.ended = Some((value, error));
+                None
+            }
+        }
+    }
+
+    /// The next number, which lies between the two; halfway where the step of the phase is longer.
+    fn next(&self, between: Between, phase: Phase) -> u64 {
+        let Between { low, high } = between;
+        let middle = low.midpoint(high);
+        match phase {
+            // No number above is known not to fit: the line through the last two may lead further than the step.
+            Phase::Up(step) if high > self.values.last() => {
+                let line = self.line().unwrap_or(0);
+                low.saturating_add(step).max(line).min(high - 1)
+            }
+            Phase::Up(step) => low.saturating_add(step).min(middle),
+            Phase::Down(step) => high.saturating_sub(step).max(middle),
+            Phase::Halve => middle,
+        }
+    }
+
+    /// The first prediction, once two values fit.
+    fn predicted(&self, between: Between) -> Option<u64> {
+        Some(self.line()?.clamp(between.low + 1, between.high - 1))
+    }
+
+    /// The largest number whose segments are within the limit, on the line through the two largest numbers that fit.
+    fn line(&self) -> Option<u64> {
+        let [.., (one, reserved), (other, more)] = self.fits.as_slice() else { return None };
+        let rise = u128::from(more.get().checked_sub(reserved.get())?);
+        let left = u128::from(self.limit.get().checked_sub(more.get())?);
+        // How much further the line leads: left / (rise / distance).
+        let further = left.checked_mul(u128::from(other - one))?.checked_div(rise)?;
+        Some(other.saturating_add(u64::try_from(further).unwrap_or(u64::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn values(text: &str) -> Values {
+        text.parse().unwrap()
+    }
+
+    /// A program that takes so many bytes for each value.
+    fn with(values: &Values, limit: u64, bytes: impl Fn(u64) -> u64) -> Found<Infallible> {
+        search(values, Bytes::new(limit), |value| {
+            let bytes = bytes(value);
+            let is_fitting = bytes <= limit;
+            let peak = Bytes::new(bytes.min(limit));
+            Ok(Probe::of(value, is_fitting, peak, peak))
+        })
+    }
+
+    fn tried(found: &Found<Infallible>) -> Vec<u64> {
+        found.probes.iter().map(|probe| probe.value).collect()
+    }
+
+    /// At most twice the binary logarithm of the number of values, and four.
+    fn most_probes(values: &Values) -> usize {
+        let logarithm = (values.last() + 1).next_power_of_two().ilog2();
+        usize::try_from(2 * logarithm + 4).unwrap()
+    }
+
+    #[test]
+    fn a_straight_line_takes_four_probes() {
+        let range = values("1..512");
+        let found = with(&range, 10_000, |value| 1000 + 243 * value);
+        assert_eq!(found.largest(&range), Some(37));
+        assert_eq!(tried(&found), [1, 33, 37, 38]);
+        assert_eq!(found.contradictions(), []);
+    }
+
+    #[test]
+    fn ends_of_the_range_are_answers_too() {
+        let range = values("1..512");
+        let none = with(&range, 10, |_| 11);
+        assert_eq!((none.largest(&range), tried(&none)), (None, vec![1]));
+        let all = with(&range, 10, |_| 10);
+        assert_eq!(all.largest(&range), Some(512));
+        let one = values("32");
+        assert_eq!(with(&one, 10, |_| 10).largest(&one), Some(32));
+        let last = with(&range, 512, |value| value);
+        assert_eq!(last.largest(&range), Some(512));
+    }
+
+    #[test]
+    fn multiples_are_searched_alone() {
+        let range = values("1..512:8");
+        let found = with(&range, 10_000, |value| 1000 + 243 * value);
+        assert_eq!(found.largest(&range), Some(32));
+        assert!(tried(&found).iter().all(|value| value % 8 == 0));
+    }
+
+    #[test]
+    fn a_probe_that_fails_ends_the_search_and_nothing_is_lost() {
+        let range = values("1..512");
+        let found = search(&range, Bytes::new(10_000), |value| {
+            let bytes = Bytes::new(1000 + 243 * value);
+            if value == 37 { Err("no such file") } else { Ok(Probe::of(value, true, bytes, bytes)) }
+        });
+        assert_eq!(found.ended, Some((37, "no such file")));
+        assert_eq!(found.largest(&range), None);
+        assert_eq!(found.largest_fitting().map(|probe| probe.value), Some(33));
+    }
+
+    #[test]
+    fn what_contradicts_is_named_and_the_answer_is_what_was_proved() {
+        let range = values("1..512");
+        // 20 to 30 take more than 31.
+        let found =
+            with(&range, 10_000, |value| if (20..30).contains(&value) { 20_000 } else { 1000 + 100 * value });
+        let largest = found.largest(&range).unwrap();
+        let is_fitting = |value| found.of(value).unwrap().is_fitting;
+        assert!(is_fitting(largest) && !is_fitting(largest + 1));
+        let falls = Found::<Infallible> {
+            probes: [(1, true, 50), (9, true, 70), (8, false, 80), (4, true, 40)]
+                .map(|(value, fits, peak)| Probe::of(value, fits, Bytes::new(peak), Bytes::new(peak)))
+                .to_vec(),
+            ended: None,
+        };
+        assert_eq!(
+            falls.contradictions(),
+            [
+                Contradiction::Allocated { value: 1, larger: 4 },
+                Contradiction::Reserved { value: 1, larger: 4 },
+                Contradiction::Fits { value: 8, larger: 9 },
+            ]
+        );
+        assert_eq!(falls.largest(&values("1..9")), Some(9));
+    }
+
+    proptest! {
+        #[test]
+        fn the_answer_is_that_of_trying_all(
+            low in 0_u64..50, count in 1_u64..3000, multiple in 1_u64..9, limit in 0_u64..2_000_000,
+            base in 0_u64..1_000_000, slope in 0_u64..3000, square in 0_u64..5, jump in 0_u64..3000, more in 0_u64..500_000,
+        ) {
+            let Ok(range) = format!("{low}..{}:{multiple}", low + count).parse::<Values>() else { return Ok(()) };
+            let bytes = |value: u64| base + slope * value + square * value * value + if value >= jump { more } else { 0 };
+            let found = with(&range, limit, bytes);
+            let all = (0..=range.last()).map(|number| range.at(number)).filter(|value| bytes(*value) <= limit).max();
+            prop_assert_eq!(found.largest(&range), all);
+            prop_assert!(found.probes.len() <= most_probes(&range), "{} probes of {range}", found.probes.len());
+            let mut once = tried(&found);
+            once.sort_unstable();
+            once.dedup();
+            prop_assert_eq!(once.len(), found.probes.len(), "no value is tried twice");
+            prop_assert_eq!(found.contradictions(), []);
+        }
+
+        #[test]
+        fn whatever_fits_the_answer_is_proved(count in 1_u64..400, seed in prop::collection::vec(any::<bool>(), 401)) {
+            let range: Values = format!("0..{count}").parse().unwrap();
+            let fits = |value: u64| seed[usize::try_from(value).unwrap()];
+            let found = search(&range, Bytes::new(1000), |value| {
+                Ok::<_, Infallible>(Probe::of(value, fits(value), Bytes::new(value), Bytes::new(value)))
+            });
+            match found.largest(&range) {
+                Some(largest) => prop_assert!(fits(largest) && (largest == count || !fits(largest + 1))),
+                None => prop_assert!(!fits(0)),
+            }
+        }
+    }
+}
