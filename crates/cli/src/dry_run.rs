@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use blockyard_dry_run::{Program, Torch, find_standin, prepare, run};
 use blockyard_gpus::GpuProfile;
 
-pub(crate) use self::options::DryRunOptions;
+pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
 
@@ -43,6 +43,8 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
         lists_lines: options.json.is_some(),
+        fraction: None,
+        ends_at_oom: false,
         environment: assumptions(options),
         output: None,
     };

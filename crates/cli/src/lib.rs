@@ -1,6 +1,6 @@
 //! The `blockyard` command: say what happened in a file (`verdict`, or the file alone), `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
 //! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`),
-//! read a `lesson`, run PyTorch programs (`python`, `dry-run`).
+//! read a `lesson`, run PyTorch programs (`python`, `dry-run`, `fit`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 //!
@@ -15,6 +15,7 @@ mod bench;
 mod device;
 mod dry_run;
 mod export;
+mod fit;
 #[cfg(feature = "python")]
 mod heap;
 mod lesson;
@@ -82,6 +83,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(feature = "python")]
         Command::Python(options) => python::python(options),
         Command::DryRun(options) => dry_run::dry_run(options),
+        Command::Fit(options) => fit::fit(options),
     };
     match result {
         Ok(code) => code,

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::device::DeviceName;
 use crate::dry_run::DryRunOptions;
+use crate::fit::FitOptions;
 use crate::snapshot::At;
 
 /// PyTorch's CUDA caching allocator without a GPU: open memory snapshots and say what happened, run operations through it, compare
@@ -116,6 +117,12 @@ pub(crate) enum Command {
     /// own. What the program prints comes first, then a report on standard error. Values that a kernel would have computed read as 0,
     /// and the report names each line that reads one. The exit status is the program's.
     DryRun(DryRunOptions),
+    /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the program.
+    ///
+    /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. Says which value fits and where the next one runs
+    /// out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
+    /// a run fails for another reason.
+    Fit(FitOptions),
 }
 
 /// Which device and which limit a run is replayed with.

@@ -12,6 +12,16 @@ pub(crate) enum Bar<'a> {
     Reported(RefCell<OnProgress<'a>>),
 }
 
+/// A line on standard error about what runs now, for people only, with the time that it runs.
+pub(crate) fn line() -> ProgressBar {
+    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, {elapsed}") {
+        line.set_style(style);
+    }
+    line.enable_steady_tick(std::time::Duration::from_millis(200));
+    line
+}
+
 impl<'a> Bar<'a> {
     pub(crate) fn to(on_progress: OnProgress<'a>) -> Self {
         Self::Reported(RefCell::new(on_progress))
@@ -27,6 +37,11 @@ impl<'a> Bar<'a> {
         }
         bar.set_message(name.to_owned());
         Self::Drawn(bar)
+    }
+
+    /// A bar that nobody sees.
+    pub(crate) fn hidden() -> Self {
+        Self::Drawn(ProgressBar::hidden())
     }
 
     pub(crate) fn report(&self, progress: &Progress) -> ControlFlow<()> {

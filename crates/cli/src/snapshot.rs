@@ -16,7 +16,7 @@ use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_replay::{OnProgress, Progress};
 use serde_json::json;
 
-use self::report::{DeviceReport, ReportOptions};
+pub(crate) use self::report::{DeviceReport, ReportOptions};
 use crate::options::SnapshotOptions;
 use crate::output;
 use crate::progress::Bar;

@@ -1,6 +1,7 @@
 //! What a run took, and how sure that is.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -41,6 +42,19 @@ pub struct Crossing {
     pub at: Option<Place>,
 }
 
+/// The request that ran out of memory and ended the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct FailedRequest {
+    /// The device.
+    pub device: u32,
+    /// Bytes that the allocator wanted.
+    pub bytes: Bytes,
+    /// The line of the program, where it is known.
+    pub at: Option<Place>,
+    /// Whether a thread without a line of the program asked, as those of backward: the line is that of the main thread then.
+    pub is_below: bool,
+}
+
 /// Whether a program fits on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fit {
@@ -75,6 +89,10 @@ pub struct Report {
     pub holders: Vec<PeakHolder>,
     /// Where segments came to exceed the GPUs that the run was compared with.
     pub crossings: Vec<Crossing>,
+    /// The request that ran out of memory, where the run was to end there.
+    pub failed: Option<FailedRequest>,
+    /// Files of the program that Python loaded, where the run was to end at the first request that runs out of memory.
+    pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
 }
@@ -90,6 +108,9 @@ struct Counted {
     holders: Vec<PeakHolder>,
     #[serde(default)]
     crossings: Vec<Crossing>,
+    failed: Option<FailedRequest>,
+    #[serde(default)]
+    files: Vec<PathBuf>,
     fault: Option<String>,
 }
 
@@ -114,6 +135,7 @@ impl Report {
         }
         (report.error, report.error_at) = (found.error, found.error_at);
         (report.holders, report.crossings) = (found.holders, found.crossings);
+        (report.failed, report.files) = (found.failed, found.files);
         report.devices = found.devices.into_iter().map(device).collect();
         if report.is_cut && report.devices.is_empty() {
             report.devices = devices_of(&report.steps);
@@ -172,7 +194,8 @@ impl Report {
     }
 
     /// Whether a request found no memory, even if the program went on.
-    fn has_run_out(&self) -> bool {
+    #[must_use]
+    pub fn has_run_out(&self) -> bool {
         let ooms = |device: &DeviceReport| device.stats.get("num_ooms").and_then(Value::as_u64).unwrap_or(0);
         self.devices.iter().any(|device| ooms(device) > 0)
     }

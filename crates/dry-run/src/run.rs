@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -42,6 +43,10 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
     /// What the program prints: shown (`None`), or kept in this file.
     pub output: Option<PathBuf>,
+    /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
+    pub fraction: Option<f64>,
+    /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
+    pub ends_at_oom: bool,
 }
 
 /// A folder for the files of one run, removed at its end.
@@ -74,6 +79,20 @@ impl Drop for Scratch {
 ///
 /// A Python that does not start, and files that cannot be written.
 pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Report, DryRunError> {
+    run_until(program, torch, prepared, || false)
+}
+
+/// The same, until `is_stopped` is true: the process is killed then, and its report says what its steps said.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_until(
+    program: &Program,
+    torch: &Torch,
+    prepared: &Prepared,
+    is_stopped: impl Fn() -> bool,
+) -> Result<Report, DryRunError> {
     let scratch = Scratch::new()?;
     let (counted, lines) = (scratch.0.join("counted.json"), scratch.0.join("report.jsonl"));
     fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
@@ -86,8 +105,8 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
         let errors = file.try_clone().map_err(DryRunError::file(path))?;
         command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
     }
-    let status =
-        command.status().map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
+    let status = wait(&mut command, is_stopped)
+        .map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
     let code =
         status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
     let counted = fs::read_to_string(&counted).ok();
@@ -97,6 +116,24 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
         report.remarks.extend(remarks(program, torch));
     }
     Ok(report)
+}
+
+/// How often it is asked whether a process is to be stopped.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Starts a process and waits for its end, or ends it.
+fn wait(command: &mut Command, is_stopped: impl Fn() -> bool) -> std::io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if is_stopped() {
+            child.kill()?;
+            return child.wait();
+        }
+        std::thread::sleep(PAUSE);
+    }
 }
 
 /// What was not compared with a recording.
@@ -127,6 +164,8 @@ fn settings(program: &Program, counted: &Path) -> Value {
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
         "lines": program.lists_lines,
+        "fraction": program.fraction,
+        "ends_at_oom": program.ends_at_oom,
     })
 }
 

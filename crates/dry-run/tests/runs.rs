@@ -84,6 +84,8 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
         steps: asked.steps,
         totals: asked.totals.iter().map(|total| Bytes::new(*total)).collect(),
         lists_lines: true,
+        fraction: None,
+        ends_at_oom: false,
         environment: vec![
             ("PYTHONPATH".to_owned(), stub().display().to_string()),
             ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),

@@ -44,6 +44,8 @@ fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Repor
         steps: None,
         totals: Vec::new(),
         lists_lines: false,
+        fraction: None,
+        ends_at_oom: false,
         environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         output: Some(output.clone()),
     };

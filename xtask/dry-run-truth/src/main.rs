@@ -246,6 +246,8 @@ fn compare(
         steps: None,
         totals: Vec::new(),
         lists_lines: false,
+        fraction: None,
+        ends_at_oom: false,
         environment: Vec::new(),
         output: Some(in_scratch("txt")),
     };

@@ -58,12 +58,18 @@ pub(crate) struct DryRunOptions {
 impl DryRunOptions {
     /// The command that starts Python.
     pub(crate) fn python(&self) -> String {
-        let named = self.python.clone().or_else(|| std::env::var("BLOCKYARD_PYTHON").ok());
-        named.filter(|command| !command.is_empty()).unwrap_or_else(|| "python3".to_owned())
+        python(self.python.as_deref())
     }
 }
 
-fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
+/// The command that starts Python: what is named, or what the environment says.
+pub(crate) fn python(named: Option<&str>) -> String {
+    let named = named.map(str::to_owned).or_else(|| std::env::var("BLOCKYARD_PYTHON").ok());
+    named.filter(|command| !command.is_empty()).unwrap_or_else(|| "python3".to_owned())
+}
+
+/// The GPU of a short name.
+pub(crate) fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
     GpuProfile::from_id(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
         anyhow::anyhow!("there is no such GPU here; there are {}", known.join(", "))

@@ -1,7 +1,8 @@
 """The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
 
 The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `steps` (after how many steps of the first
-optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed).
+optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
+`fraction` (the share of each device that may be reserved, or null), `ends_at_oom` (whether the first request that runs out of memory ends the process).
 """
 
 import atexit

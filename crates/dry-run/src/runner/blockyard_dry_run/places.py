@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 _OWN = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = os.path.dirname(_OWN)
@@ -39,7 +40,21 @@ def of_entry(frames):
 
 def here():
     """The same of the calling thread."""
-    frame = sys._getframe(1)
+    return _of_frame(sys._getframe(1))
+
+
+def of_main_thread():
+    """The same of the main thread."""
+    return _of_frame(sys._current_frames().get(threading.main_thread().ident))
+
+
+def own_files():
+    """The files of the program that Python loaded."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    return sorted(os.path.abspath(file) for file in files if file and not is_library(file))
+
+
+def _of_frame(frame):
     while frame is not None:
         file = frame.f_code.co_filename
         if not is_library(file):

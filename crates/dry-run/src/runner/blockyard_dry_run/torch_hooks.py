@@ -1,5 +1,6 @@
 """What is asked of PyTorch while the program runs: peaks by step, who holds memory, and where segments first were more than a GPU has."""
 
+import os
 import sys
 
 from blockyard_dry_run import holders, places, values
@@ -27,6 +28,8 @@ class Measured:
         self.holders = []
         # Calls of backward in which segments grew: bytes before, bytes after, the line.
         self.backward = []
+        # The request that ran out of memory.
+        self.failed = None
 
     def install(self):
         """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets."""
@@ -44,6 +47,22 @@ class Measured:
             torch.cuda._lazy_call(lambda: self._keep_history(torch))
         if self.settings["totals"]:
             self._watch_backward(torch)
+        if self.settings["fraction"] is not None:
+            torch.cuda._lazy_call(lambda: self._limit(torch))
+        if self.settings["ends_at_oom"]:
+            torch.cuda._lazy_call(lambda: torch._C._cuda_attach_out_of_memory_observer(self._on_oom))
+
+    def _limit(self, torch):
+        for device in range(torch.cuda.device_count()):
+            torch.cuda.set_per_process_memory_fraction(self.settings["fraction"], device)
+
+    def _on_oom(self, device, size, _total, _free):
+        """Ends the process: what the program would do about it is not asked. PyTorch's allocator calls this without its lock."""
+        at = places.here()
+        is_below = at is None
+        self.failed = {"device": device, "bytes": size, "at": at or places.of_main_thread(), "is_below": is_below}
+        sys.stdout.flush()
+        os._exit(1)
 
     def _keep_history(self, torch):
         keep = torch.cuda.memory._record_memory_history
@@ -99,6 +118,10 @@ class Measured:
             self.peaks.install(torch, is_by_step=False)
             record({"kind": "remark", "text": "PyTorch was loaded unseen: no steps were counted, and peaks are those since the program's own reset"})
         found = {"devices": self.peaks.whole(), "holders": self.holders}
+        if self.settings["ends_at_oom"]:
+            found["files"] = places.own_files()
+        if self.failed is not None:
+            return {**found, "failed": self.failed, "error": "OutOfMemoryError", "error_at": self.failed["at"]}
         if self.settings["totals"]:
             found["crossings"] = self._crossings(cuda)
         if self.settings["snapshot"]:

@@ -1,0 +1,173 @@
+//! The answer for one GPU: the search, what the next value needs, how memory grows, and which settings help.
+
+use std::collections::BTreeMap;
+
+use blockyard_fit::{Contradiction, Found, Growth, Probe, Values, grows, search};
+use blockyard_record::Bytes;
+use blockyard_replay::with_setting;
+
+use super::runs::{Ended, Runs, Terms};
+
+/// The rule of growth is found over so many values, where the range has them.
+const POINTS: u64 = 4;
+/// So many lines of the program are looked at.
+const MOST_SITES: usize = 12;
+
+/// What is known of one GPU.
+pub(super) struct Answer {
+    pub(super) terms: Terms,
+    pub(super) limit: Bytes,
+    pub(super) found: Found<Ended>,
+    pub(super) contradictions: Vec<Contradiction>,
+    /// The largest value that fits, and it is known that the next one does not.
+    pub(super) largest: Option<u64>,
+    /// The value above the largest, which does not fit; the lowest value where none fits.
+    pub(super) next: Option<Probe>,
+    /// The same value on a GPU without an end.
+    pub(super) needs: Option<Probe>,
+    /// How the peak of allocated memory grows.
+    pub(super) peak: Option<Growth>,
+    /// Lines of the program: what they hold at the largest value, and how that grows.
+    pub(super) sites: Vec<Site>,
+    /// Settings that were tried.
+    pub(super) settings: Vec<Setting>,
+}
+
+pub(super) struct Site {
+    pub(super) what: String,
+    pub(super) bytes: Bytes,
+    pub(super) growth: Option<Growth>,
+}
+
+/// Another setting of the allocator.
+pub(super) struct Setting {
+    pub(super) conf: String,
+    /// The value that does not fit without it.
+    pub(super) value: u64,
+    pub(super) is_fitting: bool,
+    /// The largest value with it, where that was searched.
+    pub(super) largest: Option<u64>,
+}
+
+impl Answer {
+    /// Whether the search ended before it had an answer.
+    pub(super) fn is_ended(&self) -> bool {
+        self.found.ended.is_some()
+    }
+
+    /// The probe of the largest value.
+    pub(super) fn best(&self) -> Option<&Probe> {
+        let largest = self.largest?;
+        self.found.probes.iter().find(|probe| probe.value == largest)
+    }
+
+    /// Whether nothing was assumed in the two runs that prove the answer.
+    pub(super) fn is_exact(&self) -> bool {
+        !self.is_ended() && self.best().into_iter().chain(&self.next).all(|probe| probe.is_exact)
+    }
+}
+
+pub(super) fn answer(runs: &Runs<'_>, terms: &Terms) -> Answer {
+    let values = &runs.options.vary.values;
+    let limit = terms.limit.unwrap_or(terms.gpu.total_memory);
+    let found = search(values, limit, |value| runs.probe(terms, value));
+    let largest = found.largest(values);
+    let next = match largest {
+        Some(largest) => values.above(largest),
+        None => Some(values.low()),
+    };
+    let next =
+        next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.is_fitting));
+    let mut answer = Answer {
+        terms: terms.clone(),
+        limit,
+        contradictions: Vec::new(),
+        largest,
+        next: next.cloned(),
+        needs: None,
+        peak: None,
+        sites: Vec::new(),
+        settings: Vec::new(),
+        found,
+    };
+    // The answer stands; a run that fails from here on only leaves out what it was for.
+    if !answer.is_ended() {
+        let _left_out = explain(runs, &mut answer);
+    }
+    answer.contradictions = answer.found.contradictions();
+    answer
+}
+
+fn explain(runs: &Runs<'_>, answer: &mut Answer) -> Result<(), Ended> {
+    let values = &runs.options.vary.values;
+    let terms = answer.terms.clone();
+    if let Some(next) = &answer.next {
+        answer.needs = Some(runs.probe(&terms.without_end(), next.value)?).filter(|probe| probe.is_fitting);
+    }
+    for value in more(values, answer) {
+        answer.found.probes.push(runs.probe(&terms, value)?);
+    }
+    answer.found.probes.sort_by_key(|probe| probe.value);
+    grow(answer);
+    try_settings(runs, answer, values)
+}
+
+/// Values below the largest that are run for the rule of growth alone.
+fn more(values: &Values, answer: &Answer) -> Vec<u64> {
+    let Some(largest) = answer.largest else { return Vec::new() };
+    let known = |value: u64| answer.found.probes.iter().any(|probe| probe.value == value);
+    let count = answer.found.probes.iter().filter(|probe| probe.is_fitting).count() as u64;
+    let number = (largest - values.low()) / values.multiple();
+    let mut more: Vec<u64> = [2, 3, 1].map(|part| values.at(number * part / 4)).to_vec();
+    more.retain(|value| !known(*value));
+    more.dedup();
+    more.truncate(usize::try_from(POINTS.saturating_sub(count)).unwrap_or(0));
+    more
+}
+
+fn grow(answer: &mut Answer) {
+    let fitting = answer.found.probes.iter().filter(|probe| probe.is_fitting);
+    let probes: Vec<&Probe> = fitting.chain(&answer.needs).collect();
+    let points: Vec<(u64, u64)> =
+        probes.iter().map(|probe| (probe.value, probe.peak_allocated.get())).collect();
+    let by_value: Vec<(u64, BTreeMap<&str, u64>)> = probes
+        .iter()
+        .filter(|probe| !probe.sites.is_empty())
+        .map(|probe| {
+            (probe.value, probe.sites.iter().map(|held| (held.what.as_str(), held.bytes.get())).collect())
+        })
+        .collect();
+    let sites = answer.best().map(|best| best.sites.as_slice()).unwrap_or_default();
+    let sites = sites.iter().take(MOST_SITES).map(|held| {
+        let of = |sites: &BTreeMap<&str, u64>| sites.get(held.what.as_str()).copied().unwrap_or(0);
+        let points: Vec<(u64, u64)> = by_value.iter().map(|(value, sites)| (*value, of(sites))).collect();
+        Site { what: held.what.clone(), bytes: held.bytes, growth: grows(&points) }
+    });
+    let sites: Vec<Site> = sites.collect();
+    (answer.peak, answer.sites) = (grows(&points), sites);
+}
+
+/// Expandable segments, with the first value that does not fit.
+fn try_settings(runs: &Runs<'_>, answer: &mut Answer, values: &Values) -> Result<(), Ended> {
+    let Some(next) = &answer.next else { return Ok(()) };
+    let own = answer.terms.conf.clone().or_else(environment).unwrap_or_default();
+    if own.contains("expandable_segments:True") {
+        return Ok(());
+    }
+    let conf = with_setting(&own, "expandable_segments", Some("True"));
+    let terms = Terms { conf: Some(conf.clone()), ..answer.terms.clone() };
+    let value = next.value;
+    let is_fitting = runs.probe(&terms, value)?.is_fitting;
+    let mut setting = Setting { conf, value, is_fitting, largest: None };
+    if runs.options.try_settings {
+        let found = search(values, answer.limit, |value| runs.probe(&terms, value));
+        setting.largest = found.largest(values);
+    }
+    answer.settings.push(setting);
+    Ok(())
+}
+
+/// The settings of the environment, by the name that PyTorch reads first.
+fn environment() -> Option<String> {
+    ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"].iter().find_map(|name| std::env::var(name).ok())
+}

@@ -1,0 +1,122 @@
+//! What runs said, kept between calls: one JSON value a line.
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use blockyard_fit::Probe;
+use serde_json::{Value, json};
+
+use super::runs::{Runs, Terms};
+
+/// Counts changes of what is kept.
+const FORMAT: u32 = 1;
+/// Variables of the environment that may change what a program takes, by their beginnings.
+const VARIABLES: [&str; 9] =
+    ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];
+
+/// One run: the number of its question, what it said, and the program's files as they were.
+struct Line {
+    key: u64,
+    probe: Probe,
+    files: Vec<(PathBuf, u64)>,
+}
+
+pub(super) struct Kept {
+    pub(super) path: PathBuf,
+    lines: RefCell<Vec<Line>>,
+}
+
+impl Kept {
+    /// What a file has; nothing where there is none. A line that cannot be read is passed over: its run is made again.
+    pub(super) fn read(path: PathBuf) -> Self {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let lines = text.lines().filter_map(line).collect();
+        Self { path, lines: RefCell::new(lines) }
+    }
+
+    /// The number of a question: everything that may change its answer, but for the bytes of the program's files.
+    pub(super) fn key(&self, runs: &Runs<'_>, terms: &Terms) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let options = runs.options;
+        let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
+        (FORMAT, absolute, &options.arguments, &options.vary.name, options.vary.is_variable)
+            .hash(&mut hasher);
+        (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
+        // Its name changes with PyTorch's libraries and with ours.
+        runs.prepared.folder.hash(&mut hasher);
+        (terms.gpu.id, terms.gpu.total_memory, terms.limit, &terms.conf).hash(&mut hasher);
+        std::env::current_dir().ok().hash(&mut hasher);
+        let mut variables: Vec<(String, String)> = std::env::vars_os()
+            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+            .filter(|(name, _)| VARIABLES.iter().any(|start| name.starts_with(start)))
+            .collect();
+        variables.sort();
+        variables.hash(&mut hasher);
+        packages(runs.torch.folder()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// What a run with this value said, if the files that it loaded are as they were.
+    pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
+        let lines = self.lines.borrow();
+        let line = lines.iter().rev().find(|line| line.key == key && line.probe.value == value)?;
+        line.files.iter().all(|(path, hash)| file_hash(path) == Some(*hash)).then(|| line.probe.clone())
+    }
+
+    /// Keeps a run at once, so that nothing is lost where the next one fails.
+    pub(super) fn add(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> anyhow::Result<()> {
+        let files: Vec<(PathBuf, u64)> =
+            files.iter().filter_map(|path| Some((path.clone(), file_hash(path)?))).collect();
+        let text = json!({"key": key, "probe": probe, "files": files}).to_string() + "\n";
+        let write = || -> std::io::Result<()> {
+            if let Some(folder) = self.path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&self.path)?;
+            file.write_all(text.as_bytes())
+        };
+        write().with_context(|| self.path.display().to_string())?;
+        self.lines.borrow_mut().push(Line { key, probe: probe.clone(), files });
+        Ok(())
+    }
+}
+
+fn line(text: &str) -> Option<Line> {
+    let value: Value = serde_json::from_str(text).ok()?;
+    Some(Line {
+        key: value.get("key")?.as_u64()?,
+        probe: serde_json::from_value(value.get("probe")?.clone()).ok()?,
+        files: serde_json::from_value(value.get("files")?.clone()).ok()?,
+    })
+}
+
+/// The names of installed packages, which have their versions, beside PyTorch.
+fn packages(torch: &Path) -> Vec<String> {
+    let entries = torch.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    let names = entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".dist-info")).collect();
+    names.sort();
+    names
+}
+
+fn file_hash(path: &Path) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    std::fs::read(path).ok()?.hash(&mut hasher);
+    Some(hasher.finish())
+}
+
+/// The file of a program in the user's cache directory.
+pub(super) fn file_of(program: &Path) -> anyhow::Result<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let base = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let base =
+        base.context("there is no cache directory: set XDG_CACHE_HOME or HOME, or name a file with --keep")?;
+    let absolute = std::path::absolute(program).unwrap_or_else(|_error| program.to_owned());
+    let mut hasher = DefaultHasher::new();
+    absolute.hash(&mut hasher);
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(base.join("blockyard/fit").join(format!("{stem}-{:016x}.jsonl", hasher.finish())))
+}
