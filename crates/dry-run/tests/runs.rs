@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-use blockyard_dry_run::{Library, Prepared, Program, Report, Torch, prepare_in, run, write_library};
+use blockyard_dry_run::{
+    Library, Prepared, Program, Report, Torch, prepare_in, run, run_until, write_library,
+};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use serde_json::Value;
@@ -27,6 +29,8 @@ struct Asked {
     steps: Option<u32>,
     totals: Vec<u64>,
     is_with_snapshot: bool,
+    fraction: Option<f64>,
+    ends_at_oom: bool,
     /// A release of PyTorch that no recording is of.
     is_new_release: bool,
 }
@@ -84,8 +88,8 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
         steps: asked.steps,
         totals: asked.totals.iter().map(|total| Bytes::new(*total)).collect(),
         lists_lines: true,
-        fraction: None,
-        ends_at_oom: false,
+        fraction: asked.fraction,
+        ends_at_oom: asked.ends_at_oom,
         environment: vec![
             ("PYTHONPATH".to_owned(), stub().display().to_string()),
             ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),
@@ -250,6 +254,73 @@ fn a_smaller_gpu_names_the_line_also_within_backward() {
         .map(|crossing| (crossing.total.get(), crossing.at.as_ref().map(|at| at.line)))
         .collect();
     assert_eq!(at, [(3999, Some(7)), (5000, Some(8))]);
+}
+
+/// What the program would do about it is not asked: the search for the largest batch counts it as one that does not fit.
+#[test]
+fn a_run_may_end_at_the_first_request_that_runs_out() {
+    let source = "import threading, torch\ntorch.take(1000)\ntry:\n    torch.take(600 << 10)\n\
+                  except torch.OutOfMemoryError:\n    print('caught', flush=True)\ntorch.take(7000)\n";
+    let asked = Asked { fraction: Some(0.5), ..Asked::default() };
+    let Some(goes_on) = done("goes-on", source, &asked) else { return };
+    assert_eq!((goes_on.report.status, goes_on.output.as_str()), (0, "caught\n"));
+    assert_eq!((goes_on.report.failed, goes_on.report.files.len()), (None, 0));
+    let asked = Asked { ends_at_oom: true, ..asked };
+    let Some(ended) = done("ends", source, &asked) else { return };
+    assert_eq!((ended.report.status, ended.output.as_str()), (1, ""));
+    assert_eq!(ended.report.error.as_deref(), Some("OutOfMemoryError"));
+    assert_eq!(ended.report.devices[0].peak_allocated.get(), 1000);
+    let failed = ended.report.failed.expect("a request failed");
+    assert_eq!(
+        (failed.bytes.get(), failed.at.map(|at| at.line), failed.is_below),
+        (600 << 10, Some(4), false)
+    );
+    assert!(ended.report.files.iter().any(|file| file.ends_with("program.py")), "{:?}", ended.report.files);
+    // A thread without a line of the program, as those of backward: the line that waits for it.
+    let below = "import threading, torch\nthread = threading.Thread(target=torch.take, args=(600 << 10,))\nthread.start()\nthread.join()\n";
+    let Some(below) = done("below", below, &asked) else { return };
+    let failed = below.report.failed.expect("a request failed");
+    assert!(failed.is_below && failed.at.is_some_and(|at| (3..=4).contains(&at.line)));
+    // Memory for all of it.
+    let asked = Asked { ends_at_oom: true, ..Asked::default() };
+    let Some(fits) = done("fits", source, &asked) else { return };
+    assert_eq!((fits.report.status, fits.report.failed), (0, None));
+}
+
+#[test]
+fn a_run_that_is_stopped_is_ended() {
+    if !has_python() {
+        return;
+    }
+    let folder = folder("stopped");
+    symlink(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runner"), folder.0.join("runner"))
+        .expect("a link");
+    let file = folder.0.join("program.py");
+    fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
+    let asked = program(file, folder.0.join("output"));
+    let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
+    let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
+    assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
+}
+
+/// A program over the stub without any options.
+fn program(file: PathBuf, output: PathBuf) -> Program {
+    Program {
+        file,
+        arguments: Vec::new(),
+        python: "python3".to_owned(),
+        gpu: GpuProfile::H200,
+        devices: 1,
+        conf: None,
+        snapshot: None,
+        steps: None,
+        totals: Vec::new(),
+        lists_lines: false,
+        fraction: None,
+        ends_at_oom: false,
+        environment: Vec::new(),
+        output: Some(output),
+    }
 }
 
 #[test]

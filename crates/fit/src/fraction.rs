@@ -17,8 +17,12 @@ pub fn memory_fraction(limit: Bytes, total: Bytes) -> Option<f64> {
         return None;
     }
     let quotient = limit.get() as f64 / total.get() as f64;
-    let near = [quotient.next_down(), quotient, quotient.next_up()];
-    near.into_iter().filter(|fraction| *fraction <= 1.0 && allowed(*fraction, total) <= limit).last()
+    let near = [quotient, quotient.next_up(), quotient.next_down()];
+    let near = || near.into_iter().filter(|fraction| *fraction <= 1.0);
+    // The simplest number first: a half stays 0.5.
+    near()
+        .find(|fraction| allowed(*fraction, total) == limit)
+        .or_else(|| near().find(|fraction| allowed(*fraction, total) < limit))
 }
 
 /// What PyTorch 2.11 makes of a fraction.
@@ -45,6 +49,7 @@ mod tests {
             assert_eq!(allowed(memory_fraction(limit, h100).unwrap(), h100), limit);
         }
         assert_eq!(memory_fraction(h100, h100), Some(1.0));
+        assert_eq!(memory_fraction(Bytes::gib(8), Bytes::gib(16)), Some(0.5));
         assert_eq!(memory_fraction(Bytes::ZERO, h100), None);
         assert_eq!(memory_fraction(Bytes::gib(80), h100), None);
     }

@@ -34,6 +34,9 @@ pub struct Probe {
     /// What was assumed.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// What a person should know and what makes no number an estimate.
+    #[serde(default)]
+    pub remarks: Vec<String>,
 }
 
 /// Bytes that something holds.

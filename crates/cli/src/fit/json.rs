@@ -85,6 +85,7 @@ fn probe(probe: &Probe) -> Value {
         "steady": probe.is_steady,
         "sites": held(&probe.sites),
         "notes": probe.notes,
+        "remarks": probe.remarks,
     })
 }
 

@@ -162,7 +162,8 @@ fn probe(report: &Report, value: u64) -> Result<Probe, String> {
         is_steady: report.is_steady(),
         holders: report.holders.iter().map(|row| Held { what: row.what.clone(), bytes: row.bytes }).collect(),
         sites: Vec::new(),
-        notes: report.sentences().into_iter().chain(report.remarks.iter().cloned()).collect(),
+        notes: report.sentences(),
+        remarks: report.remarks.clone(),
     })
 }
 

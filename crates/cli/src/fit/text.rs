@@ -1,5 +1,6 @@
 //! The report for a person.
 
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 use blockyard_fit::{Contradiction, Growth, GrowthKind, Probe, memory_fraction};
@@ -99,7 +100,7 @@ fn contradicts(found: &Contradiction) -> String {
             "the peak allocated of {larger} is below that of {value}: values that were not run may contradict the answer"
         ),
         Contradiction::Reserved { value, larger } => format!(
-            "the peak reserved of {larger} is below that of {value}: values that were not run may contradict the answer"
+            "the peak reserved of {larger} is below that of {value}, as near the limit, where cached segments are released: values that were not run may contradict the answer"
         ),
     }
 }
@@ -219,14 +220,18 @@ fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(text, "  the last two steps of the largest are not equal: more steps may take more")?;
     }
+    let proofs: Vec<&Probe> = answer.best().into_iter().chain(&answer.next).collect();
+    let remarks: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.remarks).collect();
+    for remark in remarks {
+        writeln!(text, "  {remark}")?;
+    }
     if answer.is_exact() {
         return writeln!(
             text,
             "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
         );
     }
-    let notes = answer.best().into_iter().chain(&answer.next).flat_map(|probe| &probe.notes);
-    let notes: std::collections::BTreeSet<&String> = notes.collect();
+    let notes: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.notes).collect();
     if !notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
         for note in notes.iter().take(SHOWN) {

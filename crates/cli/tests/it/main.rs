@@ -12,6 +12,7 @@ mod bench;
 mod bound;
 mod device;
 mod export_html;
+mod fit;
 mod lesson;
 mod pipes;
 mod play;

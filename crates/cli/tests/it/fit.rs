@@ -1,0 +1,157 @@
+//! `blockyard fit` over a package that stands for PyTorch: no PyTorch and no GPU is needed.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use blockyard_dry_run::{Library, write_library};
+use serde_json::Value;
+
+use super::{Called, command, json};
+
+/// The limit of the package is one MiB; a value takes 20,000 bytes, and the program 100,000 more.
+const TRAIN: &str = "\
+import argparse, os, torch
+parser = argparse.ArgumentParser()
+parser.add_argument('--batch-size', type=int, default=int(os.environ.get('BATCH', 1)))
+parser.add_argument('--fails-at', type=int)
+options = parser.parse_args()
+if options.batch_size == options.fails_at:
+    print('some words')
+    raise ValueError('a value that the program does not take')
+torch.take(100_000)
+optimizer = torch.optim.Optimizer()
+for step in range(9):
+    torch.take(20_000 * options.batch_size)
+    torch.give(20_000 * options.batch_size)
+    optimizer.step()
+    break
+";
+
+/// A folder with a package, a library and a program; none where there is no Python.
+fn folder(name: &str) -> Option<PathBuf> {
+    let has_python =
+        Command::new("python3").arg("--version").stdout(Stdio::null()).status().is_ok_and(|it| it.success());
+    if !has_python {
+        assert!(std::env::var_os("REQUIRE_PYTHON").is_none(), "REQUIRE_PYTHON, but there is no python3");
+        eprintln!("skipped: there is no python3");
+        return None;
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fit-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dry-run/tests/stub/site-packages");
+    copy(&stub, &folder.join("site-packages"));
+    std::fs::create_dir_all(folder.join("site-packages/torch/lib")).unwrap();
+    let library = Library { name: "libblockyard_standin.so", ..Library::default() };
+    std::fs::write(folder.join("libblockyard_standin.so"), write_library(&library).unwrap()).unwrap();
+    std::fs::write(folder.join("train.py"), TRAIN).unwrap();
+    Some(folder)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let place = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &place)
+        } else {
+            std::fs::copy(entry.path(), place).unwrap();
+        }
+    }
+}
+
+fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+    let report = folder.join("report.json");
+    let _ = std::fs::remove_file(&report);
+    let output = command()
+        .args(["fit", "train.py", "--python", "python3", "--json", "report.json"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("PYTHONPATH", folder.join("site-packages"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("BLOCKYARD_STANDIN", folder.join("libblockyard_standin.so"))
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .output()
+        .unwrap();
+    let called = Called {
+        status: output.status.code().unwrap(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    };
+    (called, std::fs::read_to_string(report).ok().map(|text| json(&text)))
+}
+
+#[test]
+fn the_largest_value_is_found_and_a_second_call_goes_on() {
+    let Some(folder) = folder("largest") else { return };
+    let (called, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+    assert_eq!(called.status, 0, "{}{}", called.out, called.err);
+    // (1,048,576 - 100,000) / 20,000 = 47.4
+    assert_eq!((&report["largest"], &report["next"]["value"]), (&47.into(), &48.into()));
+    assert!(called.out.starts_with("batch-size 47 is the largest of 1..512 that fits"), "{}", called.out);
+    assert!(called.out.contains("48 runs out of memory at"), "{}", called.out);
+    assert!(called.out.contains("train.py:12, which asks for 937.5 KiB"), "{}", called.out);
+    let peaks = report["probes"].as_array().unwrap().iter().filter(|probe| probe["fits"] == true);
+    for probe in peaks {
+        let value = probe["value"].as_u64().unwrap();
+        assert_eq!(probe["peak_allocated"], 100_000 + 20_000 * value);
+    }
+    let growth = &report["growth"];
+    assert_eq!((&growth["kind"], &growth["exact"]), (&"linear".into(), &true.into()));
+    assert!((growth["slope"].as_f64().unwrap() - 20_000.0).abs() < 1e-3);
+    let runs = report["runs"].as_u64().unwrap();
+    let (again, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
+    let report = report.unwrap();
+    assert_eq!((again.status, &report["largest"], &report["runs"]), (0, &47.into(), &0.into()));
+    assert_eq!(report["known"].as_u64(), Some(runs), "{}", again.out);
+    // Another program, under the same name.
+    std::fs::write(folder.join("train.py"), TRAIN.replace("20_000", "10_000")).unwrap();
+    let (_, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
+    assert_eq!(report.unwrap()["largest"], 94);
+}
+
+#[test]
+fn the_limit_is_pytorchs_fraction() {
+    let Some(folder) = folder("limit") else { return };
+    // Half of the package's memory.
+    let half = (85_019_590_656_u64 / 2).to_string();
+    let (called, report) =
+        fit(&folder, &["--vary", "env:BATCH=1..512", "--gpu", "h100", "--limit", &half, "--quiet"]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+    assert_eq!((&report["largest"], &report["fraction"]), (&21.into(), &0.5.into()), "{}", called.out);
+    assert_eq!(called.out.lines().count(), 1, "{}", called.out);
+    let (called, _) = fit(&folder, &["--vary", "batch-size=1..8", "--gpu", "t4", "--limit", "16GiB"]);
+    assert_eq!(called.status, 2);
+    assert!(called.err.contains("is no part of the 14.74 GiB of Tesla T4"), "{}", called.err);
+}
+
+#[test]
+fn a_run_that_fails_ends_the_search_and_nothing_is_lost() {
+    let Some(folder) = folder("fails") else { return };
+    let arguments = ["--vary", "batch-size=1..512", "--gpu", "h100", "--", "--fails-at", "47"];
+    let (called, report) = fit(&folder, &arguments);
+    assert_eq!(called.status, 2, "{}{}", called.out, called.err);
+    let report = report.unwrap();
+    assert_eq!((&report["largest"], &report["failed_at"]), (&Value::Null, &47.into()));
+    for words in [
+        "the run with batch-size 47 failed: the program ended with status 1 (ValueError at",
+        "some words",
+        "33 fits",
+    ] {
+        assert!(called.out.contains(words), "{words}\n{}", called.out);
+    }
+}
+
+#[test]
+fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
+    let Some(folder) = folder("several") else { return };
+    let (called, report) = fit(&folder, &["--vary", "batch-size=40..50", "--gpu", "h100,t4"]);
+    let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+    assert_eq!((&report["largest"], &report["others"][0]["largest"]), (&47.into(), &47.into()));
+    assert!(called.out.contains("the smallest of them that fits 40: Tesla T4"), "{}", called.out);
+    let (called, report) = fit(&folder, &["--vary", "batch-size=100..200", "--gpu", "h100"]);
+    assert_eq!((called.status, &report.unwrap()["largest"]), (1, &Value::Null));
+    assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);
+}
