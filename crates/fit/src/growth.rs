@@ -98,7 +98,7 @@ fn order(kind: GrowthKind) -> usize {
 
 /// Numbers that are all 0 where the points lie on a polynomial below this degree: divided differences without the division.
 fn differences(points: &[(u64, u64)], degree: usize) -> Option<Vec<i128>> {
-    points.windows(degree + 1).map(|window| difference(window)).collect()
+    points.windows(degree + 1).map(difference).collect()
 }
 
 /// The sum over the points of `bytes / product of distances to the others`, times the common multiple.

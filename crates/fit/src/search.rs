@@ -154,7 +154,9 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         let mut is_predicted = false;
         while between.high - between.low > 1 {
             let predicted = if is_predicted { None } else { self.predicted(between) };
-            is_predicted |= predicted.is_some();
+            // A line that leads out of the range says nothing about a place in it.
+            let is_end = predicted == Some(self.values.last());
+            is_predicted |= predicted.is_some() && !is_end;
             let number = predicted.unwrap_or_else(|| self.next(between, phase));
             let is_fitting = self.ask(number)?;
             if is_fitting {
@@ -163,6 +165,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
                 between.high = number;
             }
             phase = match (phase, is_fitting) {
+                _ if is_end => Phase::Halve,
                 // From a prediction on, in small steps.
                 _ if predicted.is_some() => {
                     if is_fitting {

@@ -37,28 +37,6 @@ impl Kept {
         Self { path, lines: RefCell::new(lines) }
     }
 
-    /// The number of a question: everything that may change its answer, but for the bytes of the program's files.
-    pub(super) fn key(&self, runs: &Runs<'_>, terms: &Terms) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        let options = runs.options;
-        let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
-        (FORMAT, absolute, &options.arguments, &options.vary.name, options.vary.is_variable)
-            .hash(&mut hasher);
-        (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
-        // Its name changes with PyTorch's libraries and with ours.
-        runs.prepared.folder.hash(&mut hasher);
-        (terms.gpu.id, terms.gpu.total_memory, terms.limit, &terms.conf).hash(&mut hasher);
-        std::env::current_dir().ok().hash(&mut hasher);
-        let mut variables: Vec<(String, String)> = std::env::vars_os()
-            .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
-            .filter(|(name, _)| VARIABLES.iter().any(|start| name.starts_with(start)))
-            .collect();
-        variables.sort();
-        variables.hash(&mut hasher);
-        packages(runs.torch.folder()).hash(&mut hasher);
-        hasher.finish()
-    }
-
     /// What a run with this value said, if the files that it loaded are as they were.
     pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
         let lines = self.lines.borrow();
@@ -82,6 +60,27 @@ impl Kept {
         self.lines.borrow_mut().push(Line { key, probe: probe.clone(), files });
         Ok(())
     }
+}
+
+/// The number of a question: everything that may change its answer, but for the bytes of the program's files.
+pub(super) fn key(runs: &Runs<'_>, terms: &Terms) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let options = runs.options;
+    let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
+    (FORMAT, absolute, &options.arguments, &options.vary.name, options.vary.is_variable).hash(&mut hasher);
+    (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
+    // Its name changes with PyTorch's libraries and with ours.
+    runs.prepared.folder.hash(&mut hasher);
+    (terms.gpu.id, terms.gpu.total_memory, terms.limit, &terms.conf).hash(&mut hasher);
+    std::env::current_dir().ok().hash(&mut hasher);
+    let mut variables: Vec<(String, String)> = std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .filter(|(name, _)| VARIABLES.iter().any(|start| name.starts_with(start)))
+        .collect();
+    variables.sort();
+    variables.hash(&mut hasher);
+    packages(runs.torch.folder()).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn line(text: &str) -> Option<Line> {

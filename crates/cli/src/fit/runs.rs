@@ -11,7 +11,7 @@ use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
-use super::kept::Kept;
+use super::kept::{Kept, key};
 use super::options::FitOptions;
 use super::sites;
 
@@ -69,7 +69,7 @@ pub(super) struct Runs<'a> {
 impl Runs<'_> {
     /// What a run with this value says, from before where it is known.
     pub(super) fn probe(&self, terms: &Terms, value: u64) -> Result<Probe, Ended> {
-        let key = self.kept.key(self, terms);
+        let key = key(self, terms);
         if let Some(probe) = self.kept.find(key, value) {
             self.known.set(self.known.get() + 1);
             return Ok(probe);
@@ -124,7 +124,7 @@ impl Runs<'_> {
             match sites::sites(&snapshot) {
                 Ok(sites) => probe.sites = sites,
                 Err(error) => {
-                    probe.notes.push(format!("the lines that hold memory are not known: {error:#}"))
+                    probe.remarks.push(format!("the lines that hold memory are not known: {error:#}"));
                 }
             }
         }
@@ -183,5 +183,6 @@ fn line(place: &Place) -> String {
 fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(SHOWN_LINES);
-    lines.get(from..).unwrap_or_default().iter().map(|line| format!("\n    {line}")).collect()
+    let last = lines.get(from..).unwrap_or_default();
+    if last.is_empty() { String::new() } else { format!("\n    {}", last.join("\n    ")) }
 }

@@ -64,9 +64,7 @@ fn failed(probe: &Probe) -> String {
 pub(super) fn report(runs: &Runs<'_>, answer: &Answer) -> Result<String, fmt::Error> {
     let mut text = sentence(&runs.options.vary, answer) + "\n";
     table(&mut text, answer)?;
-    for found in &answer.contradictions {
-        writeln!(text, "  {}", contradicts(found))?;
-    }
+    contradictions(&mut text, &answer.contradictions)?;
     needs(&mut text, answer)?;
     grows(&mut text, answer)?;
     settings(&mut text, answer)?;
@@ -91,18 +89,32 @@ fn table(text: &mut String, answer: &Answer) -> fmt::Result {
     Ok(())
 }
 
-fn contradicts(found: &Contradiction) -> String {
-    match found {
-        Contradiction::Fits { value, larger } => format!(
-            "memory does not grow with the value: {value} does not fit and {larger} does. Values that were not run may differ, too"
-        ),
-        Contradiction::Allocated { value, larger } => format!(
-            "the peak allocated of {larger} is below that of {value}: values that were not run may contradict the answer"
-        ),
-        Contradiction::Reserved { value, larger } => format!(
-            "the peak reserved of {larger} is below that of {value}, as near the limit, where cached segments are released: values that were not run may contradict the answer"
-        ),
+/// What contradicts that memory grows with the value: the first of each kind, and how many more there are.
+fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
+    let mut first: Vec<(Contradiction, usize)> = Vec::new();
+    for found in all {
+        let is_alike = |known: &Contradiction| std::mem::discriminant(known) == std::mem::discriminant(found);
+        match first.iter_mut().find(|(known, _)| is_alike(known)) {
+            Some((_, more)) => *more += 1,
+            None => first.push((*found, 0)),
+        }
     }
+    for (found, more) in first {
+        let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
+        let sentence = match found {
+            Contradiction::Fits { value, larger } => format!(
+                "memory does not grow with the value: {value} does not fit and {larger} does{more}; values that were not run may differ, too"
+            ),
+            Contradiction::Allocated { value, larger } => format!(
+                "the peak allocated of {larger} is below that of {value}{more}: values that were not run may contradict the answer"
+            ),
+            Contradiction::Reserved { value, larger } => format!(
+                "the peak reserved of {larger} is below that of {value}{more}: near the limit cached segments are released, and a value above the answer may still fit"
+            ),
+        };
+        writeln!(text, "  {sentence}")?;
+    }
+    Ok(())
 }
 
 fn needs(text: &mut String, answer: &Answer) -> fmt::Result {
@@ -188,10 +200,6 @@ fn advice(text: &mut String, answer: &Answer) -> fmt::Result {
     let about = [
         ("freed between", "activation checkpointing is about activations and temporaries"),
         ("optimizer states", "an optimizer with smaller states (8 bits, or on the host) is about its states"),
-        (
-            "gradients",
-            "gradients that are held at the end of a step can be freed by zero_grad() before the next",
-        ),
     ];
     let rows: Vec<String> = about
         .iter()

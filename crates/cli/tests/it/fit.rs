@@ -54,7 +54,7 @@ fn copy(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         let place = to.join(entry.file_name());
         if entry.path().is_dir() {
-            copy(&entry.path(), &place)
+            copy(&entry.path(), &place);
         } else {
             std::fs::copy(entry.path(), place).unwrap();
         }
