@@ -130,15 +130,15 @@ fn the_limit_is_pytorchs_fraction() {
 #[test]
 fn a_run_that_fails_ends_the_search_and_nothing_is_lost() {
     let Some(folder) = folder("fails") else { return };
-    let arguments = ["--vary", "batch-size=1..512", "--gpu", "h100", "--", "--fails-at", "47"];
+    let arguments = ["--vary", "batch-size=1..512", "--gpu", "h100", "--", "--fails-at", "33"];
     let (called, report) = fit(&folder, &arguments);
     assert_eq!(called.status, 2, "{}{}", called.out, called.err);
     let report = report.unwrap();
-    assert_eq!((&report["largest"], &report["failed_at"]), (&Value::Null, &47.into()));
+    assert_eq!((&report["largest"], &report["failed_at"]), (&Value::Null, &33.into()));
     for words in [
-        "the run with batch-size 47 failed: the program ended with status 1 (ValueError at",
+        "the run with batch-size 33 failed: the program ended with status 1 (ValueError at",
         "some words",
-        "33 fits",
+        "1 fits",
     ] {
         assert!(called.out.contains(words), "{words}\n{}", called.out);
     }
@@ -154,4 +154,61 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     let (called, report) = fit(&folder, &["--vary", "batch-size=100..200", "--gpu", "h100"]);
     assert_eq!((called.status, &report.unwrap()["largest"]), (1, &Value::Null));
     assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);
+}
+
+/// Over a real PyTorch: `TORCH=PYTHON BLOCKYARD_STANDIN=LIBRARY cargo test -p blockyard-cli --test it fit::`. The answer is held against plain dry
+/// runs of the largest value and the next one, in which the program sets the fraction itself.
+#[test]
+fn the_answer_is_that_of_plain_dry_runs() {
+    let (Ok(python), Ok(library)) = (std::env::var("TORCH"), std::env::var("BLOCKYARD_STANDIN")) else {
+        eprintln!("skipped: TORCH names no Python with PyTorch, or BLOCKYARD_STANDIN no library");
+        return;
+    };
+    let python = python.split(':').next().unwrap_or_default();
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("fit-real");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/fit/contrastive.py");
+    let call = |arguments: &[&str]| {
+        let mut command = command();
+        command.env("BLOCKYARD_STANDIN", &library).env("XDG_CACHE_HOME", folder.join("cache"));
+        command.args(arguments).current_dir(&folder).output().unwrap()
+    };
+    let program = program.to_str().unwrap();
+    let vary = "batch-size=256..4096:256";
+    let output = call(&[
+        "fit",
+        program,
+        "--vary",
+        vary,
+        "--limit",
+        "600 MiB",
+        "--python",
+        python,
+        "--json",
+        "report.json",
+    ]);
+    let text = std::fs::read_to_string(folder.join("report.json"));
+    let report =
+        json(&text.unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr))));
+    let fraction = report["fraction"].as_f64().unwrap().to_string();
+    for (value, status) in [(&report["largest"], 0), (&report["next"]["value"], 1)] {
+        let value = value.to_string();
+        let mut arguments =
+            vec!["dry-run", "--gpu", "h200", "--python", python, program, "--batch-size", &value];
+        arguments.extend(["--memory-fraction", &fraction, "--steps", "3"]);
+        let output = call(&arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{value}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        if status == 0 {
+            let probes = report["probes"].as_array().unwrap();
+            let probe = probes.iter().find(|probe| probe["value"].to_string() == value).unwrap();
+            let printed = format!("{} {}\n", probe["peak_allocated"], probe["peak_reserved"]);
+            assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
+        }
+    }
 }
