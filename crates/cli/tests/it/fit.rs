@@ -206,7 +206,7 @@ fn the_answer_is_that_of_plain_dry_runs() {
         );
         if status == 0 {
             let probes = report["probes"].as_array().unwrap();
-            let probe = probes.iter().find(|probe| probe["value"].to_string() == value).unwrap();
+            let probe = probes.iter().find(|probe| probe["value"] == report["largest"]).unwrap();
             let printed = format!("{} {}\n", probe["peak_allocated"], probe["peak_reserved"]);
             assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
         }
