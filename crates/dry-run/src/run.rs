@@ -4,16 +4,20 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{DryRunError, Prepared, Report, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
+
+/// The variable that names the store of a program's ranks.
+pub(crate) const STORE: &str = "STANDIN_STORE";
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -60,6 +64,16 @@ impl Scratch {
         }
         Err(DryRunError::NoCache)
     }
+
+    /// What the runner counted at the end.
+    fn counted(&self) -> PathBuf {
+        self.0.join("counted.json")
+    }
+
+    /// What was said while the program ran.
+    fn lines(&self) -> PathBuf {
+        self.0.join("report.jsonl")
+    }
 }
 
 impl Drop for Scratch {
@@ -74,29 +88,80 @@ impl Drop for Scratch {
 ///
 /// A Python that does not start, and files that cannot be written.
 pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Report, DryRunError> {
-    let scratch = Scratch::new()?;
-    let (counted, lines) = (scratch.0.join("counted.json"), scratch.0.join("report.jsonl"));
-    fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-    let mut command = Command::new(&program.python);
-    command.arg(prepared.runner()).arg(settings(program, &counted).to_string());
-    command.arg(&program.file).args(&program.arguments);
-    command.envs(environment(program, torch, prepared, &lines));
-    if let Some(path) = &program.output {
-        let file = fs::File::create(path).map_err(DryRunError::file(path))?;
-        let errors = file.try_clone().map_err(DryRunError::file(path))?;
-        command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+    Started::new(program.clone(), torch, prepared)?.finish(torch)
+}
+
+/// A program that runs.
+pub(crate) struct Started {
+    program: Program,
+    child: Child,
+    status: Option<ExitStatus>,
+    scratch: Scratch,
+}
+
+impl Started {
+    pub(crate) fn new(program: Program, torch: &Torch, prepared: &Prepared) -> Result<Self, DryRunError> {
+        let scratch = Scratch::new()?;
+        let lines = scratch.lines();
+        fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
+        let mut command = Command::new(&program.python);
+        command.arg(prepared.runner()).arg(settings(&program, &scratch.counted()).to_string());
+        command.arg(&program.file).args(&program.arguments);
+        command.envs(environment(&program, torch, prepared, &lines));
+        if let Some(path) = &program.output {
+            let file = fs::File::create(path).map_err(DryRunError::file(path))?;
+            let errors = file.try_clone().map_err(DryRunError::file(path))?;
+            command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+        }
+        let child = command.spawn().map_err(|error| no_python(&program, error))?;
+        Ok(Self { program, child, status: None, scratch })
     }
-    let status =
-        command.status().map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
-    let code =
-        status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
-    let counted = fs::read_to_string(&counted).ok();
-    let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
-    let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
-    if !report.devices.is_empty() {
-        report.remarks.extend(remarks(program, torch));
+
+    /// Whether the process is known to have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.status.is_some()
     }
-    Ok(report)
+
+    /// Looks whether the process ended, and then whether it ended well.
+    pub(crate) fn poll(&mut self) -> Result<Option<bool>, DryRunError> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().map_err(|error| no_python(&self.program, error))?;
+        }
+        Ok(self.status.map(|status| status.success()))
+    }
+
+    /// Tells the process to end, or ends it.
+    pub(crate) fn end(&mut self, at_once: bool) {
+        if self.has_ended() {
+            return;
+        }
+        // It may have ended in between.
+        let _ = if at_once {
+            self.child.kill()
+        } else {
+            kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(Into::into)
+        };
+    }
+
+    /// Waits for the end and tells what the program took.
+    pub(crate) fn finish(mut self, torch: &Torch) -> Result<Report, DryRunError> {
+        let waited = self.child.wait().map_err(|error| no_python(&self.program, error))?;
+        let status = self.status.unwrap_or(waited);
+        let code =
+            status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
+        let counted = fs::read_to_string(self.scratch.counted()).ok();
+        let lines = self.scratch.lines();
+        let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
+        let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+        if !report.devices.is_empty() {
+            report.remarks.extend(remarks(&self.program, torch));
+        }
+        Ok(report)
+    }
+}
+
+fn no_python(program: &Program, error: std::io::Error) -> DryRunError {
+    DryRunError::NoPython { python: program.python.clone(), error }
 }
 
 /// What was not compared with a recording.
@@ -127,6 +192,7 @@ fn settings(program: &Program, counted: &Path) -> Value {
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
         "lines": program.lists_lines,
+        "is_rank": program.environment.iter().any(|(name, _)| name == STORE),
     })
 }
 

@@ -1,7 +1,8 @@
 """The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
 
 The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `steps` (after how many steps of the first
-optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed).
+optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
+`is_rank` (whether the process is one of several, which end together).
 """
 
 import atexit
@@ -61,7 +62,8 @@ def run_program(settings, arguments):
     # Registered first, called last.
     atexit.register(run.finish)
     end_at_once(run)
-    crash.watch(run.finish)
+    # Where another rank failed, this one is told to end.
+    crash.watch(run.finish, [signal.SIGTERM] if settings.get("is_rank") else [])
     if settings["lines"]:
         printed.list_lines()
     run.measured.install()
