@@ -16,9 +16,6 @@ use crate::{DryRunError, Prepared, Report, Torch};
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
 
-/// The variable that names the store of a program's ranks.
-pub(crate) const STORE: &str = "STANDIN_STORE";
-
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -192,7 +189,6 @@ fn settings(program: &Program, counted: &Path) -> Value {
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
         "lines": program.lists_lines,
-        "is_rank": program.environment.iter().any(|(name, _)| name == STORE),
     })
 }
 

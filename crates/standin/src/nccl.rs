@@ -5,14 +5,17 @@
 mod group;
 mod reduce;
 mod store;
+mod watchdog;
 
 use std::cell::RefCell;
-use std::ffi::{c_char, c_int, c_longlong};
-use std::sync::{Mutex, PoisonError};
+use std::env;
+use std::ffi::{CStr, c_char, c_int, c_longlong};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use self::group::{Group, Part, known, write};
 use self::reduce::{element, reduce};
+pub(crate) use self::watchdog::is_pending;
 use crate::abi::{In, Out, text};
 use crate::handles::Handles;
 use crate::memory::Sureness;
@@ -39,6 +42,27 @@ impl UniqueId {
         id.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
         Self(id)
     }
+}
+
+/// Says what a collective over memory of the host gives (Gloo's), where ranks do not run.
+pub(crate) fn note_host_collective(operator: &CStr) {
+    let Some(name) = operator.to_bytes().strip_prefix(b"c10d::") else { return };
+    if !name.starts_with(b"barrier") && has_absent() {
+        crate::report::estimate(
+            "ranks that do not run have no part in a collective over memory of the host: what is gathered of them is this rank's own, and \
+             nothing of them is summed",
+        );
+    }
+}
+
+/// Whether there are ranks of the program that do not run.
+fn has_absent() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let ranks = env::var("STANDIN_RANKS").unwrap_or_default();
+        let world = env::var("WORLD_SIZE").ok().and_then(|world| world.parse().ok()).unwrap_or(0);
+        !ranks.is_empty() && ranks.split(',').count() < world
+    })
 }
 
 /// `NCCL_SPLIT_NOCOLOR`.
@@ -70,6 +94,7 @@ fn with(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
 }
 
 fn remove(handle: usize) -> c_int {
+    watchdog::hurry();
     if groups().remove(handle).is_some() { SUCCESS } else { INVALID_HANDLE }
 }
 
@@ -265,6 +290,11 @@ entries! {
         remove(handle)
     }
 
+    fn ncclCommFinalize(_handle: usize) -> c_int {
+        watchdog::hurry();
+        SUCCESS
+    }
+
     fn ncclCommAbort(handle: usize) -> c_int {
         remove(handle)
     }
@@ -364,4 +394,4 @@ entries! {
     }
 }
 
-setting! { ncclCommFinalize ncclCommDeregister ncclCommWindowDeregister ncclRedOpDestroy }
+setting! { ncclCommDeregister ncclCommWindowDeregister ncclRedOpDestroy }

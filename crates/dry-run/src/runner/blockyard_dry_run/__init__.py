@@ -1,8 +1,7 @@
 """The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
 
 The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `steps` (after how many steps of the first
-optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
-`is_rank` (whether the process is one of several, which end together).
+optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed).
 """
 
 import atexit
@@ -13,7 +12,7 @@ import signal
 import sys
 import types
 
-from blockyard_dry_run import crash, places, printed, torch_hooks
+from blockyard_dry_run import crash, places, printed, ranks, torch_hooks
 
 
 class Run:
@@ -63,7 +62,7 @@ def run_program(settings, arguments):
     atexit.register(run.finish)
     end_at_once(run)
     # Where another rank failed, this one is told to end.
-    crash.watch(run.finish, [signal.SIGTERM] if settings.get("is_rank") else [])
+    crash.watch(run.finish, [signal.SIGTERM] if ranks.running() else [])
     if settings["lines"]:
         printed.list_lines()
     run.measured.install()
