@@ -139,7 +139,8 @@ impl Ranks {
             return path.to_owned();
         }
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+        let ending =
+            path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
         path.with_file_name(format!("{stem}.rank{rank}{ending}"))
     }
 }
@@ -193,7 +194,8 @@ pub fn run_ranks(
     prepared: &Prepared,
     is_interrupted: &AtomicBool,
 ) -> Result<RanksReport, DryRunError> {
-    let store = Store::start(port, ranks.asked(), ranks.world()).map_err(|error| DryRunError::Port { port, error })?;
+    let store = Store::start(port, ranks.asked(), ranks.world())
+        .map_err(|error| DryRunError::Port { port, error })?;
     let mut running = Running { processes: Vec::new() };
     for rank in ranks.asked() {
         let mut program = program(*rank);
@@ -292,7 +294,8 @@ mod tests {
         let ranks = Ranks::new(8, 8, &[63, 0, 7]).unwrap();
         assert_eq!((ranks.world(), ranks.asked()), (64, &[0, 7, 63][..]));
         let variables = ranks.environment(63, 2950);
-        let value = |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        let value =
+            |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
         for (name, expected) in [
             ("RANK", "63"),
             ("LOCAL_RANK", "7"),

@@ -278,10 +278,7 @@ fn compare_all() -> Result<bool> {
     }
     println!(
         "{count} programs: text equal {text_whole}, text and events equal {whole}, wrong without a mark {unmarked}; lines {} of {}, events {} of {}",
-        lines.equal,
-        lines.all,
-        events.equal,
-        events.all
+        lines.equal, lines.all, events.equal, events.all
     );
     if wanted.keep.is_none() {
         let _ = fs::remove_dir_all(&scratch);
@@ -296,7 +293,12 @@ fn read_recorded(file: &Path) -> Result<Recorded> {
 }
 
 /// The driver for a recorded program, and where it writes what the program did.
-fn prepare_driver(recorded: &Recorded, name: &str, python: &str, scratch: &Path) -> Result<(Program, PathBuf)> {
+fn prepare_driver(
+    recorded: &Recorded,
+    name: &str,
+    python: &str,
+    scratch: &Path,
+) -> Result<(Program, PathBuf)> {
     let in_scratch = |ending: &str| scratch.join(format!("{name}.{ending}"));
     let (driver, program, out) = (scratch.join("driver.py"), in_scratch("py"), in_scratch("json"));
     fs::write(&driver, DRIVER)?;
@@ -376,7 +378,15 @@ fn compared(recorded: &Recorded, report: &Report, done: &Done) -> Compared {
     }
     let is_reordered = is_same_set && !events.is_whole();
     let lines = Share::of(&found, &expected);
-    Compared { lines, events, is_reordered, notes, error: done.error.clone(), first, text: done.stdout.clone() }
+    Compared {
+        lines,
+        events,
+        is_reordered,
+        notes,
+        error: done.error.clone(),
+        first,
+        text: done.stdout.clone(),
+    }
 }
 
 /// What the program did, as the driver wrote it.

@@ -45,7 +45,8 @@ impl RankJob {
                 let program = Program { devices: world, environment: environment.to_vec(), ..program };
                 drivers.push((*rank, recorded, program, out));
             }
-            let program = |rank: u32| drivers.iter().find(|driver| driver.0 == rank).map(|driver| driver.2.clone());
+            let program =
+                |rank: u32| drivers.iter().find(|driver| driver.0 == rank).map(|driver| driver.2.clone());
             let any = drivers.first().map(|driver| driver.2.clone()).context("no rank is asked for")?;
             let report = run_ranks(
                 &ranks,
@@ -71,7 +72,8 @@ impl RankJob {
                     break;
                 }
                 let other = run(&asked, &[("STANDIN_ADDRESSES".to_owned(), order.to_owned())])?;
-                for (found, other) in found.iter_mut().zip(&other).filter(|(found, _)| found.notes.is_empty()) {
+                for (found, other) in found.iter_mut().zip(&other).filter(|(found, _)| found.notes.is_empty())
+                {
                     found.mark_addresses(!found.lines.is_whole() && other.text != found.text);
                 }
             }

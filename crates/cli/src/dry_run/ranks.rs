@@ -20,7 +20,10 @@ pub(super) fn text(
     let nodes = if nodes == 1 { String::new() } else { format!(", {nodes} nodes with {per_node} each") };
     if count < usize::try_from(world).unwrap_or(usize::MAX) {
         let ran = if count == 1 { "1 rank of".to_owned() } else { format!("{count} ranks of") };
-        writeln!(text, "  {ran} {world} ran{nodes}; the others are taken to have the values that these have")?;
+        writeln!(
+            text,
+            "  {ran} {world} ran{nodes}; the others are taken to have the values that these have"
+        )?;
     } else {
         writeln!(text, "  {world} {}{nodes}", if world == 1 { "rank" } else { "ranks, all of which ran" })?;
     }
@@ -32,7 +35,11 @@ pub(super) fn text(
     }
     let Some(largest) = report.largest() else { return Ok(text) };
     if count > 1 {
-        writeln!(text, "  the largest peak reserved is that of rank {}, of which the rest is said:", largest.rank)?;
+        writeln!(
+            text,
+            "  the largest peak reserved is that of rank {}, of which the rest is said:",
+            largest.rank
+        )?;
     }
     details(&mut text, &largest.report, gpus)?;
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());

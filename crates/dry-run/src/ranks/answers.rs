@@ -23,7 +23,8 @@ const UNIQUE_ID: [u8; 128] = [b'1'; 128];
 /// Whether the key holds an id or a sign of life, from which no size follows.
 pub(super) fn is_handle(key: &str) -> bool {
     let last = key.rsplit('/').next().unwrap_or_default();
-    key.starts_with(MEMBERS) || (key.contains("cuda//") && last.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
+    key.starts_with(MEMBERS)
+        || (key.contains("cuda//") && last.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
 }
 
 /// The answer for a key.
@@ -40,7 +41,11 @@ pub(super) fn answer(key: &str, values: &BTreeMap<String, Vec<u8>>, running: &[u
     }
     for (start, end) in numbers(key).into_iter().rev() {
         for rank in running {
-            let own = format!("{}{rank}{}", key.get(..start).unwrap_or_default(), key.get(end..).unwrap_or_default());
+            let own = format!(
+                "{}{rank}{}",
+                key.get(..start).unwrap_or_default(),
+                key.get(end..).unwrap_or_default()
+            );
             if let Some(value) = values.get(&own) {
                 return (value.clone(), Ground::OwnValue);
             }

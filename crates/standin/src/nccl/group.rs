@@ -64,7 +64,8 @@ impl Group {
 
     /// What each member has, of whom this one has `own`; `bytes` is the same number in all members.
     pub(super) fn exchange(&mut self, own: &Part, bytes: u64) -> Vec<Part> {
-        let mut parts: Vec<Part> = (0..self.ranks.unwrap_or(0)).map(|rank| self.of_absent(rank, own)).collect();
+        let mut parts: Vec<Part> =
+            (0..self.ranks.unwrap_or(0)).map(|rank| self.of_absent(rank, own)).collect();
         if self.others.is_empty() || bytes > MOST_EXCHANGED {
             for rank in &self.others {
                 put(&mut parts, *rank, None);
@@ -135,7 +136,8 @@ impl Group {
         let mut members: Vec<(i32, u64)> = Vec::new();
         for (part, rank) in parts.iter().zip(0..) {
             let Some((bytes, _)) = part.as_ref().filter(|_| self.has(rank)) else { continue };
-            let number = |place: usize| Some(i32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?));
+            let number =
+                |place: usize| Some(i32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?));
             if let (Some(found), Some(key)) = (number(0), number(4))
                 && found == color
             {
