@@ -286,6 +286,8 @@ impl Drop for Running {
 mod tests {
     use std::path::{Path, PathBuf};
 
+    use blockyard_record::Bytes;
+
     use super::{NoSuchRank, RankReport, Ranks, RanksReport};
     use crate::{DeviceReport, Report};
 
@@ -324,7 +326,7 @@ mod tests {
     #[test]
     fn the_largest_is_the_lowest_of_equal_ranks() {
         let rank = |rank, peak: u64| {
-            let device = DeviceReport { peak_reserved: peak.into(), ..DeviceReport::default() };
+            let device = DeviceReport { peak_reserved: Bytes::new(peak), ..DeviceReport::default() };
             RankReport { rank, report: Report { devices: vec![device], status: 3, ..Report::default() } }
         };
         let report = RanksReport { ranks: vec![rank(0, 5), rank(1, 9), rank(7, 9)], failed: Some(7) };
