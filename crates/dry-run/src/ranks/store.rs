@@ -260,7 +260,7 @@ impl Connection<'_> {
             }
             query::WAIT => {
                 let keys = self.texts()?;
-                self.wait(keys)
+                self.wait(&keys)
             }
             query::COUNT_KEYS => {
                 let count = self.shared.lock().values.len();
@@ -302,16 +302,16 @@ impl Connection<'_> {
     }
 
     /// Answers when all keys are there. A client that waits no longer says so.
-    fn wait(&mut self, keys: Vec<String>) -> io::Result<()> {
+    fn wait(&mut self, keys: &[String]) -> io::Result<()> {
         let mut contents = self.shared.lock();
-        contents.waiting.insert(self.number, keys.clone());
+        contents.waiting.insert(self.number, keys.to_vec());
         self.stream.set_nonblocking(true)?;
         let is_there = loop {
-            if !contents.has(&keys) {
+            if !contents.has(keys) {
                 contents.answer();
                 self.shared.changed.notify_all();
             }
-            if contents.has(&keys) {
+            if contents.has(keys) {
                 break Ok(true);
             }
             if contents.is_closed {

@@ -3,7 +3,7 @@
 use std::env;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What a client sends first.
 const MAGIC: u32 = 0x3C85_F7CE;
@@ -83,9 +83,9 @@ fn add(query: &mut Vec<u8>, bytes: &[u8]) {
 
 /// Acts with the store; none where there is none, or where it was lost.
 pub(super) fn with_store<T>(act: impl FnOnce(&mut Store) -> io::Result<T>) -> Option<T> {
-    static STORE: Mutex<Option<Option<Store>>> = Mutex::new(None);
-    let mut store = STORE.lock().unwrap_or_else(PoisonError::into_inner);
-    let slot = store.get_or_insert_with(Store::connect);
+    static STORE: OnceLock<Mutex<Option<Store>>> = OnceLock::new();
+    let mut slot =
+        STORE.get_or_init(|| Mutex::new(Store::connect())).lock().unwrap_or_else(PoisonError::into_inner);
     let result = act(slot.as_mut()?);
     if result.is_err() {
         // Half of an answer may still come.
