@@ -1,6 +1,7 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
 mod options;
+mod ranks;
 mod text;
 
 use std::io::Write;
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use blockyard_dry_run::{Program, Torch, find_standin, prepare, run};
+use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_ranks};
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
@@ -18,6 +19,9 @@ use crate::{output, page};
 
 /// Whether a Ctrl-C is for this process, and no longer for the program alone.
 static IS_PROGRAM_DONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether there was a Ctrl-C.
+static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// The exit status of a process that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -28,6 +32,10 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     if !options.file.is_file() {
         bail!("{}: there is no such file", options.file.display());
     }
+    let ranks = options.ranks.ranks()?;
+    if ranks.as_ref().is_some_and(|ranks| ranks.asked().len() > 1) && options.opens_page {
+        bail!("--page opens one snapshot: name one rank with --ranks");
+    }
     let python = options.python();
     let torch = Torch::find(&python)?;
     let prepared = prepare(&torch, &find_standin()?)?;
@@ -37,7 +45,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         arguments: options.arguments.clone(),
         python,
         gpu: gpu.clone(),
-        devices: u32::from(options.devices),
+        devices: u32::from(options.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
         conf: options.conf.clone(),
         snapshot: opened.path.clone(),
         steps: options.steps,
@@ -50,19 +58,33 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     };
     // The program gets the signal too, and its report is still to come.
     ctrlc::set_handler(interrupted).context("Ctrl-C cannot be handed to the program")?;
-    let report = run(&program, &torch, &prepared)?;
+    let (status, text, json) = if let Some(ranks) = &ranks {
+        let of = |rank| of_rank(&program, ranks, rank);
+        let port = options.ranks.master_port;
+        let report = run_ranks(ranks, port, of, &torch, &prepared, &IS_INTERRUPTED)?;
+        let text = ranks::text(&report, ranks, &gpus, &torch)?;
+        (report.status(), text, report.to_json(ranks, &gpus))
+    } else {
+        let report = run(&program, &torch, &prepared)?;
+        (report.status, text::text(&report, &gpus, &torch)?, report.to_json(&gpus))
+    };
     if !options.quiet {
-        let text = text::text(&report, &gpus, &torch)?;
         std::io::stderr().lock().write_all(text.as_bytes())?;
     }
     if let Some(path) = &options.json {
-        output::write_whole(path, (report.to_json(&gpus).to_string() + "\n").as_bytes())?;
+        output::write_whole(path, (json.to_string() + "\n").as_bytes())?;
     }
     IS_PROGRAM_DONE.store(true, Ordering::Relaxed);
     if options.opens_page {
         opened.open(options)?;
     }
-    Ok(ExitCode::from(u8::try_from(report.status).unwrap_or(1)))
+    Ok(ExitCode::from(u8::try_from(status).unwrap_or(1)))
+}
+
+/// What one rank runs.
+fn of_rank(program: &Program, ranks: &Ranks, rank: u32) -> Program {
+    let snapshot = program.snapshot.as_ref().map(|path| ranks.path(path, rank));
+    Program { snapshot, ..program.clone() }
 }
 
 /// What a person says of values of the device, for the library that stands for CUDA's.
@@ -74,6 +96,7 @@ fn assumptions(options: &DryRunOptions) -> Vec<(String, String)> {
 }
 
 fn interrupted() {
+    IS_INTERRUPTED.store(true, Ordering::Relaxed);
     if IS_PROGRAM_DONE.load(Ordering::Relaxed) {
         std::process::exit(INTERRUPTED);
     }

@@ -59,6 +59,14 @@ pub enum DryRunError {
         "a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here"
     )]
     System,
+    /// The ranks of the program cannot find each other.
+    #[error("no store for the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
+    Port {
+        /// The port that was asked for.
+        port: Option<u16>,
+        /// The system's words.
+        error: io::Error,
+    },
     /// No folder to keep files in.
     #[error("there is no cache directory: set XDG_CACHE_HOME or HOME")]
     NoCache,

@@ -3,7 +3,7 @@
 use blockyard_gpus::GpuProfile;
 use serde_json::{Value, json};
 
-use crate::{Fit, Place, PrintedLine, Report, Step};
+use crate::{Fit, Place, PrintedLine, RankReport, Ranks, RanksReport, Report, Step};
 
 /// Counts changes of the fields that take something away.
 const VERSION: u32 = 1;
@@ -40,6 +40,26 @@ impl Report {
             "notes": notes.collect::<Vec<_>>(),
             "remarks": self.remarks,
         })
+    }
+}
+
+impl RanksReport {
+    /// The report of the rank with the largest peak reserved as JSON, and with it those of all ranks.
+    #[must_use]
+    pub fn to_json(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> Value {
+        let of_rank = |rank: &RankReport| {
+            let mut whole = rank.report.to_json(gpus);
+            whole["rank"] = json!(rank.rank);
+            whole["local_rank"] = json!(ranks.local(rank.rank));
+            whole
+        };
+        let mut whole = self.largest().map_or_else(|| Report::default().to_json(gpus), of_rank);
+        whole["exact"] = json!(self.ranks.iter().all(|rank| rank.report.is_exact()));
+        whole["status"] = json!(self.status());
+        whole["world_size"] = json!(ranks.world());
+        whole["failed_rank"] = json!(self.failed);
+        whole["ranks"] = self.ranks.iter().map(of_rank).collect();
+        whole
     }
 }
 

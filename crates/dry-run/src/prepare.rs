@@ -18,7 +18,7 @@ const REST: &str = "libblockyard_standin_rest.so";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 10] = [
+const RUNNER: [(&str, &str); 11] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
     ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
@@ -26,6 +26,7 @@ const RUNNER: [(&str, &str); 10] = [
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
     ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),
+    ("blockyard_dry_run/ranks.py", include_str!("runner/blockyard_dry_run/ranks.py")),
     ("blockyard_dry_run/record.py", include_str!("runner/blockyard_dry_run/record.py")),
     ("blockyard_dry_run/torch_hooks.py", include_str!("runner/blockyard_dry_run/torch_hooks.py")),
     ("blockyard_dry_run/values.py", include_str!("runner/blockyard_dry_run/values.py")),

@@ -4,11 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{DryRunError, Prepared, Report, Torch};
@@ -65,6 +66,16 @@ impl Scratch {
         }
         Err(DryRunError::NoCache)
     }
+
+    /// What the runner counted at the end.
+    fn counted(&self) -> PathBuf {
+        self.0.join("counted.json")
+    }
+
+    /// What was said while the program ran.
+    fn lines(&self) -> PathBuf {
+        self.0.join("report.jsonl")
+    }
 }
 
 impl Drop for Scratch {
@@ -93,48 +104,92 @@ pub fn run_until(
     prepared: &Prepared,
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
-    let scratch = Scratch::new()?;
-    let (counted, lines) = (scratch.0.join("counted.json"), scratch.0.join("report.jsonl"));
-    fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-    let mut command = Command::new(&program.python);
-    command.arg(prepared.runner()).arg(settings(program, &counted).to_string());
-    command.arg(&program.file).args(&program.arguments);
-    command.envs(environment(program, torch, prepared, &lines));
-    if let Some(path) = &program.output {
-        let file = fs::File::create(path).map_err(DryRunError::file(path))?;
-        let errors = file.try_clone().map_err(DryRunError::file(path))?;
-        command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+    let mut started = Started::new(program.clone(), torch, prepared)?;
+    while started.poll()?.is_none() {
+        if is_stopped() {
+            started.end(true);
+            break;
+        }
+        std::thread::sleep(PAUSE);
     }
-    let status = wait(&mut command, is_stopped)
-        .map_err(|error| DryRunError::NoPython { python: program.python.clone(), error })?;
-    let code =
-        status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
-    let counted = fs::read_to_string(&counted).ok();
-    let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
-    let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
-    if !report.devices.is_empty() {
-        report.remarks.extend(remarks(program, torch));
+    started.finish(torch)
+}
+
+/// A program that runs.
+pub(crate) struct Started {
+    program: Program,
+    child: Child,
+    status: Option<ExitStatus>,
+    scratch: Scratch,
+}
+
+impl Started {
+    pub(crate) fn new(program: Program, torch: &Torch, prepared: &Prepared) -> Result<Self, DryRunError> {
+        let scratch = Scratch::new()?;
+        let lines = scratch.lines();
+        fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
+        let mut command = Command::new(&program.python);
+        command.arg(prepared.runner()).arg(settings(&program, &scratch.counted()).to_string());
+        command.arg(&program.file).args(&program.arguments);
+        command.envs(environment(&program, torch, prepared, &lines));
+        if let Some(path) = &program.output {
+            let file = fs::File::create(path).map_err(DryRunError::file(path))?;
+            let errors = file.try_clone().map_err(DryRunError::file(path))?;
+            command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+        }
+        let child = command.spawn().map_err(|error| no_python(&program, error))?;
+        Ok(Self { program, child, status: None, scratch })
     }
-    Ok(report)
+
+    /// Whether the process is known to have ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.status.is_some()
+    }
+
+    /// Looks whether the process ended, and then whether it ended well.
+    pub(crate) fn poll(&mut self) -> Result<Option<bool>, DryRunError> {
+        if self.status.is_none() {
+            self.status = self.child.try_wait().map_err(|error| no_python(&self.program, error))?;
+        }
+        Ok(self.status.map(|status| status.success()))
+    }
+
+    /// Tells the process to end, or ends it.
+    pub(crate) fn end(&mut self, at_once: bool) {
+        if self.has_ended() {
+            return;
+        }
+        // It may have ended in between.
+        let _ = if at_once {
+            self.child.kill()
+        } else {
+            kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(Into::into)
+        };
+    }
+
+    /// Waits for the end and tells what the program took.
+    pub(crate) fn finish(mut self, torch: &Torch) -> Result<Report, DryRunError> {
+        let waited = self.child.wait().map_err(|error| no_python(&self.program, error))?;
+        let status = self.status.unwrap_or(waited);
+        let code =
+            status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
+        let counted = fs::read_to_string(self.scratch.counted()).ok();
+        let lines = self.scratch.lines();
+        let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
+        let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+        if !report.devices.is_empty() {
+            report.remarks.extend(remarks(&self.program, torch));
+        }
+        Ok(report)
+    }
+}
+
+fn no_python(program: &Program, error: std::io::Error) -> DryRunError {
+    DryRunError::NoPython { python: program.python.clone(), error }
 }
 
 /// How often it is asked whether a process is to be stopped.
 const PAUSE: Duration = Duration::from_millis(20);
-
-/// Starts a process and waits for its end, or ends it.
-fn wait(command: &mut Command, is_stopped: impl Fn() -> bool) -> std::io::Result<ExitStatus> {
-    let mut child = command.spawn()?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        if is_stopped() {
-            child.kill()?;
-            return child.wait();
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
 
 /// What was not compared with a recording.
 fn remarks(program: &Program, torch: &Torch) -> Vec<String> {

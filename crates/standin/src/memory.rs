@@ -330,6 +330,31 @@ impl Devices {
         Ok(())
     }
 
+    /// The end of the taken range that holds the address, or the address.
+    pub(crate) fn end_of(&self, address: u64) -> u64 {
+        let held = self.at(address).and_then(|device| device.holding(address));
+        held.map_or(address, |(base, size)| base.saturating_add(size))
+    }
+
+    /// The bytes from here, and how sure they are; none where one of them is unknown.
+    pub(crate) fn known_bytes(&mut self, from: u64, count: u64) -> Option<(Vec<u8>, Sureness)> {
+        self.checked(from, count).ok()??;
+        let sureness = Some(self.sureness(from, from.saturating_add(count)))
+            .filter(|sureness| *sureness != Sureness::Unknown)?;
+        let mut bytes = vec![0; usize::try_from(count).ok()?];
+        move_bytes(bytes.as_mut_ptr() as u64, from, count);
+        Some((bytes, sureness))
+    }
+
+    /// Writes bytes to the device that are as sure as this.
+    pub(crate) fn put(&mut self, to: u64, bytes: &[u8], sureness: Sureness) {
+        let count = bytes.len() as u64;
+        if let Ok(Some(_device)) = self.checked(to, count) {
+            move_bytes(to, bytes.as_ptr() as u64, count);
+            self.mark(to, to.saturating_add(count), sureness);
+        }
+    }
+
     /// A kernel ran that may have written anywhere.
     pub(crate) fn forget(&mut self) {
         for device in self.devices.iter_mut().flatten() {

@@ -22,6 +22,8 @@ pub(crate) struct Stream {
 pub(crate) struct Event {
     /// The capture that the event was recorded in; 0 for none.
     pub(crate) capture: u64,
+    /// When it was recorded.
+    pub(crate) at: Option<std::time::Instant>,
 }
 
 /// Memory of `cuMemCreate`.

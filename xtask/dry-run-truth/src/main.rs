@@ -3,22 +3,28 @@
 //! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a process of its own.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
+mod ranks;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_dry_run::{Prepared, Program, Torch, find_standin, prepare, run};
+use blockyard_dry_run::{Prepared, Program, Report, Torch, find_standin, prepare, run};
 use blockyard_gpus::GpuProfile;
 use flate2::read::GzDecoder;
 use lexopt::prelude::*;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use crate::ranks::RankJob;
+
 const HELP: &str = "\
 Runs recorded programs without a GPU and compares them with what a GPU printed and did.
 
 cargo xtask dry-run-truth --python PYTHON [--verbose] [--keep DIR] FILE.json.gz [...]
+
+Files NAME.RANK.json.gz are ranks of one program: all run side by side, and then each alone.
 
 PYTHON has PyTorch 2.11.0, which the recordings were made with:
   python3 -m venv VENV && VENV/bin/pip install --no-deps torch==2.11.0 typing_extensions filelock sympy mpmath networkx jinja2 \\
@@ -39,6 +45,8 @@ struct Recorded {
     /// By device, where there are several.
     #[serde(default)]
     traces: Vec<Vec<Vec<Json>>>,
+    /// The rank, where the program has several processes; each takes the device of its number.
+    rank: Option<usize>,
 }
 
 /// What a program printed: all of it, or the lines that count memory.
@@ -58,6 +66,17 @@ impl Printed {
                 let counts = found.lines().filter(|line| line.contains(": allocated "));
                 (lines.iter().map(String::as_str).collect(), counts.collect())
             }
+        }
+    }
+}
+
+impl Recorded {
+    /// The traces, each with its device.
+    fn traces(&self) -> Vec<(usize, &Vec<Vec<Json>>)> {
+        if self.traces.is_empty() {
+            vec![(self.rank.unwrap_or(0), &self.trace)]
+        } else {
+            self.traces.iter().enumerate().collect()
         }
     }
 }
@@ -101,11 +120,19 @@ struct Compared {
     notes: Vec<String>,
     error: Option<String>,
     first: Option<String>,
+    /// What the program printed here.
+    text: String,
 }
 
 impl Compared {
     fn is_equal(&self) -> bool {
         self.lines.is_whole() && self.events.is_whole()
+    }
+
+    fn mark_addresses(&mut self, depends: bool) {
+        if depends {
+            self.notes.push("numbers depend on the addresses that a driver gives segments".to_owned());
+        }
     }
 
     /// All lines are equal, and the events but for their order.
@@ -121,6 +148,52 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// A program of one process, or of several.
+enum Job {
+    One(PathBuf),
+    Ranks(RankJob),
+}
+
+impl Job {
+    /// The programs of these files, where the files of one program's ranks belong together.
+    fn all(files: &[PathBuf]) -> Vec<Self> {
+        let mut jobs: Vec<Self> = Vec::new();
+        for file in files {
+            let Some((program, rank)) = ranks::program_of(file) else {
+                jobs.push(Self::One(file.clone()));
+                continue;
+            };
+            let same = jobs.iter_mut().find_map(|job| match job {
+                Self::Ranks(job) if job.program == program => Some(job),
+                _ => None,
+            });
+            match same {
+                Some(job) => job.ranks.push((rank, file.clone())),
+                None => jobs.push(Self::Ranks(RankJob { program, ranks: vec![(rank, file.clone())] })),
+            }
+        }
+        jobs
+    }
+
+    /// What is compared, by name.
+    fn compare(
+        &self,
+        python: &str,
+        torch: &Torch,
+        prepared: &Prepared,
+        scratch: &Path,
+    ) -> Result<Vec<(String, Compared)>> {
+        match self {
+            Self::One(file) => {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                let compared = compare(file, python, torch, prepared, scratch)?;
+                Ok(vec![(name.trim_end_matches(".json.gz").to_owned(), compared)])
+            }
+            Self::Ranks(job) => job.compare(python, torch, prepared, scratch),
         }
     }
 }
@@ -176,39 +249,36 @@ fn compare_all() -> Result<bool> {
     println!("| --- | --- | --- | --- | --- |");
     let (mut lines, mut events) = (Share::default(), Share::default());
     let (mut whole, mut text_whole, mut unmarked) = (0, 0, 0);
-    for file in &wanted.files {
-        let compared = compare(file, &wanted.python, &torch, &prepared, &scratch)?;
-        lines.add(compared.lines);
-        events.add(compared.events);
-        whole += usize::from(compared.is_equal());
-        text_whole += usize::from(compared.lines.is_whole());
-        let is_wrong = !compared.is_right() && compared.notes.is_empty();
-        unmarked += usize::from(is_wrong);
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        println!(
-            "| {} | {} of {} | {} of {}{} | {} | {} |",
-            name.trim_end_matches(".json.gz"),
-            compared.lines.equal,
-            compared.lines.all,
-            compared.events.equal,
-            compared.events.all,
-            if compared.is_reordered { " (the others in another order)" } else { "" },
-            compared.notes.len(),
-            if is_wrong { "yes" } else { "" }
-        );
-        if wanted.is_verbose {
-            for text in compared.error.iter().chain(&compared.first).chain(&compared.notes) {
-                println!("    {text}");
+    let mut count = 0;
+    for job in Job::all(&wanted.files) {
+        for (name, compared) in job.compare(&wanted.python, &torch, &prepared, &scratch)? {
+            count += 1;
+            lines.add(compared.lines);
+            events.add(compared.events);
+            whole += usize::from(compared.is_equal());
+            text_whole += usize::from(compared.lines.is_whole());
+            let is_wrong = !compared.is_right() && compared.notes.is_empty();
+            unmarked += usize::from(is_wrong);
+            println!(
+                "| {name} | {} of {} | {} of {}{} | {} | {} |",
+                compared.lines.equal,
+                compared.lines.all,
+                compared.events.equal,
+                compared.events.all,
+                if compared.is_reordered { " (the others in another order)" } else { "" },
+                compared.notes.len(),
+                if is_wrong { "yes" } else { "" }
+            );
+            if wanted.is_verbose {
+                for text in compared.error.iter().chain(&compared.first).chain(&compared.notes) {
+                    println!("    {text}");
+                }
             }
         }
     }
     println!(
-        "{} programs: text equal {text_whole}, text and events equal {whole}, wrong without a mark {unmarked}; lines {} of {}, events {} of {}",
-        wanted.files.len(),
-        lines.equal,
-        lines.all,
-        events.equal,
-        events.all
+        "{count} programs: text equal {text_whole}, text and events equal {whole}, wrong without a mark {unmarked}; lines {} of {}, events {} of {}",
+        lines.equal, lines.all, events.equal, events.all
     );
     if wanted.keep.is_none() {
         let _ = fs::remove_dir_all(&scratch);
@@ -216,31 +286,31 @@ fn compare_all() -> Result<bool> {
     Ok(unmarked == 0)
 }
 
-fn compare(
-    file: &Path,
-    python: &str,
-    torch: &Torch,
-    prepared: &Prepared,
-    scratch: &Path,
-) -> Result<Compared> {
+/// What was recorded in this file.
+fn read_recorded(file: &Path) -> Result<Recorded> {
     let opened = File::open(file).with_context(|| file.display().to_string())?;
-    let recorded: Recorded =
-        serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())?;
-    let name =
-        file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
+    serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())
+}
+
+/// The driver for a recorded program, and where it writes what the program did.
+fn prepare_driver(
+    recorded: &Recorded,
+    name: &str,
+    python: &str,
+    scratch: &Path,
+) -> Result<(Program, PathBuf)> {
     let in_scratch = |ending: &str| scratch.join(format!("{name}.{ending}"));
     let (driver, program, out) = (scratch.join("driver.py"), in_scratch("py"), in_scratch("json"));
     fs::write(&driver, DRIVER)?;
     fs::write(&program, &recorded.source)?;
     let _ = fs::remove_file(&out);
     let text = |path: &Path| path.display().to_string();
-    let devices = recorded.traces.len().max(1);
     let started = Program {
         file: driver,
-        arguments: vec![text(&program), name.clone(), text(&out)],
+        arguments: vec![text(&program), name.to_owned(), text(&out)],
         python: python.to_owned(),
         gpu: GpuProfile::H200,
-        devices: u32::try_from(devices)?,
+        devices: u32::try_from(recorded.traces.len().max(1))?,
         conf: None,
         snapshot: None,
         steps: None,
@@ -251,13 +321,43 @@ fn compare(
         environment: Vec::new(),
         output: Some(in_scratch("txt")),
     };
+    Ok((started, out))
+}
+
+fn compare(
+    file: &Path,
+    python: &str,
+    torch: &Torch,
+    prepared: &Prepared,
+    scratch: &Path,
+) -> Result<Compared> {
+    let recorded = read_recorded(file)?;
+    let name =
+        file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
+    let (started, out) = prepare_driver(&recorded, &name, python, scratch)?;
     let report = run(&started, torch, prepared)?;
     let done = read_done(&out, report.status)?;
+    let mut compared = compared(&recorded, &report, &done);
+    // A number that changes with the addresses of segments is marked: the driver chooses them.
+    if !compared.lines.is_whole() && compared.notes.is_empty() {
+        let falling = Program { environment: vec![falling()], ..started };
+        let _ = fs::remove_file(&out);
+        let other = run(&falling, torch, prepared)?;
+        compared.mark_addresses(read_done(&out, other.status)?.stdout != done.stdout);
+    }
+    Ok(compared)
+}
+
+/// The other order of addresses.
+fn falling() -> (String, String) {
+    ("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())
+}
+
+fn compared(recorded: &Recorded, report: &Report, done: &Done) -> Compared {
     let (expected, found) = recorded.stdout.lines(&done.stdout);
     let (mut events, mut is_same_set) = (Share::default(), true);
-    let traces = if recorded.traces.is_empty() { vec![recorded.trace] } else { recorded.traces };
     let none = Vec::new();
-    for (device, trace) in traces.iter().enumerate() {
+    for (device, trace) in recorded.traces() {
         let mut expected: Vec<(String, u64)> = trace
             .iter()
             .map(|event| {
@@ -279,24 +379,16 @@ fn compare(
         notes.push(format!("the process ended with status {}", report.status));
     }
     let is_reordered = is_same_set && !events.is_whole();
-    // A number that changes with the addresses of segments is marked: the driver chooses them.
-    if Share::of(&found, &expected).equal < expected.len() && notes.is_empty() {
-        let falling =
-            Program { environment: vec![("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())], ..started };
-        let _ = fs::remove_file(&out);
-        let other = run(&falling, torch, prepared)?;
-        if read_done(&out, other.status)?.stdout != done.stdout {
-            notes.push("numbers depend on the addresses that a driver gives segments".to_owned());
-        }
-    }
-    Ok(Compared {
-        lines: Share::of(&found, &expected),
+    let lines = Share::of(&found, &expected);
+    Compared {
+        lines,
         events,
         is_reordered,
         notes,
-        error: done.error,
+        error: done.error.clone(),
         first,
-    })
+        text: done.stdout.clone(),
+    }
 }
 
 /// What the program did, as the driver wrote it.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use blockyard_dry_run::{NoSuchRank, Ranks};
 use blockyard_gpus::{Assumption, GpuProfile, NotAnAssumption};
 use blockyard_record::Bytes;
 use clap::Args;
@@ -25,6 +26,8 @@ pub(crate) struct DryRunOptions {
     /// End the program after so many steps of its first optimizer; the report has the peak of each step and who holds it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
+    #[command(flatten)]
+    pub(crate) ranks: RankOptions,
     /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) python: Option<String>,
@@ -53,6 +56,31 @@ pub(crate) struct DryRunOptions {
     /// Only print the page's address.
     #[arg(long, requires = "opens_page")]
     pub(crate) no_browser: bool,
+}
+
+/// Programs of several processes.
+#[derive(Debug, Args)]
+pub(crate) struct RankOptions {
+    /// Start so many processes, each with the variables that torchrun sets (RANK, WORLD_SIZE, ...), and as many GPUs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    nproc_per_node: Option<u8>,
+    /// How many nodes there are, each with so many processes. Only the ranks of `--ranks` are started.
+    #[arg(long, value_name = "N", requires = "nproc_per_node", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    nnodes: Option<u32>,
+    /// The ranks that are started, after commas; without it, all of one node, or rank 0 of several nodes.
+    #[arg(long, value_name = "RANK,...", requires = "nproc_per_node", value_delimiter = ',')]
+    ranks: Vec<u32>,
+    /// The port at which the ranks find each other on 127.0.0.1; without it, a free one.
+    #[arg(long, value_name = "PORT", requires = "nproc_per_node", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) master_port: Option<u16>,
+}
+
+impl RankOptions {
+    /// The ranks; none where the program is one process.
+    pub(crate) fn ranks(&self) -> Result<Option<Ranks>, NoSuchRank> {
+        let per_node = self.nproc_per_node.map(u32::from);
+        per_node.map(|per_node| Ranks::new(self.nnodes.unwrap_or(1), per_node, &self.ranks)).transpose()
+    }
 }
 
 impl DryRunOptions {

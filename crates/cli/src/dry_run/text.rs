@@ -13,15 +13,27 @@ const CLOSE: Bytes = Bytes::gib(1);
 
 /// The report: the first GPU was stood for.
 pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
+    let mut text = head(gpus, torch)?;
+    ended(&mut text, report)?;
+    peaks(&mut text, report)?;
+    details(&mut text, report, gpus)?;
+    Ok(text)
+}
+
+/// The first lines.
+pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let name = gpus.first().map_or("no GPU", |gpu| gpu.name);
     writeln!(text, "\ndry run: PyTorch {} on {name}, kernels not run", torch.version)?;
-    ended(&mut text, report)?;
-    peaks(&mut text, report)?;
-    steps(&mut text, report)?;
-    holders(&mut text, report)?;
+    Ok(text)
+}
+
+/// What follows the peaks.
+pub(super) fn details(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
+    steps(text, report)?;
+    holders(text, report)?;
     if gpus.len() > 1 {
-        fits(&mut text, report, gpus)?;
+        fits(text, report, gpus)?;
     }
     for remark in &report.remarks {
         writeln!(text, "  {remark}")?;
@@ -37,10 +49,10 @@ pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Resul
             writeln!(text, "    {sentence}")?;
         }
     }
-    Ok(text)
+    Ok(())
 }
 
-fn ended(text: &mut String, report: &Report) -> fmt::Result {
+pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
     let error = report.error.as_deref().unwrap_or("no exception");
     let at = report.error_at.as_ref().map(|place| format!(" at {place}")).unwrap_or_default();
     if report.is_cut {
@@ -141,7 +153,7 @@ fn verdict(fit: &Fit, peak: Bytes) -> String {
     }
 }
 
-fn shown(bytes: Bytes) -> String {
+pub(super) fn shown(bytes: Bytes) -> String {
     format!("{} ({bytes})", bytes.get())
 }
 

@@ -13,6 +13,7 @@ pub(crate) const MEMORY_ALLOCATION: c_int = 2;
 pub(crate) const INVALID_CONFIGURATION: c_int = 9;
 pub(crate) const INVALID_DEVICE: c_int = 101;
 pub(crate) const INVALID_HANDLE: c_int = 400;
+pub(crate) const NOT_READY: c_int = 600;
 pub(crate) const ASSERT: c_int = 710;
 pub(crate) const NOT_SUPPORTED: c_int = 801;
 

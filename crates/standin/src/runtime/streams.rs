@@ -2,10 +2,11 @@
 #![expect(unsafe_code, reason = "functions are exported under CUDA's names")]
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::time::Instant;
 
 use crate::abi::{HostFunction, Out, StreamCallback, call, call_for_stream};
 use crate::overhead;
-use crate::runtime::errors::{INVALID_HANDLE, SUCCESS, fail};
+use crate::runtime::errors::{INVALID_HANDLE, NOT_READY, SUCCESS, fail};
 use crate::state::{Event, State, Stream, current_device, state};
 
 /// The handles of the default streams: null, legacy, per thread.
@@ -48,6 +49,7 @@ fn record(event: usize, stream: usize) -> c_int {
     match state.events.get_mut(event) {
         Some(event) => {
             event.capture = capture;
+            event.at = Some(Instant::now());
             SUCCESS
         }
         None => fail(INVALID_HANDLE),
@@ -202,7 +204,12 @@ entries! {
     }
 
     fn cudaEventQuery(event: usize) -> c_int {
-        check_event(event)
+        let at = state().events.get(event).map(|event| event.at);
+        match at {
+            None => fail(INVALID_HANDLE),
+            Some(Some(at)) if crate::nccl::is_pending(at) => fail(NOT_READY),
+            Some(_) => SUCCESS,
+        }
     }
 
     fn cudaEventSynchronize(event: usize) -> c_int {

@@ -338,6 +338,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     let given = Given { arguments, layout, torch };
     let mut look = given.look(&operator);
     if !look.is_on_device {
+        crate::nccl::note_host_collective(name);
         return frame;
     }
     if operator.reads_value() {

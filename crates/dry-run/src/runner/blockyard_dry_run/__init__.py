@@ -13,7 +13,7 @@ import signal
 import sys
 import types
 
-from blockyard_dry_run import crash, places, printed, torch_hooks
+from blockyard_dry_run import crash, places, printed, ranks, torch_hooks
 
 
 class Run:
@@ -62,7 +62,8 @@ def run_program(settings, arguments):
     # Registered first, called last.
     atexit.register(run.finish)
     end_at_once(run)
-    crash.watch(run.finish)
+    # Where another rank failed, this one is told to end.
+    crash.watch(run.finish, [signal.SIGTERM] if ranks.running() else [])
     if settings["lines"]:
         printed.list_lines()
     run.measured.install()

@@ -12,8 +12,8 @@ _PATIENCE = 10
 _kept = []
 
 
-def watch(finish):
-    """Calls `finish` where a signal is about to end the process.
+def watch(finish, further=()):
+    """Calls `finish` where a signal is about to end the process: one of a crash, or one of `further`.
 
     Python's own handlers run between two operations of the interpreter, and a crash has none after it. So this is a handler of C,
     which calls Python. That may fail, or wait for ever: an alarm ends the process then.
@@ -41,5 +41,5 @@ def watch(finish):
     libc.signal.restype = ctypes.c_void_p
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
     _kept.append(handler)
-    for number in _SIGNALS:
+    for number in (*_SIGNALS, *further):
         libc.signal(int(number), ctypes.cast(handler, ctypes.c_void_p))

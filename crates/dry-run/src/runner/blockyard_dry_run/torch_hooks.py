@@ -3,7 +3,7 @@
 import os
 import sys
 
-from blockyard_dry_run import holders, places, values
+from blockyard_dry_run import holders, places, ranks, values
 from blockyard_dry_run.peaks import Peaks
 from blockyard_dry_run.record import record
 
@@ -34,6 +34,7 @@ class Measured:
     def install(self):
         """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets."""
         sys.meta_path.insert(0, _Loaded("torch", self._on_torch))
+        ranks.install(lambda name, function: sys.meta_path.insert(0, _Loaded(name, function)))
 
     def _on_torch(self, torch):
         values.follow(torch)

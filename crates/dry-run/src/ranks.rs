@@ -1,0 +1,335 @@
+//! Programs of several processes: the ranks that are asked for run side by side, and the others are answered for.
+
+mod answers;
+mod store;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use blockyard_record::Bytes;
+
+pub use self::store::Store;
+use crate::run::Started;
+use crate::{DryRunError, Note, Prepared, Program, Report, Torch};
+
+/// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long they may take to count after they were told to end.
+const COUNTING: Duration = Duration::from_secs(12);
+/// How often the processes are looked at.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The processes of a program, as `torchrun` numbers them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranks {
+    nodes: u32,
+    per_node: u32,
+    asked: Vec<u32>,
+}
+
+/// Why there are no such ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchRank {
+    /// The rank that was asked for.
+    pub rank: u32,
+    /// How many there are.
+    pub world: u32,
+}
+
+impl fmt::Display for NoSuchRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no rank {}: the ranks are 0 to {}", self.rank, self.world.saturating_sub(1))
+    }
+}
+
+impl std::error::Error for NoSuchRank {}
+
+impl Ranks {
+    /// The ranks of so many nodes with so many processes each, of which those that are asked for run; where none is, all of one node, or
+    /// rank 0 of several.
+    ///
+    /// # Errors
+    ///
+    /// A rank that there is not.
+    pub fn new(nodes: u32, per_node: u32, asked: &[u32]) -> Result<Self, NoSuchRank> {
+        let (nodes, per_node) = (nodes.max(1), per_node.max(1));
+        let world = nodes.saturating_mul(per_node);
+        if let Some(rank) = asked.iter().copied().find(|rank| *rank >= world) {
+            return Err(NoSuchRank { rank, world });
+        }
+        let mut asked = match asked {
+            [] if nodes == 1 => (0..world).collect(),
+            [] => vec![0],
+            asked => asked.to_vec(),
+        };
+        asked.sort_unstable();
+        asked.dedup();
+        Ok(Self { nodes, per_node, asked })
+    }
+
+    /// How many ranks the program has.
+    #[must_use]
+    pub fn world(&self) -> u32 {
+        self.nodes.saturating_mul(self.per_node)
+    }
+
+    /// How many nodes.
+    #[must_use]
+    pub fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// How many processes a node has, and devices.
+    #[must_use]
+    pub fn per_node(&self) -> u32 {
+        self.per_node
+    }
+
+    /// The ranks that run, rising.
+    #[must_use]
+    pub fn asked(&self) -> &[u32] {
+        &self.asked
+    }
+
+    /// The number of a rank in its node, which is the device that most programs take.
+    #[must_use]
+    pub fn local(&self, rank: u32) -> u32 {
+        rank % self.per_node
+    }
+
+    /// The variables that `torchrun` sets for a rank, whose store is on this port.
+    #[must_use]
+    pub fn environment(&self, rank: u32, port: u16) -> Vec<(String, String)> {
+        let world = self.world().to_string();
+        let mut variables = vec![
+            ("RANK", rank.to_string()),
+            ("LOCAL_RANK", self.local(rank).to_string()),
+            ("GROUP_RANK", (rank / self.per_node).to_string()),
+            ("ROLE_RANK", rank.to_string()),
+            ("ROLE_NAME", "default".to_owned()),
+            ("WORLD_SIZE", world.clone()),
+            ("LOCAL_WORLD_SIZE", self.per_node.to_string()),
+            ("GROUP_WORLD_SIZE", self.nodes.to_string()),
+            ("ROLE_WORLD_SIZE", world),
+            ("MASTER_ADDR", "127.0.0.1".to_owned()),
+            ("MASTER_PORT", port.to_string()),
+            ("TORCHELASTIC_RESTART_COUNT", "0".to_owned()),
+            ("TORCHELASTIC_MAX_RESTARTS", "0".to_owned()),
+            ("TORCHELASTIC_RUN_ID", "none".to_owned()),
+            // The store's server is not in rank 0.
+            ("TORCHELASTIC_USE_AGENT_STORE", "True".to_owned()),
+            ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1".to_owned()),
+            // For our own library, and for the runner.
+            ("STANDIN_STORE", format!("127.0.0.1:{port}")),
+            ("STANDIN_RANKS", self.asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+        ];
+        if self.per_node > 1 && std::env::var_os("OMP_NUM_THREADS").is_none() {
+            variables.push(("OMP_NUM_THREADS", "1".to_owned()));
+        }
+        variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// The file of a rank, where one file was named for all.
+    #[must_use]
+    pub fn path(&self, path: &Path, rank: u32) -> PathBuf {
+        if self.asked.len() == 1 {
+            return path.to_owned();
+        }
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let ending =
+            path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+        path.with_file_name(format!("{stem}.rank{rank}{ending}"))
+    }
+}
+
+/// What one rank took.
+#[derive(Clone, Debug)]
+pub struct RankReport {
+    /// The rank.
+    pub rank: u32,
+    /// Its report.
+    pub report: Report,
+}
+
+/// What the ranks took.
+#[derive(Clone, Debug)]
+pub struct RanksReport {
+    /// The ranks that ran, rising.
+    pub ranks: Vec<RankReport>,
+    /// The rank that failed first.
+    pub failed: Option<u32>,
+}
+
+impl RanksReport {
+    /// The rank whose peak reserved is the largest, the lowest of several; none where none ran.
+    #[must_use]
+    pub fn largest(&self) -> Option<&RankReport> {
+        let peak = |rank: &&RankReport| -> Bytes { rank.report.peak_reserved() };
+        self.ranks.iter().rev().max_by_key(peak)
+    }
+
+    /// The exit status of the rank that failed first, or 0.
+    #[must_use]
+    pub fn status(&self) -> i32 {
+        let failed = self.ranks.iter().find(|rank| Some(rank.rank) == self.failed);
+        failed.map_or(0, |rank| rank.report.status)
+    }
+}
+
+/// Runs the ranks that are asked for to their ends. Where one fails, or `is_interrupted` is set, the others are ended.
+///
+/// `program` is what a rank runs, without torchrun's variables, which are added.
+///
+/// # Errors
+///
+/// A port that is taken, a Python that does not start, and files that cannot be written.
+pub fn run_ranks(
+    ranks: &Ranks,
+    port: Option<u16>,
+    program: impl Fn(u32) -> Program,
+    torch: &Torch,
+    prepared: &Prepared,
+    is_interrupted: &AtomicBool,
+) -> Result<RanksReport, DryRunError> {
+    let store = Store::start(port, ranks.asked(), ranks.world())
+        .map_err(|error| DryRunError::Port { port, error })?;
+    let mut running = Running { processes: Vec::new() };
+    for rank in ranks.asked() {
+        let mut program = program(*rank);
+        program.environment.extend(ranks.environment(*rank, store.port()));
+        running.processes.push((*rank, Started::new(program, torch, prepared)?));
+    }
+    let failed = running.wait(&store, is_interrupted)?;
+    let assumed = assumed(&store, ranks);
+    let mut reports = Vec::new();
+    for (rank, started) in std::mem::take(&mut running.processes) {
+        let mut report = started.finish(torch)?;
+        report.notes.extend(assumed.clone());
+        if let Some(failed) = failed.filter(|failed| *failed != rank && report.status != 0) {
+            report.remarks.push(format!("rank {rank} was ended, or failed, after rank {failed} had failed"));
+        }
+        reports.push(RankReport { rank, report });
+    }
+    Ok(RanksReport { ranks: reports, failed })
+}
+
+/// What was read of the store that only a rank which does not run would have set.
+fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
+    let keys = store.assumed();
+    let first = keys.first()?;
+    let count = keys.len();
+    let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
+    Some(Note::estimate(format!(
+        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): taken to be \
+         those of rank {}",
+        if count == 1 { "key" } else { "keys" },
+        running.join(", ")
+    )))
+}
+
+/// Processes that run. They end with this value.
+struct Running {
+    processes: Vec<(u32, Started)>,
+}
+
+impl Running {
+    /// Waits for all; the rank that failed first.
+    fn wait(&mut self, store: &Store, is_interrupted: &AtomicBool) -> Result<Option<u32>, DryRunError> {
+        let mut failed = None;
+        // When the others are told to end, and when they are ended.
+        let mut ends: Option<(Instant, bool)> = None;
+        loop {
+            let mut is_running = false;
+            for (rank, started) in &mut self.processes {
+                if started.has_ended() {
+                    continue;
+                }
+                match started.poll()? {
+                    None => is_running = true,
+                    Some(is_well) => {
+                        store.leave(*rank);
+                        if !is_well {
+                            failed.get_or_insert(*rank);
+                        }
+                    }
+                }
+            }
+            if !is_running {
+                return Ok(failed);
+            }
+            if ends.is_none() && (failed.is_some() || is_interrupted.load(Ordering::Relaxed)) {
+                ends = Some((Instant::now() + PATIENCE, false));
+            }
+            if let Some((_, was_told)) = ends.filter(|(at, _)| Instant::now() >= *at) {
+                for (_, started) in &mut self.processes {
+                    started.end(was_told);
+                }
+                ends = Some((Instant::now() + COUNTING, true));
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for (_, started) in &mut self.processes {
+            started.end(true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use blockyard_record::Bytes;
+
+    use super::{NoSuchRank, RankReport, Ranks, RanksReport};
+    use crate::{DeviceReport, Report};
+
+    #[test]
+    fn ranks_are_numbered_as_torchrun_does() {
+        let ranks = Ranks::new(8, 8, &[63, 0, 7]).unwrap();
+        assert_eq!((ranks.world(), ranks.asked()), (64, &[0, 7, 63][..]));
+        let variables = ranks.environment(63, 2950);
+        let value =
+            |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        for (name, expected) in [
+            ("RANK", "63"),
+            ("LOCAL_RANK", "7"),
+            ("GROUP_RANK", "7"),
+            ("WORLD_SIZE", "64"),
+            ("LOCAL_WORLD_SIZE", "8"),
+            ("GROUP_WORLD_SIZE", "8"),
+            ("MASTER_ADDR", "127.0.0.1"),
+            ("MASTER_PORT", "2950"),
+            ("TORCHELASTIC_USE_AGENT_STORE", "True"),
+        ] {
+            assert_eq!(value(name), Some(expected), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_of_one_node_run_and_one_of_several() {
+        assert_eq!(Ranks::new(1, 3, &[]).unwrap().asked(), [0, 1, 2]);
+        assert_eq!(Ranks::new(2, 3, &[]).unwrap().asked(), [0]);
+        assert_eq!(Ranks::new(2, 3, &[6]), Err(NoSuchRank { rank: 6, world: 6 }));
+        let two = Ranks::new(1, 2, &[]).unwrap();
+        assert_eq!(two.path(Path::new("a/b.pickle"), 1), PathBuf::from("a/b.rank1.pickle"));
+        assert_eq!(Ranks::new(1, 2, &[1]).unwrap().path(Path::new("b.pickle"), 1), PathBuf::from("b.pickle"));
+    }
+
+    #[test]
+    fn the_largest_is_the_lowest_of_equal_ranks() {
+        let rank = |rank, peak: u64| {
+            let device = DeviceReport { peak_reserved: Bytes::new(peak), ..DeviceReport::default() };
+            RankReport { rank, report: Report { devices: vec![device], status: 3, ..Report::default() } }
+        };
+        let report = RanksReport { ranks: vec![rank(0, 5), rank(1, 9), rank(7, 9)], failed: Some(7) };
+        assert_eq!((report.largest().map(|largest| largest.rank), report.status()), (Some(1), 3));
+    }
+}

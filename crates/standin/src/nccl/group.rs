@@ -1,0 +1,215 @@
+//! A group of ranks, and what they give each other: bytes that are known and few. What is many or not known stays unknown.
+//!
+//! Ranks that run exchange their bytes over the store. A rank that does not run is taken to have what this one has.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher as _};
+
+use super::store::with_store;
+use crate::memory::Sureness;
+use crate::state::state;
+
+/// More bytes are not exchanged.
+const MOST_EXCHANGED: u64 = 1 << 16;
+/// More bytes are not copied from this rank to those that do not run.
+const MOST_COPIED: u64 = 1 << 20;
+
+/// Bytes that a rank has; none where they are not known.
+pub(super) type Part = Option<(Vec<u8>, Sureness)>;
+
+/// What one rank knows of its group.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// The same in all members.
+    id: u64,
+    /// How many there are; none where that is not known.
+    pub(super) ranks: Option<u64>,
+    pub(super) rank: u64,
+    /// Other members that run, by their numbers in the group.
+    others: Vec<u64>,
+    /// Exchanges so far.
+    exchanges: u64,
+    /// Messages so far, by the sender and the receiver.
+    messages: BTreeMap<(u64, u64), u64>,
+    /// Splits so far.
+    splits: u64,
+}
+
+impl Group {
+    /// Meets the other members, as NCCL does.
+    pub(super) fn meet(id: &impl std::hash::Hash, ranks: Option<u64>, rank: u64) -> Self {
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let mut group = Self { id: hasher.finish(), ranks, rank, ..Self::default() };
+        let key = |rank: u64| format!("blockyard/member/{:016x}/{rank}", group.id);
+        let keys: Vec<String> = (0..ranks.unwrap_or(0)).map(key).collect();
+        let found = with_store(|store| {
+            store.set(&key(rank), b"runs")?;
+            store.wait(&keys)
+        });
+        let runs = found.unwrap_or_default().into_iter().zip(0..).filter(|(value, _)| value == b"runs");
+        group.others = runs.map(|(_, member)| member).filter(|member| *member != rank).collect();
+        group
+    }
+
+    /// Meets nobody.
+    pub(super) fn alone(ranks: u64, rank: u64) -> Self {
+        Self { ranks: Some(ranks), rank, ..Self::default() }
+    }
+
+    /// Whether a member is this rank or runs beside it.
+    pub(super) fn has(&self, rank: u64) -> bool {
+        rank == self.rank || self.others.contains(&rank)
+    }
+
+    /// What each member has, of whom this one has `own`; `bytes` is the same number in all members.
+    pub(super) fn exchange(&mut self, own: &Part, bytes: u64) -> Vec<Part> {
+        let mut parts: Vec<Part> =
+            (0..self.ranks.unwrap_or(0)).map(|rank| self.of_absent(rank, own)).collect();
+        if self.others.is_empty() || bytes > MOST_EXCHANGED {
+            for rank in &self.others {
+                put(&mut parts, *rank, None);
+            }
+            return parts;
+        }
+        let number = self.exchanges;
+        self.exchanges += 1;
+        let key = |number: u64, rank: u64| format!("blockyard/given/{:016x}/{number}/{rank}", self.id);
+        let keys: Vec<String> = self.others.iter().map(|rank| key(number, *rank)).collect();
+        let found = with_store(|store| {
+            store.set(&key(number, self.rank), &packed(own))?;
+            let found = store.wait(&keys)?;
+            // Everybody who is here has read the one before the last.
+            if let Some(old) = number.checked_sub(2) {
+                store.remove(&key(old, self.rank))?;
+            }
+            Ok(found)
+        });
+        let found = found.unwrap_or_default();
+        for (place, rank) in self.others.iter().enumerate() {
+            put(&mut parts, *rank, found.get(place).and_then(|value| unpacked(value)));
+        }
+        parts
+    }
+
+    /// What a member has that does not run.
+    fn of_absent(&self, rank: u64, own: &Part) -> Part {
+        let (bytes, sureness) = own.as_ref().filter(|(bytes, _)| bytes.len() as u64 <= MOST_COPIED)?;
+        let sureness = if rank == self.rank { *sureness } else { Sureness::Assumed };
+        Some((bytes.clone(), sureness))
+    }
+
+    /// Sends to a member.
+    pub(super) fn send(&mut self, to: u64, own: &Part, bytes: u64) {
+        let key = self.message(self.rank, to);
+        if self.others.contains(&to) && bytes <= MOST_EXCHANGED {
+            with_store(|store| store.set(&key, &packed(own)));
+        }
+    }
+
+    /// Receives from a member that runs.
+    pub(super) fn receive(&mut self, from: u64, bytes: u64) -> Part {
+        let key = self.message(from, self.rank);
+        if !self.others.contains(&from) || bytes > MOST_EXCHANGED {
+            return None;
+        }
+        let found = with_store(|store| {
+            let found = store.wait(std::slice::from_ref(&key))?;
+            store.remove(&key)?;
+            Ok(found)
+        });
+        unpacked(found?.first()?)
+    }
+
+    fn message(&mut self, from: u64, to: u64) -> String {
+        let number = self.messages.entry((from, to)).or_default();
+        *number += 1;
+        format!("blockyard/sent/{:016x}/{from}/{to}/{number}", self.id)
+    }
+
+    /// The part of this group that names this color, whose members are in the order of their keys.
+    pub(super) fn split(&mut self, color: i32, key: i32) -> Self {
+        self.splits += 1;
+        let own: Vec<u8> = color.to_le_bytes().into_iter().chain(key.to_le_bytes()).collect();
+        let parts = self.exchange(&Some((own, Sureness::Exact)), 8);
+        let is_whole = self.others.len() as u64 + 1 == parts.len() as u64;
+        let mut members: Vec<(i32, u64)> = Vec::new();
+        for (part, rank) in parts.iter().zip(0..) {
+            let Some((bytes, _)) = part.as_ref().filter(|_| self.has(rank)) else { continue };
+            let number =
+                |place: usize| Some(i32::from_le_bytes(bytes.get(place..place + 4)?.try_into().ok()?));
+            if let (Some(found), Some(key)) = (number(0), number(4))
+                && found == color
+            {
+                members.push((key, rank));
+            }
+        }
+        members.sort_unstable();
+        let rank = members.iter().zip(0..).find(|((_, rank), _)| *rank == self.rank).map_or(0, |(_, at)| at);
+        let ranks = is_whole.then_some(members.len() as u64);
+        Self::meet(&(self.id, self.splits, color), ranks, rank)
+    }
+}
+
+fn put(parts: &mut [Part], rank: u64, part: Part) {
+    if let Some(place) = usize::try_from(rank).ok().and_then(|rank| parts.get_mut(rank)) {
+        *place = part;
+    }
+}
+
+/// The bytes of the device from here, as they are known.
+pub(super) fn known(from: u64, bytes: u64) -> Part {
+    if bytes > MOST_COPIED { None } else { state().devices.known_bytes(from, bytes) }
+}
+
+/// Writes them.
+pub(super) fn write(to: u64, bytes: u64, part: &Part) {
+    let mut state = state();
+    match part {
+        Some((part, sureness)) if part.len() as u64 == bytes => state.devices.put(to, part, *sureness),
+        _ => state.devices.mark(to, to.saturating_add(bytes), Sureness::Unknown),
+    }
+}
+
+const UNKNOWN: u8 = 3;
+
+fn packed(part: &Part) -> Vec<u8> {
+    let Some((bytes, sureness)) = part else { return vec![UNKNOWN] };
+    let mut all = vec![*sureness as u8];
+    all.extend(bytes);
+    all
+}
+
+fn unpacked(value: &[u8]) -> Part {
+    let (first, bytes) = value.split_first()?;
+    let sureness = match first {
+        0 => Sureness::Exact,
+        1 => Sureness::Rounded,
+        2 => Sureness::Assumed,
+        _ => return None,
+    };
+    Some((bytes.to_vec(), sureness))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Group, packed, unpacked};
+    use crate::memory::Sureness;
+
+    #[test]
+    fn a_rank_alone_stands_for_the_others() {
+        let mut group = Group::alone(3, 1);
+        let parts = group.exchange(&Some((vec![7], Sureness::Exact)), 1);
+        let sure: Vec<Sureness> = parts.iter().flatten().map(|(_, sureness)| *sureness).collect();
+        assert_eq!(sure, [Sureness::Assumed, Sureness::Exact, Sureness::Assumed]);
+        assert_eq!(group.exchange(&None, 1), [None, None, None]);
+        assert_eq!(group.receive(0, 1), None);
+    }
+
+    #[test]
+    fn parts_are_what_they_were_after_the_store() {
+        for part in [None, Some((vec![1, 2], Sureness::Rounded)), Some((Vec::new(), Sureness::Assumed))] {
+            assert_eq!(unpacked(&packed(&part)), part);
+        }
+    }
+}
