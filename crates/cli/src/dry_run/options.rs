@@ -61,7 +61,7 @@ pub(crate) struct DryRunOptions {
 /// Programs of several processes.
 #[derive(Debug, Args)]
 pub(crate) struct RankOptions {
-    /// Start so many processes, each with the variables that torchrun sets (RANK, WORLD_SIZE, ...), and as many GPUs.
+    /// Start so many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nproc_per_node: Option<u8>,
     /// How many nodes there are, each with so many processes. Only the ranks of `--ranks` are started.
