@@ -37,6 +37,7 @@ from blockyard._answers import (
 )
 from blockyard._dry_run import DevicePeak, DryRun, DryRunNote, GpuFit, Line, PeakHolder, PrintedLine, StepPeak, dry_run
 from blockyard._files import Device, Run, Snapshot, open, play
+from blockyard._fit import Fit, FitRun, FitSite, fit
 from blockyard._magic import load_ipython_extension
 from blockyard._native import BlockyardError, Table, version
 from blockyard._programs import Program, run
@@ -60,6 +61,9 @@ __all__ = [
     "DryRunNote",
     "Finding",
     "FirstOom",
+    "Fit",
+    "FitRun",
+    "FitSite",
     "GpuFit",
     "Growth",
     "Holder",
@@ -84,6 +88,7 @@ __all__ = [
     "Verdict",
     "WhatIf",
     "dry_run",
+    "fit",
     "load_ipython_extension",
     "open",
     "play",
