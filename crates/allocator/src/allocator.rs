@@ -341,15 +341,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         size >= self.config.max_split_size()
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "PyTorch multiplies doubles and cuts off; the fraction lies in 0 to 1"
-    )]
     fn limit_to(&mut self, fraction: f64) {
-        let total = self.device.total_memory().get() as f64;
-        self.limit = (fraction < 1.0).then(|| Bytes::new((fraction * total) as u64));
+        self.limit = (fraction < 1.0).then(|| self.device.total_memory().share(fraction));
         self.note_settings();
         self.sink.record(Event::FractionSet { limit: self.limit });
     }

@@ -280,18 +280,11 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
     /// # Errors
     ///
     /// [`AllocError::InvalidFraction`] for a fraction below 0 or above 1.
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "PyTorch multiplies doubles and cuts off; the fraction lies in 0 to 1"
-    )]
     pub fn set_memory_fraction(&mut self, fraction: f64) -> Result<(), AllocError> {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(AllocError::InvalidFraction(fraction));
         }
-        let total = self.device.total_memory().get() as f64;
-        self.limit = Some(Bytes::new((fraction * total) as u64));
+        self.limit = Some(self.device.total_memory().share(fraction));
         self.sink.record(Event::FractionSet { limit: self.limit });
         Ok(())
     }

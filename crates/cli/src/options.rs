@@ -144,7 +144,7 @@ impl LimitOptions {
     pub(crate) fn conditions(&self, run: &Run) -> Conditions {
         let own = Conditions { capacity: self.capacity, limit: self.limit, ..run.conditions() };
         match self.fraction {
-            Some(fraction) => Conditions { limit: Some(of(fraction, own.capacity_of(run))), ..own },
+            Some(fraction) => Conditions { limit: Some(own.capacity_of(run).share(fraction)), ..own },
             None => own,
         }
     }
@@ -159,17 +159,6 @@ impl LimitOptions {
             None => own,
         }
     }
-}
-
-/// A share of some bytes, cut off as PyTorch does.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "PyTorch multiplies doubles and cuts off; a share is from 0 to 1"
-)]
-fn of(share: f64, bytes: Bytes) -> Bytes {
-    Bytes::new((share * bytes.get() as f64) as u64)
 }
 
 #[derive(Debug, Args)]

@@ -5,8 +5,8 @@ use blockyard_record::Bytes;
 /// The number for `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit` bytes, or the most below that a
 /// number of 64 bits can say.
 ///
-/// PyTorch keeps `fraction * total` as a number of 64 bits, and cuts off what is behind the point. So the quotient may lose a byte,
-/// which the next larger number gives back. `None` where the limit is 0 or above the total.
+/// PyTorch multiplies the total by the fraction and leaves out parts of a byte ([`Bytes::share`]). So the quotient may lose a byte, and
+/// the next larger number gives that byte back. `None` where the limit is 0 or above the total.
 #[must_use]
 #[allow(
     clippy::cast_precision_loss,
@@ -21,19 +21,8 @@ pub fn memory_fraction(limit: Bytes, total: Bytes) -> Option<f64> {
     let near = || near.into_iter().filter(|fraction| *fraction <= 1.0);
     // The simplest number first: a half stays 0.5.
     near()
-        .find(|fraction| allowed(*fraction, total) == limit)
-        .or_else(|| near().find(|fraction| allowed(*fraction, total) < limit))
-}
-
-/// What PyTorch 2.11 makes of a fraction.
-#[allow(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`static_cast<size_t>(fraction * static_cast<double>(device_total))`"
-)]
-fn allowed(fraction: f64, total: Bytes) -> Bytes {
-    Bytes::new((fraction * total.get() as f64) as u64)
+        .find(|fraction| total.share(*fraction) == limit)
+        .or_else(|| near().find(|fraction| total.share(*fraction) < limit))
 }
 
 #[cfg(test)]
@@ -46,7 +35,7 @@ mod tests {
     fn a_limit_is_what_pytorch_allows() {
         let h100 = Bytes::new(85_019_590_656);
         for limit in [Bytes::gib(16), Bytes::gib(24), Bytes::new(1), Bytes::new(85_019_590_655), h100] {
-            assert_eq!(allowed(memory_fraction(limit, h100).unwrap(), h100), limit);
+            assert_eq!(h100.share(memory_fraction(limit, h100).unwrap()), limit);
         }
         assert_eq!(memory_fraction(h100, h100), Some(1.0));
         assert_eq!(memory_fraction(Bytes::gib(8), Bytes::gib(16)), Some(0.5));
@@ -59,7 +48,7 @@ mod tests {
         fn no_byte_is_lost(limit in 1_u64..400_000_000_000, more in 0_u64..400_000_000_000) {
             let total = Bytes::new(limit.saturating_add(more));
             let fraction = memory_fraction(Bytes::new(limit), total).unwrap();
-            prop_assert_eq!(allowed(fraction, total).get(), limit);
+            prop_assert_eq!(total.share(fraction).get(), limit);
         }
     }
 }

@@ -289,12 +289,6 @@ impl Run {
 }
 
 /// Takes a memory fraction that was inferred out of the requests; returns the limit that it means.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the allocator multiplies doubles and cuts off; a fraction is from 0 to 1"
-)]
 fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Option<Bytes> {
     let Some(Request::SetFraction { fraction }) = inferred.workload.requests().first().copied() else {
         return None;
@@ -308,7 +302,7 @@ fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Opti
         Workload::from_requests(inferred.workload.requests().iter().skip(1).copied().collect());
     workload.set_labels(labels);
     inferred.workload = workload;
-    Some(Bytes::new((fraction * run.meta.total_memory.get() as f64) as u64))
+    Some(run.meta.total_memory.share(fraction))
 }
 
 /// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded

@@ -20,6 +20,18 @@ impl Bytes {
         Self(count)
     }
 
+    /// A share of these bytes, from 0 to 1, as PyTorch limits memory by a fraction: doubles are multiplied, and parts of a byte are left out.
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "as PyTorch: `static_cast<size_t>(fraction * static_cast<double>(device_total))`"
+    )]
+    pub fn share(self, share: f64) -> Self {
+        Self((share * self.0 as f64) as u64)
+    }
+
     /// `count` KiB (1024 bytes), saturating at 2^64-1 bytes.
     #[must_use]
     pub const fn kib(count: u64) -> Self {
