@@ -14,6 +14,7 @@ use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_r
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
+pub(crate) use self::text::EXACT;
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
 
@@ -41,27 +42,22 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let prepared = prepare(&torch, &find_standin()?)?;
     let opened = OpenedSnapshot::of(options)?;
     let program = Program {
-        file: options.file.clone(),
         arguments: options.arguments.clone(),
-        python,
-        gpu: gpu.clone(),
         devices: u32::from(options.devices).max(ranks.as_ref().map_or(1, Ranks::per_node)),
         conf: options.conf.clone(),
         snapshot: opened.path.clone(),
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
         lists_lines: options.json.is_some(),
-        fraction: None,
-        ends_at_oom: false,
         environment: assumptions(options),
-        output: None,
+        ..Program::new(options.file.clone(), python, gpu.clone())
     };
     // The program gets the signal too, and its report is still to come.
     ctrlc::set_handler(interrupted).context("Ctrl-C cannot be handed to the program")?;
     let (status, text, json) = if let Some(ranks) = &ranks {
         let of = |rank| of_rank(&program, ranks, rank);
         let port = options.ranks.master_port;
-        let report = run_ranks(ranks, port, of, &torch, &prepared, &IS_INTERRUPTED)?;
+        let report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
         let text = ranks::text(&report, ranks, &gpus, &torch)?;
         (report.status(), text, report.to_json(ranks, &gpus))
     } else {
@@ -95,8 +91,18 @@ fn assumptions(options: &DryRunOptions) -> Vec<(String, String)> {
     vec![("STANDIN_ASSUME".to_owned(), options.assume.join("\n"))]
 }
 
-fn interrupted() {
+/// Remembers a Ctrl-C.
+pub(crate) fn interrupt() {
     IS_INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether there was a Ctrl-C.
+pub(crate) fn is_interrupted() -> bool {
+    IS_INTERRUPTED.load(Ordering::Relaxed)
+}
+
+fn interrupted() {
+    interrupt();
     if IS_PROGRAM_DONE.load(Ordering::Relaxed) {
         std::process::exit(INTERRUPTED);
     }

@@ -12,7 +12,6 @@ use std::cell::Cell;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Torch, find_standin, prepare};
@@ -21,7 +20,7 @@ use blockyard_fit::memory_fraction;
 use self::answer::{Answer, answer};
 use self::kept::{Kept, file_of};
 pub(crate) use self::options::FitOptions;
-use self::runs::{Ended, IS_STOPPED, Runs, Terms};
+use self::runs::{Ended, Runs, Terms};
 use crate::{dry_run, output, progress};
 
 /// The exit status of a process that Ctrl-C ended.
@@ -65,8 +64,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         made: Cell::new(0),
         known: Cell::new(0),
     };
-    ctrlc::set_handler(|| IS_STOPPED.store(true, Ordering::Relaxed))
-        .context("Ctrl-C cannot be waited for")?;
+    ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
     let mut answers = Vec::new();
     for gpu in gpus {
         let terms = Terms { gpu, limit: options.limit, conf: options.conf.clone() };

@@ -18,7 +18,7 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use note::{Note, Place};
-pub use prepare::{Prepared, find_standin, prepare, prepare_in};
+pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use record::{PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};

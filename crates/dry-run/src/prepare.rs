@@ -79,7 +79,7 @@ fn file_name(library: &str) -> String {
 ///
 /// A library that cannot be read, and a folder that cannot be written.
 pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
-    prepare_in(torch, standin, &cache()?)
+    prepare_in(torch, standin, &cache_folder()?.join("standin"))
 }
 
 /// The same in a folder `cache`.
@@ -158,9 +158,13 @@ fn key<'a>(files: impl Iterator<Item = &'a Path>) -> Result<u64, DryRunError> {
     Ok(hasher.finish())
 }
 
-/// Where files are kept between runs.
-fn cache() -> Result<PathBuf, DryRunError> {
+/// The folder in which Blockyard keeps files between runs: `blockyard` in the user's cache directory.
+///
+/// # Errors
+///
+/// [`DryRunError::NoCache`] where neither `XDG_CACHE_HOME` nor `HOME` names a place.
+pub fn cache_folder() -> Result<PathBuf, DryRunError> {
     let folder = |name: &str| env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let base = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    Ok(base.ok_or(DryRunError::NoCache)?.join("blockyard/standin"))
+    Ok(base.ok_or(DryRunError::NoCache)?.join("blockyard"))
 }

@@ -5,7 +5,6 @@ mod store;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -179,7 +178,7 @@ impl RanksReport {
     }
 }
 
-/// Runs the ranks that are asked for to their ends. Where one fails, or `is_interrupted` is set, the others are ended.
+/// Runs the ranks that are asked for to their ends. Where one fails, or once `is_interrupted` is true, the others are ended.
 ///
 /// `program` is what a rank runs, without torchrun's variables, which are added.
 ///
@@ -192,7 +191,7 @@ pub fn run_ranks(
     program: impl Fn(u32) -> Program,
     torch: &Torch,
     prepared: &Prepared,
-    is_interrupted: &AtomicBool,
+    is_interrupted: impl Fn() -> bool,
 ) -> Result<RanksReport, DryRunError> {
     let store = Store::start(port, ranks.asked(), ranks.world())
         .map_err(|error| DryRunError::Port { port, error })?;
@@ -202,7 +201,7 @@ pub fn run_ranks(
         program.environment.extend(ranks.environment(*rank, store.port()));
         running.processes.push((*rank, Started::new(program, torch, prepared)?));
     }
-    let failed = running.wait(&store, is_interrupted)?;
+    let failed = running.wait(&store, &is_interrupted)?;
     let assumed = assumed(&store, ranks);
     let mut reports = Vec::new();
     for (rank, started) in std::mem::take(&mut running.processes) {
@@ -237,7 +236,11 @@ struct Running {
 
 impl Running {
     /// Waits for all; the rank that failed first.
-    fn wait(&mut self, store: &Store, is_interrupted: &AtomicBool) -> Result<Option<u32>, DryRunError> {
+    fn wait(
+        &mut self,
+        store: &Store,
+        is_interrupted: &impl Fn() -> bool,
+    ) -> Result<Option<u32>, DryRunError> {
         let mut failed = None;
         // When the others are told to end, and when they are ended.
         let mut ends: Option<(Instant, bool)> = None;
@@ -260,7 +263,7 @@ impl Running {
             if !is_running {
                 return Ok(failed);
             }
-            if ends.is_none() && (failed.is_some() || is_interrupted.load(Ordering::Relaxed)) {
+            if ends.is_none() && (failed.is_some() || is_interrupted()) {
                 ends = Some((Instant::now() + PATIENCE, false));
             }
             if let Some((_, was_told)) = ends.filter(|(at, _)| Instant::now() >= *at) {

@@ -50,6 +50,29 @@ pub struct Program {
     pub ends_at_oom: bool,
 }
 
+impl Program {
+    /// A program that a Python runs on one GPU to its end, without any options; what it prints is shown.
+    #[must_use]
+    pub fn new(file: PathBuf, python: String, gpu: GpuProfile) -> Self {
+        Self {
+            file,
+            arguments: Vec::new(),
+            python,
+            gpu,
+            devices: 1,
+            conf: None,
+            snapshot: None,
+            steps: None,
+            totals: Vec::new(),
+            lists_lines: false,
+            fraction: None,
+            ends_at_oom: false,
+            environment: Vec::new(),
+            output: None,
+        }
+    }
+}
+
 /// A folder for the files of one run, removed at its end.
 struct Scratch(PathBuf);
 

@@ -78,12 +78,7 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
     fs::write(&file, source).expect("the program is written");
     let in_folder = |name: &str| folder.0.join(name);
     let program = Program {
-        file,
         arguments: vec!["one".to_owned()],
-        python: "python3".to_owned(),
-        gpu: GpuProfile::H200,
-        devices: 1,
-        conf: None,
         snapshot: asked.is_with_snapshot.then(|| in_folder("snapshot")),
         steps: asked.steps,
         totals: asked.totals.iter().map(|total| Bytes::new(*total)).collect(),
@@ -94,7 +89,7 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
             ("PYTHONPATH".to_owned(), stub().display().to_string()),
             ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),
         ],
-        output: Some(in_folder("output")),
+        ..program(file, in_folder("output"))
     };
     let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
@@ -305,22 +300,7 @@ fn a_run_that_is_stopped_is_ended() {
 
 /// A program over the stub without any options.
 fn program(file: PathBuf, output: PathBuf) -> Program {
-    Program {
-        file,
-        arguments: Vec::new(),
-        python: "python3".to_owned(),
-        gpu: GpuProfile::H200,
-        devices: 1,
-        conf: None,
-        snapshot: None,
-        steps: None,
-        totals: Vec::new(),
-        lists_lines: false,
-        fraction: None,
-        ends_at_oom: false,
-        environment: Vec::new(),
-        output: Some(output),
-    }
+    Program { output: Some(output), ..Program::new(file, "python3".to_owned(), GpuProfile::H200) }
 }
 
 #[test]

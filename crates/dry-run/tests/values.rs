@@ -34,20 +34,9 @@ fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Repor
     let (file, output) = (folder.0.join("program.py"), folder.0.join("output"));
     fs::write(&file, source).expect("the program is written");
     let program = Program {
-        file,
-        arguments: Vec::new(),
-        python,
-        gpu: GpuProfile::H200,
-        devices: 1,
-        conf: None,
-        snapshot: None,
-        steps: None,
-        totals: Vec::new(),
-        lists_lines: false,
-        fraction: None,
-        ends_at_oom: false,
         environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         output: Some(output.clone()),
+        ..Program::new(file, python, GpuProfile::H200)
     };
     let report = run(&program, &torch, &prepared).expect("it runs");
     let text = fs::read_to_string(output).expect("there is output");

@@ -306,20 +306,10 @@ fn prepare_driver(
     let _ = fs::remove_file(&out);
     let text = |path: &Path| path.display().to_string();
     let started = Program {
-        file: driver,
         arguments: vec![text(&program), name.to_owned(), text(&out)],
-        python: python.to_owned(),
-        gpu: GpuProfile::H200,
         devices: u32::try_from(recorded.traces.len().max(1))?,
-        conf: None,
-        snapshot: None,
-        steps: None,
-        totals: Vec::new(),
-        lists_lines: false,
-        fraction: None,
-        ends_at_oom: false,
-        environment: Vec::new(),
         output: Some(in_scratch("txt")),
+        ..Program::new(driver, python.to_owned(), GpuProfile::H200)
     };
     Ok((started, out))
 }

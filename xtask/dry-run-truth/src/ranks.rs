@@ -1,7 +1,6 @@
 //! Programs of several ranks: all side by side, and each alone.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, Result};
 use blockyard_dry_run::{Prepared, Program, Ranks, Torch, run_ranks};
@@ -54,7 +53,7 @@ impl RankJob {
                 |rank| program(rank).unwrap_or_else(|| any.clone()),
                 torch,
                 prepared,
-                &AtomicBool::new(false),
+                || false,
             )?;
             let mut found = Vec::new();
             for (done, (_, recorded, _, out)) in report.ranks.iter().zip(&drivers) {

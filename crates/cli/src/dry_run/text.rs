@@ -6,6 +6,10 @@ use blockyard_dry_run::{Fit, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
+/// What is said where no value was assumed.
+pub(crate) const EXACT: &str =
+    "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments";
+
 /// Steps that are listed; those between the first and the last ones are left out.
 const MOST_STEPS: usize = 10;
 /// Where less than this is left, the report says so: the driver's own context takes a part of it.
@@ -39,10 +43,7 @@ pub(super) fn details(text: &mut String, report: &Report, gpus: &[GpuProfile]) -
         writeln!(text, "  {remark}")?;
     }
     if report.is_exact() {
-        writeln!(
-            text,
-            "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
-        )?;
+        writeln!(text, "{EXACT}")?;
     } else if !report.notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
         for sentence in report.sentences() {

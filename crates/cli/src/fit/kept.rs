@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use blockyard_dry_run::cache_folder;
 use blockyard_fit::Probe;
 use serde_json::{Value, json};
 
@@ -109,13 +110,10 @@ fn file_hash(path: &Path) -> Option<u64> {
 
 /// The file of a program in the user's cache directory.
 pub(super) fn file_of(program: &Path) -> anyhow::Result<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let base = folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let base =
-        base.context("there is no cache directory: set XDG_CACHE_HOME or HOME, or name a file with --keep")?;
+    let folder = cache_folder().context("--keep names a file elsewhere")?.join("fit");
     let absolute = std::path::absolute(program).unwrap_or_else(|_error| program.to_owned());
     let mut hasher = DefaultHasher::new();
     absolute.hash(&mut hasher);
     let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(base.join("blockyard/fit").join(format!("{stem}-{:016x}.jsonl", hasher.finish())))
+    Ok(folder.join(format!("{stem}-{:016x}.jsonl", hasher.finish())))
 }

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, Place, Prepared, Program, Report, Torch, run_until};
@@ -14,9 +13,7 @@ use indicatif::ProgressBar;
 use super::kept::{Kept, key};
 use super::options::FitOptions;
 use super::sites;
-
-/// Whether Ctrl-C came.
-pub(super) static IS_STOPPED: AtomicBool = AtomicBool::new(false);
+use crate::dry_run::is_interrupted;
 
 /// So many lines of a program that failed are shown.
 const SHOWN_LINES: usize = 20;
@@ -83,7 +80,7 @@ impl Runs<'_> {
     }
 
     fn run(&self, terms: &Terms, value: u64) -> Result<(Probe, Vec<PathBuf>), Ended> {
-        if IS_STOPPED.load(Ordering::Relaxed) {
+        if is_interrupted() {
             return Err(Ended::Stopped);
         }
         let failed = |error: anyhow::Error| Ended::Failed(format!("{error:#}"));
@@ -95,25 +92,20 @@ impl Runs<'_> {
             })
         });
         let program = Program {
-            file: self.options.file.clone(),
             arguments: self.options.vary.arguments(&self.options.arguments, value),
-            python: self.python.clone(),
-            gpu: terms.gpu.clone(),
             devices: u32::from(self.options.devices),
             conf: terms.conf.clone(),
             snapshot: Some(snapshot.clone()),
             steps: Some(self.options.steps),
-            totals: Vec::new(),
-            lists_lines: false,
             fraction: fraction.transpose().map_err(failed)?,
             ends_at_oom: true,
             environment: self.options.vary.environment(value),
             output: Some(output.clone()),
+            ..Program::new(self.options.file.clone(), self.python.clone(), terms.gpu.clone())
         };
-        let is_stopped = || IS_STOPPED.load(Ordering::Relaxed);
-        let report = run_until(&program, &self.torch, &self.prepared, is_stopped)
+        let report = run_until(&program, &self.torch, &self.prepared, is_interrupted)
             .map_err(|error| Ended::Failed(error.to_string()))?;
-        if is_stopped() {
+        if is_interrupted() {
             return Err(Ended::Stopped);
         }
         let mut probe = probe(&report, value).map_err(|what| {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use blockyard_figure::frame_text;
 use blockyard_fit::Held;
-use blockyard_record::{Bytes, Frame, short_path};
+use blockyard_record::Bytes;
 
 use crate::progress::Bar;
 use crate::snapshot::{self, At, DeviceReport, ReportOptions};
@@ -18,8 +19,7 @@ pub(super) fn sites(file: &Path) -> anyhow::Result<Vec<Held>> {
         let report = DeviceReport::of(&file, place, question, &mut |_| std::ops::ControlFlow::Continue(()))?;
         for holder in &report.moment.holders {
             let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
-            let bytes =
-                lines.entry(frame.map_or_else(|| WITHOUT.to_owned(), |frame| words(&frame))).or_default();
+            let bytes = lines.entry(frame.map_or_else(|| WITHOUT.to_owned(), frame_text)).or_default();
             *bytes = bytes.saturating_add(Bytes::new(holder.bytes));
         }
     }
@@ -30,7 +30,3 @@ pub(super) fn sites(file: &Path) -> anyhow::Result<Vec<Held>> {
 
 /// What threads of backward ask for.
 const WITHOUT: &str = "threads without a line of Python, as those of backward";
-
-fn words(frame: &Frame<'_>) -> String {
-    format!("{} {}:{}", frame.name, short_path(frame.filename), frame.line)
-}

@@ -9,6 +9,7 @@ use blockyard_record::{Bytes, grouped};
 use super::answer::Answer;
 use super::options::Vary;
 use super::runs::{Ended, Runs};
+use crate::dry_run::EXACT;
 
 /// So many lines of the program, and so many assumptions, are shown; JSON has all.
 const SHOWN: usize = 6;
@@ -234,10 +235,7 @@ fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
         writeln!(text, "  {remark}")?;
     }
     if answer.is_exact() {
-        return writeln!(
-            text,
-            "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments"
-        );
+        return writeln!(text, "{EXACT}");
     }
     let notes: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.notes).collect();
     if !notes.is_empty() {
