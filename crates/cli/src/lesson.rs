@@ -2,7 +2,7 @@ mod handout;
 
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
@@ -12,9 +12,28 @@ use blockyard_lessons::{
     plain,
 };
 use blockyard_record::MemoryState;
+use clap::Args;
 
-use crate::options::LessonOptions;
 use crate::output;
+
+#[derive(Debug, Args)]
+pub(crate) struct LessonOptions {
+    /// The id of a lesson (`reserved`) or a lesson's file.
+    pub(crate) lesson: Option<String>,
+    /// Grade an answer to the lesson's exercise: the whole workload, `-` for standard input. The exit status is 0 if it passes, 1
+    /// if it does not, 2 if it cannot be graded.
+    #[arg(long, value_name = "SOLUTION", requires = "lesson")]
+    pub(crate) check: Option<PathBuf>,
+    /// Print the workload that the exercise begins with, to be saved and changed.
+    #[arg(long, requires = "lesson", conflicts_with = "check")]
+    pub(crate) start: bool,
+    /// Write a printable handout: one HTML file with the figures as SVG.
+    #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
+    pub(crate) handout: Option<PathBuf>,
+    /// Write the answers into a file of their own, and the handout without them.
+    #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
+    pub(crate) answers: Option<PathBuf>,
+}
 
 /// How wide text is in the terminal, in characters.
 const WIDTH: usize = 96;

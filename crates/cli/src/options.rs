@@ -9,6 +9,8 @@ use clap::{Args, Parser, Subcommand};
 use crate::device::DeviceName;
 use crate::dry_run::DryRunOptions;
 use crate::fit::FitOptions;
+use crate::lesson::LessonOptions;
+use crate::site::SiteOptions;
 use crate::snapshot::At;
 
 /// PyTorch's CUDA caching allocator without a GPU: open memory snapshots and say what happened, run operations through it, compare
@@ -358,19 +360,6 @@ pub(crate) struct OpenOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SiteOptions {
-    /// The folder to write: a new one, an empty one, or one that this command wrote before.
-    pub(crate) out: PathBuf,
-    /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
-    pub(crate) files: Vec<PathBuf>,
-    /// What the index is headed with.
-    #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
-    pub(crate) title: String,
-    #[command(flatten)]
-    pub(crate) page: PageOptions,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct BenchOptions {
     /// Recordings whose requests are replayed, plain or gzip; without any, only single calls are measured.
     #[arg(value_name = "FILE")]
@@ -505,23 +494,4 @@ fn share(text: &str) -> anyhow::Result<f64> {
 
 pub(crate) fn size(text: &str) -> anyhow::Result<Bytes> {
     Ok(blockyard_workload::parse_size(text)?)
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LessonOptions {
-    /// The id of a lesson (`reserved`) or a lesson's file.
-    pub(crate) lesson: Option<String>,
-    /// Grade an answer to the lesson's exercise: the whole workload, `-` for standard input. The exit status is 0 if it passes, 1
-    /// if it does not, 2 if it cannot be graded.
-    #[arg(long, value_name = "SOLUTION", requires = "lesson")]
-    pub(crate) check: Option<PathBuf>,
-    /// Print the workload that the exercise begins with, to be saved and changed.
-    #[arg(long, requires = "lesson", conflicts_with = "check")]
-    pub(crate) start: bool,
-    /// Write a printable handout: one HTML file with the figures as SVG.
-    #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
-    pub(crate) handout: Option<PathBuf>,
-    /// Write the answers into a file of their own, and the handout without them.
-    #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
-    pub(crate) answers: Option<PathBuf>,
 }

@@ -162,16 +162,7 @@ impl PageFile {
                 RecordedRun::read(&bytes).with_context(|| name.clone())?;
                 (if is_packed(&bytes) { bytes } else { packed(&bytes)? }, false)
             }
-            FileKind::Other => {
-                let text = output::workload_text(bytes).with_context(|| {
-                    format!("{name}: neither a snapshot nor a recording nor a workload's text")
-                })?;
-                let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
-                // Else the page would take the device of whatever it showed before.
-                let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY).get();
-                let text = with_header(&text, &capacity.to_string(), workload.config().unwrap_or_default());
-                (packed(text.as_bytes())?, true)
-            }
+            FileKind::Other => (packed(workload_with_device(&name, bytes)?.as_bytes())?, true),
         };
         if bytes.len() > MOST_PACKED_BYTES {
             bail!(
@@ -187,6 +178,15 @@ impl PageFile {
     pub fn packed_len(&self) -> usize {
         self.bytes.len()
     }
+}
+
+/// A workload's text with its device: without one, the page would take the device of whatever it showed before.
+pub(crate) fn workload_with_device(name: &str, bytes: Vec<u8>) -> anyhow::Result<String> {
+    let text = output::workload_text(bytes)
+        .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
+    let workload = Workload::parse(&text).map_err(|error| anyhow::anyhow!("{name}: {error}"))?;
+    let capacity = workload.capacity().unwrap_or(DEFAULT_CAPACITY).get();
+    Ok(with_header(&text, &capacity.to_string(), workload.config().unwrap_or_default()))
 }
 
 fn is_packed(bytes: &[u8]) -> bool {

@@ -10,12 +10,25 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use blockyard_lessons::{Lesson, PARTS, lessons};
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_workload::Workload;
+use clap::Args;
 
-use crate::options::SiteOptions;
+use crate::options::PageOptions;
 use crate::output::{self, escaped};
-use crate::page::{BuiltPage, percent_encoded};
+use crate::page::{BuiltPage, percent_encoded, workload_with_device};
 use crate::snapshot::open_bytes;
+
+#[derive(Debug, Args)]
+pub(crate) struct SiteOptions {
+    /// The folder to write: a new one, an empty one, or one that this command wrote before.
+    pub(crate) out: PathBuf,
+    /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
+    pub(crate) files: Vec<PathBuf>,
+    /// What the index is headed with.
+    #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
+    pub(crate) title: String,
+    #[command(flatten)]
+    pub(crate) page: PageOptions,
+}
 
 /// What a browser keeps the site with; a folder that has ours is one of ours.
 const SERVICE_WORKER: &str = "service-worker.js";
@@ -107,20 +120,18 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
             blockyard_pytorch::RecordedRun::read(&bytes).with_context(|| shown)?;
             Ok(own(name.to_owned(), "a recording", bytes))
         }
+        FileKind::Other if bytes.trim_ascii_start().starts_with(b"---") => {
+            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not a text"))?;
+            let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
+            let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+            let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
+            Ok(own(title, &about, text.into_bytes()))
+        }
+        FileKind::Other if path.extension().is_some_and(|end| end == "py") => {
+            Ok(own(name.to_owned(), "a program", bytes))
+        }
         FileKind::Other => {
-            let text = String::from_utf8(bytes).ok().with_context(|| {
-                format!("{shown}: neither a lesson nor a snapshot, a recording, a workload's text or a Python program")
-            })?;
-            if text.trim_start().starts_with("---") {
-                let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
-                let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
-                let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
-                return Ok(own(title, &about, text.into_bytes()));
-            }
-            if path.extension().is_some_and(|end| end == "py") {
-                return Ok(own(name.to_owned(), "a program", text.into_bytes()));
-            }
-            Workload::parse(&text).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+            let text = workload_with_device(&shown, bytes)?;
             Ok(own(name.to_owned(), "a workload", text.into_bytes()))
         }
     }

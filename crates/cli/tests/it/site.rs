@@ -33,11 +33,15 @@ fn page(name: &str) -> Folder {
 fn a_site_has_the_page_own_files_and_an_index_of_both() {
     let (page, work) = (page("site-page"), Folder::new("site"));
     let (lesson, program) = (work.0.join("my lesson.md"), work.0.join("train.py"));
+    let workload = work.0.join("mine.workload");
+    fs::write(&workload, "a = alloc 3 MiB\n").unwrap();
     fs::write(&lesson, LESSON).unwrap();
     fs::write(&program, "import torch\n").unwrap();
     let out = work.0.join("out");
-    let [out_text, lesson, program] = [&out, &lesson, &program].map(|path| path.to_str().unwrap());
-    let arguments = ["site", out_text, lesson, program, "--title", "Memory & more", "--page", page.text()];
+    let [out_text, lesson, program, workload] =
+        [&out, &lesson, &program, &workload].map(|path| path.to_str().unwrap());
+    let arguments =
+        ["site", out_text, lesson, program, workload, "--title", "Memory & more", "--page", page.text()];
     let called = blockyard(arguments);
     assert_eq!(called.status, 0, "{}", called.err);
     assert!(called.out.contains("course.html is the index"), "{}", called.out);
@@ -54,6 +58,8 @@ fn a_site_has_the_page_own_files_and_an_index_of_both() {
         }
     }
     assert_eq!(read("open/my lesson.md"), LESSON);
+    // A workload brings its device, or the page would take that of whatever it showed before.
+    assert!(read("open/mine.workload").contains("capacity"), "{}", read("open/mine.workload"));
     assert!(read("index.html").contains("<script type=\"module\" src=\"./offline.js\"></script>\n  </head>"));
     let worker = read("service-worker.js");
     for file in ["./", "./course.html", "./index.html", "./open/my%20lesson.md", "./blockyard-web_bg.wasm"] {
