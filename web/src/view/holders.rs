@@ -5,7 +5,7 @@ use blockyard_figure::{
     GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_text, holders as find_holders, rows_in,
     stack_lines,
 };
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -263,6 +263,31 @@ fn row(session: Session, answer: &PtrEq<Answer>, name: String, holder: Holder) -
             <td>{grouped_count(holder.count)}</td>
             <td>{oldest}</td>
         </tr>
+    }
+    .into_any()
+}
+
+/// Rows of bytes with what holds them, in their order, and the share of each in all of them.
+pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> AnyView {
+    let whole: Bytes = rows.iter().map(|(bytes, _)| *bytes).sum();
+    let row = |(bytes, what): (Bytes, AnyView)| {
+        view! {
+            <tr>
+                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{bytes.to_string()}</td>
+                <td class="number">{format!("{} %", percent(bytes, whole))}</td>
+                <td>{what}</td>
+            </tr>
+        }
+        .into_any()
+    };
+    let rows = rows.into_iter().map(row).collect::<Vec<_>>();
+    view! {
+        <table class="answer holding" data-testid=id>
+            <thead class="visually-hidden">
+                <tr><th scope="col">"Bytes"</th><th scope="col">"Share"</th><th scope="col">"Line"</th></tr>
+            </thead>
+            <tbody>{rows}</tbody>
+        </table>
     }
     .into_any()
 }

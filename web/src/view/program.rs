@@ -9,7 +9,7 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::program::{EXAMPLES, GPUS};
-use crate::session::{AliveBytes, ProgramStatus, Session};
+use crate::session::{AliveBytes, ProgramInput, ProgramStatus, Session};
 use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
 use crate::view::{lab, lifetimes, map, player, scrubber, stage, step};
 
@@ -82,51 +82,44 @@ fn device(session: Session) -> AnyView {
         <div class="device">
             <label class="conf">
                 "Arguments "
-                <input
-                    type="text"
-                    class="field mono"
-                    data-testid="program-arguments"
-                    placeholder="--batch-size 8"
-                    spellcheck="false"
-                    prop:value=text(move || input.with(|input| input.arguments.clone()))
-                    on:change=on(move |event: ev::Event| {
-                        input.update(|input| input.arguments = event_target_value(&event));
-                        session.run_with_other_settings();
-                    })
-                />
+                {field(session, "program-arguments", "field mono", "--batch-size 8", |input| &mut input.arguments)}
             </label>
             <label>"GPU "{select("program-gpu", "GPU", Signal::stored(gpus), gpu, pick)}</label>
-            <label>
-                "Memory "
-                <input
-                    type="text"
-                    class="field"
-                    data-testid="program-capacity"
-                    size="8"
-                    placeholder="all of it"
-                    prop:value=text(move || input.with(|input| input.capacity.clone()))
-                    on:change=on(move |event: ev::Event| {
-                        input.update(|input| input.capacity = event_target_value(&event));
-                        session.run_with_other_settings();
-                    })
-                />
+            <label class="memory">
+                "Memory "{field(session, "program-capacity", "field", "all of it", |input| &mut input.capacity)}
             </label>
             <label class="conf">
                 "PYTORCH_CUDA_ALLOC_CONF "
-                <input
-                    type="text"
-                    class="field mono"
-                    data-testid="program-config"
-                    placeholder="defaults"
-                    spellcheck="false"
-                    prop:value=text(move || input.with(|input| input.config.clone()))
-                    on:change=on(move |event: ev::Event| {
-                        input.update(|input| input.config = event_target_value(&event));
-                        session.run_with_other_settings();
-                    })
-                />
+                {field(session, "program-config", "field mono", "defaults", |input| &mut input.config)}
             </label>
         </div>
+    }
+    .into_any()
+}
+
+/// A text of the program's input; another one runs the program again.
+fn field(
+    session: Session,
+    id: &'static str,
+    class: &'static str,
+    placeholder: &'static str,
+    of: fn(&mut ProgramInput) -> &mut String,
+) -> AnyView {
+    let input = session.program.input;
+    let change = on(move |event: ev::Event| {
+        input.update(|input| *of(input) = event_target_value(&event));
+        session.run_with_other_settings();
+    });
+    view! {
+        <input
+            type="text"
+            class=class
+            data-testid=id
+            placeholder=placeholder
+            spellcheck="false"
+            prop:value=text(move || of(&mut input.get()).clone())
+            on:change=change
+        />
     }
     .into_any()
 }

@@ -1,7 +1,7 @@
 //! The verdict: what the run that is shown came to, in the order in which a reader asks.
 
 use blockyard_lab::{About, Finding, HoldingLine, Verdict, VerdictKind};
-use blockyard_record::{Bytes, counted, grouped};
+use blockyard_record::{Bytes, counted};
 use leptos::prelude::*;
 
 use super::parts::line_to_copy;
@@ -9,7 +9,7 @@ use super::{failed, working};
 use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
-use crate::view::holders::percent;
+use crate::view::holders::holding_table;
 use crate::view::kit::{button, click};
 
 /// At most this many lines that hold memory are listed.
@@ -83,21 +83,11 @@ fn held(held: &[HoldingLine], kind: VerdictKind) -> AnyView {
     if held.is_empty() {
         return ().into_any();
     }
-    let whole: Bytes = held.iter().map(|line| line.bytes).sum();
     let row = |bytes: Bytes, blocks: u64, what: String| {
-        let share = percent(bytes, whole);
-        view! {
-            <tr>
-                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{bytes.to_string()}</td>
-                <td class="number">{format!("{share} %")}</td>
-                <td>
-                    <code>{what}</code>" "<span class="quiet">{counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block")}</span>
-                </td>
-            </tr>
-        }
-        .into_any()
+        let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
+        (bytes, view! { <code>{what}</code>" "<span class="quiet">{blocks}</span> }.into_any())
     };
-    let mut rows: Vec<AnyView> =
+    let mut rows: Vec<(Bytes, AnyView)> =
         held.iter().take(MOST_LINES).map(|line| row(line.bytes, line.blocks, line.line.clone())).collect();
     let rest = held.get(MOST_LINES..).unwrap_or_default();
     if !rest.is_empty() {
@@ -108,12 +98,7 @@ fn held(held: &[HoldingLine], kind: VerdictKind) -> AnyView {
     let when = if kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
     view! {
         <h3>{format!("What held the memory {when}")}</h3>
-        <table class="answer holding" data-testid="verdict-held">
-            <thead class="visually-hidden">
-                <tr><th scope="col">"Bytes"</th><th scope="col">"Share"</th><th scope="col">"Line"</th></tr>
-            </thead>
-            <tbody>{rows}</tbody>
-        </table>
+        {holding_table("verdict-held", rows)}
     }
     .into_any()
 }

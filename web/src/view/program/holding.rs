@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, counted};
 use leptos::prelude::*;
 
 use crate::session::{AliveBytes, CATEGORIES, Session};
-use crate::view::holders::percent;
+use crate::view::holders::{holding_table, percent};
 use crate::view::kit::{click, flag, text};
 
 /// At most this many lines are listed.
@@ -64,10 +64,9 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         let mut lines: Vec<(u32, Bytes)> =
             alive.with(|alive| alive.lines.iter().map(|(line, bytes)| (*line, *bytes)).collect());
         lines.sort_by_key(|(line, bytes)| (std::cmp::Reverse(*bytes), *line));
-        let whole: Bytes = lines.iter().map(|(_, bytes)| *bytes).sum();
         let source = session.shown_program().map(|result| result.input.text.clone()).unwrap_or_default();
         let rest = lines.split_off(lines.len().min(MOST_LINES));
-        let mut rows: Vec<AnyView> = lines
+        let mut rows: Vec<(Bytes, AnyView)> = lines
             .into_iter()
             .map(|(line, bytes)| {
                 let code = (line as usize).checked_sub(1).and_then(|index| source.lines().nth(index));
@@ -77,12 +76,12 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
                     let go = click(move || session.go_to_line(line));
                     view! { <button type="button" class="link" title=title on:click=go>{format!("line {line}")}</button> }
                 });
-                row(bytes, whole, view! { {go}" "<code>{code}</code> }.into_any())
+                (bytes, view! { {go}" "<code>{code}</code> }.into_any())
             })
             .collect();
         if !rest.is_empty() {
             let bytes = rest.iter().map(|(_, bytes)| *bytes).sum();
-            rows.push(row(bytes, whole, counted(rest.len(), "more line").into_any()));
+            rows.push((bytes, counted(rest.len(), "more line").into_any()));
         }
         rows
     };
@@ -90,24 +89,8 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
         <section class="panel holding-lines" aria-label="Lines that hold memory" hidden=is_empty>
             <h2>{text(move || format!("What holds the memory {}", moment()))}</h2>
-            <table class="answer holding" data-testid="holding-lines">
-                <thead class="visually-hidden">
-                    <tr><th scope="col">"Bytes"</th><th scope="col">"Share"</th><th scope="col">"Line"</th></tr>
-                </thead>
-                <tbody>{rows}</tbody>
-            </table>
+            {move || holding_table("holding-lines", rows())}
         </section>
-    }
-    .into_any()
-}
-
-fn row(bytes: Bytes, whole: Bytes, what: AnyView) -> AnyView {
-    view! {
-        <tr>
-            <td class="number">{bytes.to_string()}</td>
-            <td class="number">{format!("{} %", percent(bytes, whole))}</td>
-            <td>{what}</td>
-        </tr>
     }
     .into_any()
 }
