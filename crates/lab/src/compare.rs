@@ -30,8 +30,9 @@ pub struct AllocatorRow {
     pub failed: Option<u64>,
     /// The request that failed at the upper bound of the limit, counted from 1; `failed` where the limit is known exactly.
     pub failed_at_high: Option<u64>,
-    /// Host time of a request, in nanoseconds, of one run in which nothing else was measured.
-    pub nanos_per_request: f64,
+    /// Host time of a request, in nanoseconds, of one run in which nothing else was measured; `None` where the run has too few requests
+    /// for a clock.
+    pub nanos_per_request: Option<f64>,
 }
 
 impl AllocatorRow {
@@ -39,6 +40,10 @@ impl AllocatorRow {
     #[must_use]
     pub fn out_of_memory(&self, limit: Option<Limit>) -> String {
         match (self.failed, self.failed_at_high, limit) {
+            // The driver's own pool counts allocated bytes against the limit.
+            (None, None, Some(limit)) if self.peak_reserved > limit.highest => {
+                "no: its limit is for allocated bytes".to_owned()
+            }
             (None, None, _) => "no".to_owned(),
             (low, high, Some(limit)) if low.is_none() != high.is_none() => {
                 format!("depends on the limit: {}", limit.range())
@@ -140,7 +145,7 @@ impl Peak {
         peak: Bytes,
         calls: Option<u64>,
         failed: Option<usize>,
-        nanos: f64,
+        nanos: Option<f64>,
     ) -> AllocatorRow {
         AllocatorRow {
             name: name.to_owned(),
@@ -156,8 +161,10 @@ impl Peak {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds and requests of one run")]
-fn per_request(nanos: u64, requests: usize) -> f64 {
-    nanos as f64 / requests.max(1) as f64
+fn per_request(nanos: u64, requests: usize) -> Option<f64> {
+    /// A browser's clock counts in steps of 100 microseconds.
+    const FEWEST: usize = 1000;
+    (requests >= FEWEST).then(|| nanos as f64 / requests as f64)
 }
 
 fn rival(

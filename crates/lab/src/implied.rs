@@ -88,7 +88,7 @@ impl Run {
         }
         self.set_implied_limit(limit);
         let kind = match limit.source {
-            LimitSource::Device => "on a full device",
+            LimitSource::Device => "because the device had no more",
             _ => "under a memory fraction that the file does not name",
         };
         self.add_note(format!(

@@ -1,10 +1,13 @@
 //! What grows from step to step.
 
+use std::collections::{BTreeMap, HashMap};
+
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
+use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::lifetimes::lifetimes;
+use crate::lifetimes::{Lifetime, lifetimes};
 use crate::sites::Sites;
 use crate::{LabError, Run};
 
@@ -13,6 +16,9 @@ use crate::{LabError, Run};
 pub struct Leaks {
     /// Where the steps come from.
     pub steps: Steps,
+    /// Whether these are steps of the program: marked ones, and repetitions in each of which a training step is seen, or of which
+    /// there are more than networks have layers.
+    pub are_steps_known: bool,
     /// The requests behind which a step ends, counted from 1.
     pub boundaries: Vec<u64>,
     /// Live bytes at each boundary.
@@ -53,6 +59,15 @@ pub struct Growth {
 /// The fewest steps from which growth can be recognized.
 const FEWEST: usize = 4;
 
+/// More repetitions than this are taken for steps; fewer may as well be equal layers of a network.
+const MOST_LAYERS: usize = 100;
+
+/// Repetitions that free fewer than one in so many of their allocations are no steps: a model that is made layer by layer.
+const LEAST_FREED: usize = 4;
+
+/// Functions that only a training step calls.
+const TRAINING: [&str; 3] = ["backward", "step", "zero_grad"];
+
 /// Looks for call sites whose live bytes never fall from one step to the next, and grow in most of them.
 ///
 /// The first step is left out, since programs set themselves up in it.
@@ -71,6 +86,11 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     let sites = Sites::of(run);
     let (steps, boundaries) = step_ends(run, &sites);
     let lifetimes = lifetimes(run);
+    let are_steps_known = match steps {
+        Steps::Markers => true,
+        Steps::Repetition => boundaries.len() > MOST_LAYERS || are_training_steps(run, &sites, &boundaries),
+        Steps::Parts => false,
+    };
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
     let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
     let mut last = vec![0; sites.names.len()];
@@ -116,7 +136,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         );
     }
     let boundaries = boundaries.into_iter().map(|boundary| boundary as u64).collect();
-    Ok(Leaks { steps, boundaries, live: sums, growing, notes })
+    Ok(Leaks { steps, are_steps_known, boundaries, live: sums, growing, notes })
 }
 
 /// How much a site grows behind the first step, if it never falls and grows in more than half of the steps.
@@ -131,8 +151,8 @@ fn growth(live: &[Bytes]) -> Option<Bytes> {
 /// The requests behind which steps end, as numbers of requests done.
 pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     let total = run.requests().len();
-    let mut marked: Vec<usize> =
-        run.workload().labels().iter().map(|(at, _)| *at as usize).filter(|at| *at > 0).collect();
+    let mut marked = step_markers(run.workload().labels());
+    marked.retain(|at| *at > 0);
     marked.push(total);
     marked.dedup();
     if marked.len() >= FEWEST {
@@ -145,12 +165,68 @@ pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     (Steps::Parts, (1..=parts).map(|part| total * part / parts).collect())
 }
 
+/// Where the steps begin that the labels mark.
+///
+/// Libraries mark much within a step, such as each collective of each layer. Labels that count (`step 0`, `step 1`, ...) mark steps;
+/// else the first of those labels that come as often as most of the others do; and where none comes often, all of them.
+fn step_markers(labels: &[(u32, String)]) -> Vec<usize> {
+    let places = |is_wanted: &dyn Fn(&str) -> bool| -> Vec<usize> {
+        labels.iter().filter(|(_, label)| is_wanted(label)).map(|(at, _)| *at as usize).collect()
+    };
+    let mut counted: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+    let mut often: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, label) in labels {
+        if let Some((name, number)) = counting(label) {
+            counted.entry(name).or_default().push(number);
+        }
+        *often.entry(label).or_default() += 1;
+    }
+    let rises = |numbers: &[u64]| numbers.windows(2).all(|pair| matches!(pair, [one, other] if one < other));
+    let steps = counted.iter().filter(|(_, numbers)| numbers.len() >= FEWEST && rises(numbers));
+    if let Some((name, _)) = steps.max_by_key(|(_, numbers)| numbers.len()) {
+        return places(&|label| counting(label).is_some_and(|(other, _)| other == *name));
+    }
+    let mut kinds: BTreeMap<usize, usize> = BTreeMap::new();
+    for count in often.values().filter(|count| **count >= FEWEST) {
+        *kinds.entry(*count).or_default() += 1;
+    }
+    let Some((count, _)) = kinds.into_iter().max_by_key(|(count, kinds)| (*kinds, *count)) else {
+        return places(&|_| true);
+    };
+    let first = labels.iter().find(|(_, label)| often.get(label.as_str()) == Some(&count));
+    first.map_or_else(Vec::new, |(_, first)| places(&|label| label == first))
+}
+
+/// A label that ends with a number, and what stands before it.
+fn counting(label: &str) -> Option<(&str, u64)> {
+    let name = label.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    Some((name, label.get(name.len()..)?.parse().ok()?))
+}
+
+/// Whether a training step is seen in each part but the first and the last, which may be cut.
+///
+/// A backward pass runs in threads without Python: where other requests have stacks, its requests have none.
+fn are_training_steps(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
+    let has_stacks = (0..run.requests().len()).any(|request| !run.stack(request).is_empty());
+    let is_training = |request: usize| {
+        let stack = run.stack(request);
+        let calls = |frame: &String| TRAINING.iter().any(|name| frame.split(' ').next() == Some(*name));
+        if stack.is_empty() { has_stacks } else { stack.iter().any(calls) }
+    };
+    let mut known: BTreeMap<u32, bool> = BTreeMap::new();
+    let mut seen = |request: usize| match run.requests().get(request) {
+        Some(Request::Allocate { .. }) => {
+            *known.entry(sites.at(request)).or_insert_with(|| is_training(request))
+        }
+        _ => false,
+    };
+    let within = boundaries.get(..boundaries.len().saturating_sub(1)).unwrap_or_default();
+    within.len() >= 2
+        && within.windows(2).all(|pair| matches!(pair, [from, to] if (*from..*to).any(&mut seen)))
+}
+
 /// Steps that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
 fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
-    use std::collections::HashMap;
-
-    use blockyard_workload::Request;
-
     const MOST: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
     for (index, request) in run.requests().iter().enumerate() {
@@ -163,12 +239,26 @@ fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
     for places in places.values().filter(|places| (FEWEST..MOST).contains(&places.len())) {
         *often.entry(places.len()).or_default() += 1;
     }
-    let (count, kinds) = often.into_iter().max_by_key(|(count, kinds)| (*kinds, *count))?;
-    let candidates = places.into_values().filter(|places| places.len() == count);
-    let first = candidates.min_by_key(|places| places.first().copied())?;
-    let gaps: Vec<usize> = first.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?)).collect();
-    let (least, most) = (gaps.iter().min()?, gaps.iter().max()?);
-    // Even steps only: two kinds at least, and no step three times as long as another.
-    let is_even = kinds >= 2 && *most <= least.saturating_mul(3);
-    is_even.then(|| first.into_iter().skip(1).chain([run.requests().len()]).collect())
+    let lifetimes = lifetimes(run);
+    let mut often: Vec<(usize, usize)> = often.into_iter().collect();
+    often.sort_by_key(|(count, kinds)| std::cmp::Reverse((*kinds, *count)));
+    often.into_iter().find_map(|(count, kinds)| {
+        let candidates = places.values().filter(|places| places.len() == count);
+        let first = candidates.min_by_key(|places| places.first().copied())?;
+        let gaps = first.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
+        let (least, most) = (gaps.clone().min()?, gaps.max()?);
+        // Even steps only: two kinds at least, and no step three times as long as another.
+        let is_even = kinds >= 2 && most <= least.saturating_mul(3);
+        (is_even && gives_back(&lifetimes, *first.first()?, *first.last()?))
+            .then(|| first.iter().copied().skip(1).chain([run.requests().len()]).collect())
+    })
+}
+
+/// Whether enough of what these requests allocate is freed while they last.
+fn gives_back(lifetimes: &[Lifetime], from: usize, to: usize) -> bool {
+    let within = lifetimes.iter().filter(|lifetime| (from..to).contains(&lifetime.request));
+    let (all, freed) = within.fold((0_usize, 0_usize), |(all, freed), lifetime| {
+        (all.saturating_add(1), freed.saturating_add(usize::from(lifetime.freed < to)))
+    });
+    freed.saturating_mul(LEAST_FREED) >= all
 }

@@ -10,8 +10,8 @@ use crate::lifetimes::lifetimes;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, Growth, HoldingLine, LabError, Leaks, Outcome, Replay, Row, Run,
-    autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, Growth, HoldingLine, LabError, Leaks, LimitSource, Outcome,
+    Replay, Row, Run, autopsy, leaks,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -134,7 +134,7 @@ fn failed(
     let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows.growing);
     let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
-    let is_leak = freed.as_ref().is_some_and(|change| change.proved) && grows.steps != Steps::Parts;
+    let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = match lines.first().filter(|_| is_leak) {
         Some(line) => leak_headline(line, steps(&grows)),
@@ -204,7 +204,10 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let limit = own
         .limit
         .map_or_else(|| format!("the device has {}", conditions.capacity_of(run)), |limit| limit.sentence());
-    let limit = std::iter::once(&limit).chain(run.notes());
+    // A note says that an assumed capacity is assumed.
+    let is_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity)
+        || own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
+    let limit = Some(&limit).filter(|_| is_known).into_iter().chain(run.notes());
     findings.extend(limit.map(|note| Finding::about(About::Sure, note, None)));
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
@@ -363,8 +366,13 @@ fn growth_findings(lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
     let steps = steps(grows);
     let over = match grows.steps {
         Steps::Markers => format!("over {} that the recording marks", count_of(steps, "step")),
-        Steps::Repetition => format!("over {} that repeat", count_of(steps, "step")),
-        Steps::Parts => format!("over the run in {} of as many requests", count_of(steps, "part")),
+        Steps::Repetition if grows.are_steps_known => format!("over {} that repeat", count_of(steps, "step")),
+        Steps::Repetition => format!(
+            "over {} of the same requests, which may be steps or equal layers of a network",
+            count_of(steps, "repetition")
+        ),
+        // Parts of as many requests: what is set up over several of them would be said to grow.
+        Steps::Parts => return Vec::new(),
     };
     let shown = lines.iter().take(SHOWN).map(|line| {
         let tensors = count_of(line.allocations, "tensor");
@@ -479,7 +487,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     Some(Finding::about(About::Sure, text, Some(recorded)))
 }
 
-/// The change that frees what the growing lines kept from the steps before the last one; `None` where nothing grows.
+/// The change that frees what the growing lines kept from the steps before the last one; `None` where nothing grows, or nothing is known of steps.
 fn without_earlier_steps(
     run: &Run,
     conditions: &Conditions,
@@ -488,7 +496,7 @@ fn without_earlier_steps(
     on_progress: OnProgress,
 ) -> Result<Option<Change>, LabError> {
     let Some(before) = grows.boundaries.iter().rev().nth(1).copied() else { return Ok(None) };
-    if grows.growing.is_empty() {
+    if grows.growing.is_empty() || !grows.are_steps_known {
         return Ok(None);
     }
     let failing = usize::try_from(found.request.request.saturating_sub(1)).unwrap_or(usize::MAX);

@@ -33,7 +33,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
             "device_calls": row.device_calls,
             "failed": row.failed,
             "failed_at_high": row.failed_at_high,
-            "nanos_per_request": (!options.no_times).then_some(row.nanos_per_request),
+            "nanos_per_request": row.nanos_per_request.filter(|_| !options.no_times),
         })).collect::<Vec<_>>(),
         "notes": run.notes(),
     });
@@ -73,7 +73,7 @@ fn cells(row: &AllocatorRow, limit: Option<Limit>) -> Vec<String> {
         grouped(row.external_fragmentation.get()),
         grouped(row.internal_fragmentation.get()),
         row.device_calls.map_or_else(|| "-".to_owned(), grouped),
-        format!("{:.0}", row.nanos_per_request),
+        row.nanos_per_request.map_or_else(|| "-".to_owned(), |nanos| format!("{nanos:.0}")),
         row.out_of_memory(limit),
     ]
 }

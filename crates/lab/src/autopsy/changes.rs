@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use blockyard_record::{Bytes, frame_words, own_line};
+use blockyard_record::{Bytes, counted, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -145,26 +145,40 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
     let requests = set.iter().map(|request| request_number(*request)).collect();
     let kind = ChangeKind::FreeTensors { requests, bytes };
     let found = passes_with(examined, &kind, tell)?;
-    let names: Vec<String> = set
-        .iter()
-        .take(4)
-        .map(|request| {
-            pins::name(examined, *request).unwrap_or_else(|| {
-                let stack = examined.run.stack(*request);
-                let place =
-                    own_line(&stack).map_or_else(String::new, |line| format!(" ({})", frame_words(line)));
-                format!("what request {} got{place}", request + 1)
-            })
-        })
-        .collect();
-    let more = if set.len() > names.len() {
-        format!(" and {} more", set.len() - names.len())
-    } else {
-        String::new()
-    };
     let verdict = examined.verdict(found);
-    let sentence = format!("with {}{more} freed before ({bytes}), {verdict}", names.join(", "));
+    let sentence = format!("with {} freed before ({bytes}), {verdict}", tensors_in_words(examined, set));
     Ok(Change::of(kind, found, sentence))
+}
+
+/// Tensors by their names or, where they have none, by the lines of the program that asked for them: those first that ask first.
+fn tensors_in_words(examined: &Examined<'_>, set: &[usize]) -> String {
+    const MOST: usize = 4;
+    let mut groups: Vec<(String, usize)> = Vec::new();
+    for request in set {
+        let of = pins::name(examined, *request).unwrap_or_else(|| {
+            own_line(&examined.run.stack(*request))
+                .map_or_else(|| "lines that are not recorded".to_owned(), frame_words)
+        });
+        match groups.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((of, 1)),
+        }
+    }
+    let is_named = set.first().is_some_and(|request| pins::name(examined, *request).is_some());
+    let left_out: usize = groups.iter().skip(MOST).map(|(_, count)| count).sum();
+    let mut words: Vec<String> = groups
+        .into_iter()
+        .take(MOST)
+        .map(|(of, count)| if is_named { of } else { format!("{} of {of}", counted(count, "tensor")) })
+        .collect();
+    if left_out > 0 {
+        words.push(format!("{left_out} more"));
+    }
+    match words.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Whether the request passes with a change, at either end of what the limit may be.

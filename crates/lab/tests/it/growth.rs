@@ -109,3 +109,18 @@ fn the_graphs_that_kept_losses_hold_are_found_in_a_snapshot() {
         found.growing[0]
     );
 }
+
+/// FSDP and NCCL mark each of their collectives: the steps are those that the program's own markers count.
+#[test]
+fn markers_within_a_step_are_no_steps() {
+    let data =
+        std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/snapshots/rank0.pickle.gz"))
+            .unwrap();
+    let file =
+        blockyard_pytorch::snapshot::read(&data[..], &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let run = Run::from_snapshot("rank0", &file, &mut on).unwrap().remove(0);
+    let found = leaks(&run, &mut on).unwrap();
+    // Before the first marker stands a step of its own.
+    assert_eq!((found.steps, found.boundaries.len()), (Steps::Markers, 7));
+    assert!(found.growing.is_empty(), "{:?}", found.growing);
+}

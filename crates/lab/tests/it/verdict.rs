@@ -1,9 +1,10 @@
 //! The verdict beside the answers that it is made of, for runs that went out of memory on an H200 and runs that did not.
 
 use blockyard_lab::{
-    About, ChangeKind, Conditions, Verdict, VerdictKind, autopsy, try_change, verdict, what_if,
+    About, ChangeKind, Conditions, Run, Verdict, VerdictKind, autopsy, try_change, verdict, what_if,
 };
 use blockyard_record::Bytes;
+use blockyard_workload::Workload;
 
 use crate::oom::{SNAPSHOTS, snapshot};
 use crate::{on, program};
@@ -105,4 +106,34 @@ fn a_limit_that_is_given_is_the_verdicts_limit() {
     let tried = try_change(&run, &limit, &more.kind, found.moment, 0, &mut on).unwrap();
     let oom = tried.rows[0].answered().unwrap().first_oom.as_ref();
     assert!(oom.is_none_or(|oom| oom.request > found.moment), "{oom:?}");
+}
+
+/// Eight equal layers are made, and then a training starts that fails: the weights are no leak, and nobody is told to free them.
+#[test]
+fn a_model_that_is_made_layer_by_layer_is_no_leak() {
+    let text = "repeat 8 as i { a[i] = alloc 100 MiB\n b[i] = alloc 100 MiB\n c[i] = alloc 1 MiB }\n\
+                repeat 3 as s { x[s] = alloc 200 MiB\n y[s] = alloc 30 MiB\n free x[s], y[s] }\nlarge = alloc 3 GiB";
+    let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    assert_eq!(found.kind, VerdictKind::OutOfMemory, "{}", found.headline);
+    assert_eq!(about(&found, About::Grows), [""; 0]);
+    let passes = about(&found, About::Passes);
+    assert!(!passes.iter().any(|text| text.contains("growing lines")), "{passes:?}");
+}
+
+/// Layers that keep what their backward pass needs look as steps that keep something: that stands in doubt.
+#[test]
+fn a_few_repetitions_may_be_layers() {
+    let layers = |count: u32| {
+        let text = format!(
+            "w = alloc 100 MiB\nrepeat {count} as i {{ a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }}\nlarge = alloc 3500 MiB"
+        );
+        let run = Run::from_workload("layers", Workload::parse(&text).unwrap(), "", Bytes::gib(4));
+        verdict(&run, &run.conditions(), &mut on).unwrap()
+    };
+    let few = layers(60);
+    assert_eq!(few.kind, VerdictKind::OutOfMemory, "{}", few.headline);
+    let grows = about(&few, About::Grows);
+    assert!(grows[0].ends_with("which may be steps or equal layers of a network"), "{grows:?}");
+    assert_eq!(layers(120).kind, VerdictKind::Leak);
 }

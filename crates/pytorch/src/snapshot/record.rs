@@ -470,11 +470,13 @@ impl Markers {
 fn failure(size: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
     let (reserved, active) = (memory.reserved(), memory.active());
     let wanted = segment_size(size);
-    let cause = if free < wanted {
+    let cause = if free < wanted && wanted > reserved.saturating_add(free) {
+        "More than the GPU could give".to_owned()
+    } else if free < wanted {
         "The GPU was full".to_owned()
     } else {
         let highest = reserved.saturating_add(wanted).max(most);
-        format!("A process limit near {}, not the GPU", roundest(most, highest))
+        format!("A process limit between {most} and {highest}, not the GPU")
     };
     format!(
         "{cause}: {size} were asked for, {reserved} were reserved, {active} of them in use, and the device reported {free} free. These \
@@ -500,12 +502,4 @@ fn segment_size(size: Bytes) -> Bytes {
         _ if size < Bytes::mib(10) => LARGE_BUFFER,
         _ => whole(),
     }
-}
-
-/// The roundest number of MiB from `low` to below `high`; `low` where none lies there.
-fn roundest(low: Bytes, high: Bytes) -> Bytes {
-    let decades = [1_000_000, 100_000, 10_000, 1000, 100, 10, 1_u64];
-    let steps = decades.iter().flat_map(|step| [5, 2, 1].map(|times| Bytes::mib(step.saturating_mul(times))));
-    let multiple = |step: Bytes| low.get().checked_next_multiple_of(step.get()).map(Bytes::new);
-    steps.filter_map(multiple).find(|near| *near < high).unwrap_or(low)
 }

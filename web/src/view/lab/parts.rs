@@ -187,7 +187,7 @@ pub(super) fn implied_limit(session: Session) -> AnyView {
 
 fn implied_words(limit: &Limit) -> String {
     let cause = match limit.source {
-        LimitSource::Device => "a full device",
+        LimitSource::Device => "its device, which had no more memory",
         _ => "a limit of its process, not by a full GPU",
     };
     let both = if limit.lowest == limit.highest { "" } else { ", and replayed at both bounds" };

@@ -72,7 +72,7 @@ pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
             Cell::Bytes(row.internal_fragmentation),
             row.device_calls.map_or(Cell::Nothing, Cell::Count),
             Cell::Text(row.out_of_memory(limit)),
-            Cell::Text(format!("{:.0} ns", row.nanos_per_request)),
+            row.nanos_per_request.map_or(Cell::Nothing, |nanos| Cell::Text(format!("{nanos:.0} ns"))),
         ]
     });
     let head = vec![
