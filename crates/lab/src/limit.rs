@@ -53,13 +53,16 @@ impl Limit {
         matches!(self.source, LimitSource::Fraction | LimitSource::Given)
     }
 
-    /// The limit in a few words: `600 MiB`, or `between 594 MiB and 613.99 MiB`.
+    /// The limit in a few words: `600 MiB`, or `between 594 MiB and 614 MiB`.
     #[must_use]
     pub fn range(&self) -> String {
         if self.lowest == self.highest {
             self.lowest.to_string()
         } else {
-            format!("between {} and {}", self.lowest, self.highest)
+            // The highest is a byte less than what was refused: the text has what was refused.
+            let refused = self.highest.saturating_add(Bytes::new(1));
+            let highest = if refused.get().is_multiple_of(512) { refused } else { self.highest };
+            format!("between {} and {highest}", self.lowest)
         }
     }
 

@@ -127,7 +127,7 @@ impl Row {
         }
     }
 
-    /// `depends on the limit: between 594 MiB and 613.99 MiB`, where the bounds of the limit give different answers.
+    /// `depends on the limit: between 594 MiB and 614 MiB`, where the bounds of the limit give different answers.
     #[must_use]
     pub fn dependence(&self) -> Option<String> {
         let limit = self.limit.filter(|_| self.depends_on_limit())?;

@@ -139,7 +139,8 @@ impl Sum for Bytes {
 }
 
 /// The size for people: `512 B`, `1.5 KiB`, `764 MiB`, `139.8 GiB`. The unit is the largest one that leaves at least one, with
-/// at most two decimals. Further decimals are cut off, not rounded, so that the text never shows more than the size.
+/// at most two decimals, rounded as PyTorch's messages round them, but never up to a whole number: 2 MiB less 4 KiB
+/// are `1.99 MiB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -163,9 +164,13 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// `count / divisor` in hundredths, further decimals cut off. The product fits: it is below 2^71.
+/// `count / divisor` in hundredths: to the nearest, but not up to a whole number. The sum fits: it is below 2^72.
 fn hundredths(count: u64, divisor: u128) -> u128 {
-    u128::from(count).saturating_mul(100).checked_div(divisor).unwrap_or(0)
+    let of = |part: u128| {
+        u128::from(count).saturating_mul(100).saturating_add(part).checked_div(divisor).unwrap_or(0)
+    };
+    let (cut, nearest) = (of(0), of(divisor / 2));
+    if nearest.is_multiple_of(100) { cut } else { nearest }
 }
 
 /// The index of a list, or its length, as a number of 32 bits.
@@ -311,6 +316,8 @@ mod tests {
             (1_049_088, "1 MiB"),
             (1_310_720, "1.25 MiB"),
             (u64::MAX, "15.99 EiB"),
+            (1_781_156_352, "1.66 GiB"),
+            (400_000_000, "381.47 MiB"),
         ];
         for (count, text) in cases {
             assert_eq!(Bytes::new(count).to_string(), text);

@@ -292,9 +292,10 @@ pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> An
     .into_any()
 }
 
-/// The part in percent of the whole, with one decimal.
+/// The part in percent of the whole, rounded to one decimal.
 pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
-    let tenths = u128::from(part.get()) * 1000 / u128::from(whole.get().max(1));
+    let whole = u128::from(whole.get().max(1));
+    let tenths = (u128::from(part.get()) * 1000 + whole / 2) / whole;
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 

@@ -191,7 +191,7 @@ mod tests {
             shown(&found, &gpus(&[Bytes::gib(80), Bytes::mib(20_500), Bytes::gib(16), Bytes::gib(15)]));
         for line in [
             "NVIDIA H200: fits: peak reserved 20 GiB of 80 GiB\n",
-            "NVIDIA H200: fits barely: peak reserved 20 GiB of 20.01 GiB, of which the driver's own context takes a part\n",
+            "NVIDIA H200: fits barely: peak reserved 20 GiB of 20.02 GiB, of which the driver's own context takes a part\n",
             "NVIDIA H200: does not fit: peak reserved 20 GiB of 16 GiB, first at train.py:7\n",
             "NVIDIA H200: does not fit: peak reserved 20 GiB of 15 GiB\n",
             "one run, on NVIDIA H200: PyTorch may choose other kernels for another architecture",

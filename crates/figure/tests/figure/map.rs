@@ -56,7 +56,7 @@ fn a_step_that_splits_a_new_segment() {
         text "3.24 MiB" 195.4,41 11px TextOnRequested
         rect 294,27 600x20 Cached dots
         rect 298,30 57x14 Background
-        text "16.75 MiB" 301,41 11px Text
+        text "16.76 MiB" 301,41 11px Text
         line 294.5,27 294.5,47 SplitEdge
         frame 178,27 716x20 SplitEdge
         frame 175,24 722x26 Changed 2px

@@ -29,14 +29,14 @@ fn every_step_of_a_story_is_reported() {
         story(),
         &expect![[r#"
             weights = alloc 12 MiB: takes a new 12 MiB segment from the device, all of it
-            bias = alloc 3.9 KiB: 4,000 bytes are rounded up to 4,096; takes a new 2 MiB segment from the device and splits 4 KiB off; 1.99 MiB stay cached
-            x = alloc 2.86 MiB: 3,000,000 bytes are rounded up to 3,000,320; takes a new 20 MiB segment from the device and splits 2.86 MiB off; 17.13 MiB stay cached
-            hidden = alloc 5 MiB: reuses a cached block of 17.13 MiB in a 20 MiB segment and splits 5 MiB off; 12.13 MiB stay cached
+            bias = alloc 3.91 KiB: 4,000 bytes are rounded up to 4,096; takes a new 2 MiB segment from the device and splits 4 KiB off; 1.99 MiB stay cached
+            x = alloc 2.86 MiB: 3,000,000 bytes are rounded up to 3,000,320; takes a new 20 MiB segment from the device and splits 2.86 MiB off; 17.14 MiB stay cached
+            hidden = alloc 5 MiB: reuses a cached block of 17.14 MiB in a 20 MiB segment and splits 5 MiB off; 12.14 MiB stay cached
             copy = alloc 3 MiB on side: takes a new 20 MiB segment from the device for stream side and splits 3 MiB off; 17 MiB stay cached
             record_stream hidden side: tensor hidden is used on stream side too, so its free will wait for that stream
             free x: the 2.86 MiB of x are cached now
             free hidden: 5 MiB wait for stream side before they can be used again
-            advance: 5 MiB that waited for stream side can be used again and merge with the cached neighbors of 2.86 MiB and 12.13 MiB: one cached block of 20 MiB
+            advance: 5 MiB that waited for stream side can be used again and merge with the cached neighbors of 2.86 MiB and 12.14 MiB: one cached block of 20 MiB
             grad = alloc 12 MiB: reuses a cached 20 MiB segment and splits 12 MiB off; 8 MiB stay cached
             mask = alloc 600 KiB: reuses a cached block of 1.99 MiB in a 2 MiB segment and splits 600 KiB off; 1.41 MiB stay cached
             free grad: its 12 MiB merge with a cached neighbor of 8 MiB: one cached block of 20 MiB; the 20 MiB segment is wholly cached now
@@ -225,7 +225,7 @@ fn targets_are_reported_in_a_sentence() {
         segment of 20 MiB at 0x7f0000e00000, large pool, the default stream: 0 B allocated in 3 blocks
         pending: 5 MiB, 9.3% of reserved. Bytes given back by the program that wait until another stream is done with them.
         forward: from step 3 on
-        peak allocated: at most 22.86 MiB were in use at once since the peaks were last reset
+        peak allocated: at most 22.87 MiB were in use at once since the peaks were last reset
         peak reserved: at most 54 MiB were held at once since the peaks were last reset
     "#]].assert_eq(&text);
     assert_eq!(describe_target(TargetId::Limit, &state, &recording), None);
@@ -245,14 +245,14 @@ fn the_figures_as_text() {
         timeline_text(&Series::new(&recording), &recording)
     );
     expect![[r#"
-        Of 96 MiB: requested 15 MiB (16%), rounding 96 B (<0.1%), pending 5 MiB (5.2%), cached 33.99 MiB (35%), free 42 MiB (44%). Allocated 15 MiB (peak 22.86 MiB), reserved 54 MiB (peak 54 MiB).
+        Of 96 MiB: requested 15 MiB (16%), rounding 96 B (<0.1%), pending 5 MiB (5.2%), cached 33.99 MiB (35%), free 42 MiB (44%). Allocated 15 MiB (peak 22.87 MiB), reserved 54 MiB (peak 54 MiB).
 
         L default     12 MiB [##########################weights###########################]
         S default      2 MiB [#|..........................................................]
         L default     20 MiB [........|~~~~hidden~~~~~|...................................]
         L side        20 MiB [##copy###|..................................................]
 
-        17 steps. At the end 72.58 MiB are allocated and 74 MiB reserved, of 96 MiB. Most allocated: 75.58 MiB after step 13. Most reserved: 94 MiB after step 13. Labels: load from step 1, forward from step 3, backward from step 10. Out of memory 1 time: at step 17.
+        17 steps. At the end 72.59 MiB are allocated and 74 MiB reserved, of 96 MiB. Most allocated: 75.59 MiB after step 13. Most reserved: 94 MiB after step 13. Labels: load from step 1, forward from step 3, backward from step 10. Out of memory 1 time: at step 17.
     "#]].assert_eq(&text);
 }
 

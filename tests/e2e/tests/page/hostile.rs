@@ -142,7 +142,7 @@ fn a_million_stacks_open() -> Result<()> {
         page.upload(&id("file"), &file.0)?;
         wait_for_end(page, &name)?;
         // No segment of the file has the memory of its allocations. That stands where the figures would be, with what can be seen.
-        page.wait_text(&id("unplaced"), "1,000,000 allocations of 7.62 MiB in all")?;
+        page.wait_text(&id("unplaced"), "1,000,000 allocations of 7.63 MiB in all")?;
         page.wait_text(&id("unplaced"), "in memory that no segment of the file has")?;
         page.wait_text(&id("unplaced"), "The 10 of 1,000,000 stacks that asked for most in all")?;
         page.wait_text(&id("unplaced"), "f x.py:1")?;

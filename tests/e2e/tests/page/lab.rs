@@ -55,7 +55,7 @@ fn what_if_answers_to_the_byte_beside_what_was_recorded() -> Result<()> {
         page.wait_for(&id("answer-what-if"))?;
         has_bytes(page, "what-if", "6,589,251,584")?;
         has_bytes(page, "what-if", "2,545,942,528")?;
-        page.wait_text(&id("lab-deltas"), "-3.76 GiB")?;
+        page.wait_text(&id("lab-deltas"), "-3.77 GiB")?;
         page.wait_text(&id("lab-difference"), "First differs at request 1:")?;
         try_setting(page, "max_split_size_mb:128")?;
         has_bytes(page, "what-if", "19,706,937,344")?;
@@ -89,7 +89,7 @@ fn a_search_says_which_setting_is_best_and_has_the_line_to_copy() -> Result<()> 
     drive(|page| {
         open_gnn(page)?;
         ask(page, "search")?;
-        page.wait_text(&id("search-sentence"), "expandable_segments:True reserves 3.76 GiB less")?;
+        page.wait_text(&id("search-sentence"), "expandable_segments:True reserves 3.77 GiB less")?;
         ensure!(
             page.value(&id("search-line"))? == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
             "another line: {}",
@@ -113,7 +113,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
             "Out of memory by a leak at loss_history train.py:26: 138 steps kept 408 tensors",
         )?;
         let verdict = id("run-verdict");
-        page.wait_text(&verdict, "loss_history train.py:26 holds 544.06 MiB more at the end")?;
+        page.wait_text(&verdict, "loss_history train.py:26 holds 544.07 MiB more at the end")?;
         page.wait_text(
             &verdict,
             "With 415 tensors freed that the growing lines kept from earlier steps (554 MiB), it passes.",
@@ -128,7 +128,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         page.check_accessible()?;
         open_gnn(page)?;
         page.wait_text(&id("verdict-headline"), "It fits: at most 2.23 GiB are allocated.")?;
-        page.wait_text(&verdict, "3.76 GiB less")?;
+        page.wait_text(&verdict, "3.77 GiB less")?;
         let line = page.value(&id("verdict-line"))?;
         ensure!(line == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{line}");
         page.check_accessible()
@@ -172,8 +172,8 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
             !failure.contains("CUDA out of memory") && !failure.contains("Tried to allocate"),
             "{failure}"
         );
-        page.wait_text(&id("cause"), "between 594 MiB and 613.99 MiB")?;
-        let limit = "The file shows that the limit is between 594 MiB and 613.99 MiB";
+        page.wait_text(&id("cause"), "between 594 MiB and 614 MiB")?;
+        let limit = "The file shows that the limit is between 594 MiB and 614 MiB";
         page.wait_text(&id("lab-implied-limit"), limit)?;
         // The autopsy: expandable segments help only if the limit is high enough.
         page.wait_text(&id("answer-autopsy"), "With expandable_segments:True it depends on the limit")?;
@@ -181,7 +181,7 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
         try_setting(page, "expandable_segments:True")?;
         let own = format!("{} table[class='answer'] tr.is-own td:last-child", id("answer-what-if"));
         page.wait_text(&own, "request 1,525")?;
-        let depends = "depends on the limit: between 594 MiB and 613.99 MiB";
+        let depends = "depends on the limit: between 594 MiB and 614 MiB";
         page.wait_text(&id("answer-what-if"), depends)?;
         page.wait_text(&id("lab-implied-limit"), limit)?;
         // Best setting: nothing is recommended that fits at one bound only.
