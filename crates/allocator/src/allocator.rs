@@ -1,11 +1,12 @@
 //! The allocator: its fields, and the calls for users.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockyard_device::DeviceMemory;
 use blockyard_record::{
-    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId, Stats,
-    StreamId,
+    AllocationId, BlockState, Bytes, DeviceAddr, Event, EventSink, NullSink, PoolId, SegmentId, StatArray,
+    Stats, StreamId,
 };
 
 use crate::block::{BlockIndex, BlockTable};
@@ -30,7 +31,11 @@ pub struct CachingAllocator<D: DeviceMemory, S: EventSink = NullSink> {
     pub(crate) pools: Vec<PrivatePool>,
     /// Open scopes on pools, in the order in which they were opened.
     pub(crate) scopes: Vec<Scope>,
-    /// Blocks that were freed while a scope was open, and that wait for other streams.
+    /// How many graph captures are going on, as far as they were announced.
+    pub(crate) captures: u32,
+    /// Bytes of the segments of private pools.
+    pub(crate) private_reserved: BTreeMap<PoolId, StatArray>,
+    /// Blocks that were freed during a graph capture, and that wait for other streams.
     pub(crate) deferred: Vec<BlockIndex>,
     pub(crate) pending: PendingFrees<D::Event>,
     pub(crate) counters: Counters,
@@ -105,6 +110,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             free_lists: FreeLists::default(),
             pools: vec![PrivatePool::new(PoolId::DEFAULT, 1)],
             scopes: Vec::new(),
+            captures: 0,
+            private_reserved: BTreeMap::new(),
             deferred: Vec::new(),
             pending: PendingFrees::default(),
             counters,
@@ -200,7 +207,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     #[cold]
     fn free_used_block(&mut self, index: BlockIndex) -> Result<(), AllocError> {
-        let waits_later = !self.scopes.is_empty();
+        let waits_later = self.is_capturing();
         if !waits_later {
             self.record_events(index, false)?;
         }
@@ -234,15 +241,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     pub(crate) fn record_stream_of_block(&mut self, index: BlockIndex, stream: StreamId) {
-        let is_in_scope = !self.scopes.is_empty();
+        let is_capturing = self.is_capturing();
         let block = &self.blocks[index];
         let id = block.id;
         if self.free_lists[block.list].stream == stream {
             return;
         }
         let uses = self.blocks.uses_mut(index);
-        if is_in_scope {
-            uses.in_scope.push(stream);
+        if is_capturing {
+            uses.in_capture.push(stream);
         }
         if let Err(position) = uses.streams.binary_search(&stream) {
             uses.streams.insert(position, stream);
@@ -251,7 +258,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Waits for all streams and releases every cached segment to the device (`emptyCache`). Private pools in use keep their cached
-    /// segments; while a scope is open, nothing is waited for, and the default pool keeps its cache too.
+    /// segments; during a graph capture, nothing is waited for, and the default pool keeps its cache too.
     ///
     /// # Errors
     ///
@@ -281,12 +288,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Sets every peak to its current value.
     pub fn reset_peak_stats(&mut self) {
         self.counters.reset_peak();
+        self.private_reserved.values_mut().for_each(StatArray::reset_peak);
         self.sink.record(Event::PeakReset);
     }
 
     /// Sets all accumulated counts to zero.
     pub fn reset_accumulated_stats(&mut self) {
         self.counters.reset_accumulated();
+        self.private_reserved.values_mut().for_each(StatArray::reset_accumulated);
         self.sink.record(Event::AccumulatedReset);
     }
 
@@ -342,7 +351,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     fn limit_to(&mut self, fraction: f64) {
-        self.limit = (fraction < 1.0).then(|| self.device.total_memory().share(fraction));
+        let total = self.device.total_memory();
+        self.limit = (fraction < 1.0).then(|| self.config.release().memory_limit(total, fraction));
         self.note_settings();
         self.sink.record(Event::FractionSet { limit: self.limit });
     }

@@ -153,8 +153,8 @@ impl Block {
 pub(crate) struct StreamUses {
     /// Other streams that used the block since it was allocated, ascending.
     pub(crate) streams: Vec<StreamId>,
-    /// Those of the streams that were recorded while a scope on a pool was open. A free does not wait for them.
-    pub(crate) in_scope: Vec<StreamId>,
+    /// Those of the streams that were recorded during a graph capture. A free does not wait for them.
+    pub(crate) in_capture: Vec<StreamId>,
     /// How many events of these streams the free still waits for.
     pub(crate) outstanding: usize,
 }
@@ -289,7 +289,7 @@ impl BlockTable {
         };
         let cleared = &mut self.uses[uses.get() as usize];
         cleared.streams.clear();
-        cleared.in_scope.clear();
+        cleared.in_capture.clear();
         cleared.outstanding = 0;
         self.vacant_uses.push(uses);
     }

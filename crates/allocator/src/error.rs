@@ -96,10 +96,38 @@ pub struct OutOfMemory {
     pub reserved: Bytes,
     /// Cached bytes in pools other than the default one, which PyTorch's text counts as allocated.
     pub private_cached: Bytes,
+    /// Whether the request was rejected before the device was asked (`throw_on_cudamalloc_oom`), about which PyTorch's text is short.
+    pub is_rejected: bool,
+    /// The advice at the end of the text.
+    pub advice: OomAdvice,
+}
+
+/// The advice at the end of PyTorch's out-of-memory text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OomAdvice {
+    /// To try expandable segments: up to release 2.13 always, later where they are off.
+    TryExpandableSegments,
+    /// None: release 2.14 with expandable segments.
+    None,
+    /// To reserve fewer addresses: from release 2.15 on with expandable segments.
+    LowerReserve,
+    /// To reserve more addresses, since the request does not fit into those that an expandable segment reserves.
+    RaiseReserve {
+        /// Bytes of addresses that the settings let a segment reserve.
+        reserve: Bytes,
+    },
 }
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_rejected {
+            return write!(
+                f,
+                "CUDA out of memory. Allocation was preemptively rejected because it would exceed \
+                 per_process_memory_fraction limit. Requested size: {}",
+                PyTorchSize(self.segment_size)
+            );
+        }
         write!(f, "CUDA out of memory. Tried to allocate {}. ", PyTorchSize(self.segment_size))?;
         write!(
             f,
@@ -124,15 +152,38 @@ impl fmt::Display for OutOfMemory {
             let private = PyTorchSize(self.private_cached);
             write!(f, "with {private} allocated in private pools (e.g., CUDA Graphs), ")?;
         }
-        write!(
-            f,
-            "and {} is reserved by PyTorch but unallocated. \
-             If reserved but unallocated memory is large try setting \
-             PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
-             See documentation for Memory Management  \
-             (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
-            PyTorchSize(self.reserved.saturating_sub(allocated)),
-        )
+        let unallocated = PyTorchSize(self.reserved.saturating_sub(allocated));
+        write!(f, "and {unallocated} is reserved by PyTorch but unallocated.")?;
+        self.fmt_advice(f)
+    }
+}
+
+impl OutOfMemory {
+    fn fmt_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.advice {
+            OomAdvice::None => Ok(()),
+            OomAdvice::TryExpandableSegments => f.write_str(
+                " If reserved but unallocated memory is large try setting \
+                 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  \
+                 See documentation for Memory Management  \
+                 (https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)",
+            ),
+            OomAdvice::LowerReserve => f.write_str(
+                " expandable_segments is enabled. If instead the process is running out of virtual address space \
+                 (VSZ), expandable segments may be over-reserving VA (each segment reserves ~9/8 of device memory, \
+                 times the number of streams); reduce it via PYTORCH_CUDA_ALLOC_CONF expandable_segments_reserve / \
+                 expandable_segments_reserve_by_class.",
+            ),
+            OomAdvice::RaiseReserve { reserve } => write!(
+                f,
+                " This allocation exceeds the expandable-segment reserve of {} for this stream, and a single \
+                 allocation cannot span expandable segments. Raise PYTORCH_CUDA_ALLOC_CONF \
+                 expandable_segments_reserve or expandable_segments_reserve_by_class (or unset it) so that a segment \
+                 is at least {}.",
+                PyTorchSize(reserve),
+                PyTorchSize(self.segment_size),
+            ),
+        }
     }
 }
 

@@ -124,7 +124,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
 
     fn reserve_range(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
         let page = size::page_size(params.pool, &self.config);
-        let size = size::range_size(self.device.total_memory(), page);
+        let total = self.device.total_memory();
+        let reserve = self.config.expandable_segments_reserve().map(|reserve| reserve.bytes(total));
+        let size = size::range_size(total, reserve, page);
+        // PyTorch maps nothing for a request that no reserved range can hold.
+        if reserve.is_some() && params.rounded > size && size < size::range_size(total, None, page) {
+            self.sink.record(Event::SegmentFailed {
+                size: self.segment_size(params),
+                cause: FailureCause::Device,
+            });
+            return Ok(None);
+        }
         if size.is_zero() {
             // The device has no memory at all, so there are no addresses to reserve.
             self.sink.record(Event::SegmentFailed {
@@ -158,7 +168,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// device had enough memory.
     fn map(&mut self, index: BlockIndex, wanted: Bytes) -> Result<bool, AllocError> {
         let block = &self.blocks[index];
-        let (id, addr, pool) = (block.id, block.addr, block.pool);
+        let (id, addr, pool, memory_pool) =
+            (block.id, block.addr, block.pool, self.free_lists[block.list].memory_pool);
         let Some(ExpandableSegment { page, .. }) = self.expandable_segments.get(&block.segment).copied()
         else {
             return Ok(false);
@@ -184,6 +195,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.blocks[index].state = BlockState::Inactive;
         self.reserved += size;
         self.counters.infrequent.mapped(pool, size);
+        self.note_private_reserved(memory_pool, pool, size.signed());
         self.sink.record(Event::Mapped { block: id, size, remainder });
         self.merge_neighbors(index);
         self.put_in_pool(index);
@@ -227,6 +239,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.reserved -= size;
         self.pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.unmapped(pool, size);
+        self.note_private_reserved(memory_pool, pool, size.signed().wrapping_neg());
         self.sink.record(Event::Unmapped { block: id, before, after });
         self.merge_neighbors(index);
         self.put_in_pool(index);

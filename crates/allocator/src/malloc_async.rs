@@ -408,7 +408,14 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
         self.stats.num_ooms += 1;
         let segment_size = size::round_up(rounded, GRANULE);
         let device_free = info.free;
-        self.sink.record(Event::OutOfMemory { requested, rounded, segment_size, stream, device_free });
+        self.sink.record(Event::OutOfMemory {
+            requested,
+            rounded,
+            segment_size,
+            stream,
+            device_free,
+            is_rejected: false,
+        });
         AllocError::MallocAsyncOutOfMemory(Box::new(MallocAsyncOutOfMemory {
             allocated: self.used(),
             requested,

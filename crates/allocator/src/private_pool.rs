@@ -3,10 +3,11 @@
 //! A pool has its own segments and free blocks. Requests go to a pool while a scope on it is open. A block returns to its
 //! pool whenever it is freed.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use blockyard_device::DeviceMemory;
-use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StreamId};
+use blockyard_record::{BlockState, Bytes, EventSink, PoolId, PoolKind, StatArray, StreamId};
 
 use crate::block::BlockIndex;
 use crate::pool::{BlockPool, FreeLists};
@@ -132,8 +133,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Directs requests of `stream`, or of all streams, to the pool until [`CachingAllocator::end_allocate_to_pool`]
     /// (`beginAllocateToPool`). The newest scope is asked first. A pool that does not exist is created.
     ///
-    /// While any scope is open, frees that wait for streams are not completed, and `empty_cache` and failed requests do not
-    /// release the default pool's cache. Garbage collection, and releases for the oversize limit, still release it.
+    /// Up to release 2.12 each scope counts as a capture; see [`CachingAllocator::mark_capture_begin`].
     ///
     /// # Errors
     ///
@@ -180,6 +180,41 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let open = self.scopes.iter().rposition(|scope| pools[scope.pool].id == id);
         self.scopes.remove(open.ok_or(AllocError::NotInPool(id))?);
         Ok(())
+    }
+
+    /// A graph capture has begun (`markCaptureBegin`). Captures may be nested.
+    ///
+    /// During a capture, frees that wait for streams are not completed, and `empty_cache` and failed requests do not
+    /// release the default pool's cache. Garbage collection, and releases for the oversize limit, still release it.
+    ///
+    /// Up to release 2.12 this call does nothing, since there the allocator takes each open scope for a capture.
+    pub fn mark_capture_begin(&mut self) {
+        self.captures = self.captures.saturating_add(1);
+    }
+
+    /// A graph capture has ended (`markCaptureEnd`).
+    pub fn mark_capture_end(&mut self) {
+        self.captures = self.captures.saturating_sub(1);
+    }
+
+    /// Whether a graph is being captured, as far as the allocator of the release knows.
+    #[inline]
+    pub(crate) fn is_capturing(&self) -> bool {
+        if self.config.release().scopes_are_captures() { !self.scopes.is_empty() } else { self.captures > 0 }
+    }
+
+    /// The bytes of the segments of each private pool that ever had a segment, by the pool's identity; `memory_stats()` has them from release 2.13 on.
+    /// Where a pool is gone, current values are zero.
+    #[must_use]
+    pub fn reserved_by_private_pools(&self) -> &BTreeMap<PoolId, StatArray> {
+        &self.private_reserved
+    }
+
+    /// Counts bytes of segments that a pool gained or, with a negative number, lost.
+    pub(crate) fn note_private_reserved(&mut self, memory_pool: PoolIndex, pool: PoolKind, bytes: i64) {
+        if memory_pool != DEFAULT_POOL {
+            self.private_reserved.entry(self.pools[memory_pool].id).or_default().change(pool, bytes);
+        }
     }
 
     /// Releases one use of the pool (`releasePool`). When the use count is 0, the cache of the pool is released together with

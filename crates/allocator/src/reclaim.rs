@@ -34,7 +34,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         {
             return Ok(Some(block));
         }
-        if !self.scopes.is_empty() {
+        if self.is_capturing() {
             return Ok(None);
         }
         self.release_cached_blocks()?;
@@ -131,9 +131,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// stream, size and address. Whole pages of cached blocks in expandable segments are unmapped last
     /// (`release_cached_blocks`).
     ///
-    /// While a scope on a pool is open, the default pool is left out, as in PyTorch. Pools out of use come last.
+    /// During a graph capture the default pool is left out, as in PyTorch. Pools out of use come last.
     pub(crate) fn release_cached_blocks(&mut self) -> Result<(), AllocError> {
-        if self.scopes.is_empty() {
+        if !self.is_capturing() {
             self.synchronize_streams(None)?;
             for kind in [PoolKind::Large, PoolKind::Small] {
                 self.release_blocks(DEFAULT_POOL, kind)?;
@@ -180,6 +180,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.reserved -= size;
         self.pools[memory_pool].device_allocations -= 1;
         self.counters.infrequent.segment_released(pool, size, is_oversize);
+        self.note_private_reserved(memory_pool, pool, size.signed().wrapping_neg());
         self.sink.record(Event::SegmentReleased { segment, is_oversize });
         Ok(())
     }

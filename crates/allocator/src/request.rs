@@ -8,7 +8,7 @@ use blockyard_record::{
 use crate::block::{Block, BlockIndex};
 use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
-use crate::{AllocError, CachingAllocator, OutOfMemory, size};
+use crate::{AllocError, CachingAllocator, OomAdvice, OutOfMemory};
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             return Err(AllocError::NoVirtualMemory);
         }
         let is_in_scope = !self.scopes.is_empty();
-        if !is_in_scope && self.has_pending_frees() {
+        if self.has_pending_frees() && !self.is_capturing() {
             self.process_events()?;
         }
         // Only pending frees led here, so the fast path's rules decide.
@@ -165,7 +165,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             None => self.find_new_block(&params)?,
         };
         let Some(index) = found else {
-            return Err(self.out_of_memory(&params));
+            return Err(self.out_of_memory(&params, false));
         };
         let block = &self.blocks[index];
         // A block of another pool (`use_on_oom`) was searched for as if segments did not expand, and is split so too.
@@ -244,6 +244,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Fraction });
             return Ok(None);
         }
+        if self.config.throw_on_cudamalloc_oom()
+            && self.limit.is_none()
+            && self.reserved.saturating_add(size) > self.device.total_memory()
+        {
+            return Err(self.out_of_memory(params, true));
+        }
         if params.expands {
             return self.expand(params);
         }
@@ -265,6 +271,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.blocks.insert(Block::of_segment(id, segment, (addr, size), (params.list, pool), false));
         self.reserved += size;
         self.counters.infrequent.segment_allocated(pool, size, is_oversize);
+        self.note_private_reserved(memory_pool, pool, size.signed());
         self.sink.record(Event::SegmentAllocated {
             segment,
             block: id,
@@ -385,19 +392,25 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         AllocatedBlock { index, id, size: rounded }
     }
 
+    /// Counts a failed request, and describes it. With `is_rejected`, the device was not asked.
     #[cold]
-    fn out_of_memory(&mut self, params: &AllocParams) -> AllocError {
+    fn out_of_memory(&mut self, params: &AllocParams, is_rejected: bool) -> AllocError {
         let info = match self.device.memory_info() {
             Ok(info) => info,
             Err(error) => return error.into(),
         };
-        self.counters.infrequent.num_ooms += 1;
+        if is_rejected {
+            self.counters.infrequent.num_oom_rejections += 1;
+        } else {
+            self.counters.infrequent.num_ooms += 1;
+        }
         self.sink.record(Event::OutOfMemory {
             requested: params.requested,
             rounded: params.rounded,
             segment_size: self.segment_size(params),
             stream: params.stream,
             device_free: info.free,
+            is_rejected,
         });
         AllocError::OutOfMemory(Box::new(OutOfMemory {
             pool_id: self.pools[params.memory_pool].id,
@@ -413,6 +426,24 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             allocated: self.counters.allocated_bytes(),
             reserved: self.reserved,
             private_cached: self.private_cached(),
+            is_rejected,
+            advice: self.oom_advice(params, info.total),
         }))
+    }
+
+    /// What the release advises at the end of its text.
+    fn oom_advice(&self, params: &AllocParams, total: Bytes) -> OomAdvice {
+        let release = self.config.release();
+        if !params.expands || release <= Release::V2_13 {
+            return OomAdvice::TryExpandableSegments;
+        }
+        if release == Release::V2_14 {
+            return OomAdvice::None;
+        }
+        let reserve = self.config.expandable_segments_reserve().map(|reserve| reserve.bytes(total));
+        match reserve {
+            Some(reserve) if self.segment_size(params) > reserve => OomAdvice::RaiseReserve { reserve },
+            _ => OomAdvice::LowerReserve,
+        }
     }
 }

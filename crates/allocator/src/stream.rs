@@ -55,7 +55,7 @@ impl<E> PendingFrees<E> {
 }
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
-    /// Whether any free waits for a stream or for the end of a scope.
+    /// Whether any free waits for a stream or for the end of a graph capture.
     #[inline]
     pub(crate) fn has_pending_frees(&self) -> bool {
         // `||` would branch.
@@ -63,14 +63,14 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Records an event on each stream that used the block, for [`CachingAllocator::await_events`] (`insert_events`). With
-    /// `only_outside`, streams that were recorded while a scope was open are left out. After an error no event is kept.
+    /// `only_outside`, streams that were recorded during a graph capture are left out. After an error no event is kept.
     pub(crate) fn record_events(&mut self, index: BlockIndex, only_outside: bool) -> Result<(), AllocError> {
         self.pending.recorded.clear();
         let Some(uses) = self.blocks.uses(&self.blocks[index]) else {
             return Ok(());
         };
         for stream in &uses.streams {
-            if only_outside && uses.in_scope.contains(stream) {
+            if only_outside && uses.in_capture.contains(stream) {
                 continue;
             }
             self.pending.recorded.push((*stream, self.device.record_event(*stream)?));
@@ -112,7 +112,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     pub(crate) fn synchronize_streams(&mut self, only: Option<PoolIndex>) -> Result<(), AllocError> {
         self.counters.infrequent.num_sync_all_streams += 1;
         self.sink.record(Event::StreamsSynchronized);
-        if self.scopes.is_empty() {
+        if !self.is_capturing() {
             self.undefer_frees()?;
         }
         let (mut position, mut place) = (0, 0);
@@ -132,7 +132,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         Ok(())
     }
 
-    /// Makes deferred frees wait for their streams, except for streams that were recorded while the scope was open.
+    /// Makes deferred frees wait for their streams, except for streams that were recorded during the capture.
     fn undefer_frees(&mut self) -> Result<(), AllocError> {
         while let Some(index) = self.deferred.first().copied() {
             self.record_events(index, true)?;

@@ -361,7 +361,7 @@ fn failed_request(state: &MemoryState, recording: &Recording, step: usize) -> Op
     }
     let bounds = recording.step(step)?;
     let failed = (bounds.start..bounds.end).rev().find_map(|index| match recording.event(index)? {
-        Event::OutOfMemory { requested, rounded, segment_size, stream, device_free } => Some((
+        Event::OutOfMemory { requested, rounded, segment_size, stream, device_free, .. } => Some((
             OomRequest { size: requested, rounded, segment_size, stream, pool_id: PoolId::DEFAULT },
             device_free,
         )),

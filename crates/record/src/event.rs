@@ -134,7 +134,7 @@ pub enum Event {
     RetryStarted,
     /// The allocator waited for the work of all streams (`num_sync_all_streams`).
     StreamsSynchronized,
-    /// A request failed (`num_ooms`).
+    /// A request failed (`num_ooms`, or `num_oom_rejections` where it was rejected).
     OutOfMemory {
         /// What the caller asked for.
         requested: Bytes,
@@ -146,6 +146,9 @@ pub enum Event {
         stream: StreamId,
         /// How many bytes were free on the device, as the device reported.
         device_free: Bytes,
+        /// Whether the allocator rejected the request before it asked the device (`throw_on_cudamalloc_oom`). PyTorch's trace has no
+        /// entry then.
+        is_rejected: bool,
     },
     /// A snapshot was taken, which PyTorch's trace has an entry for.
     SnapshotTaken {

@@ -400,6 +400,7 @@ mod tests {
                 segment_size: most,
                 stream,
                 device_free: size,
+                is_rejected: true,
             },
             Event::SnapshotTaken { active: odd },
             Event::PeakReset,

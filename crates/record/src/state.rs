@@ -271,7 +271,7 @@ impl MemoryState {
             Event::Allocated { block, requested, .. } => of_block(TraceAction::Alloc, block, Some(requested)),
             Event::FreeRequested { block, .. } => of_block(TraceAction::FreeRequested, block, None),
             Event::FreeCompleted { block } => of_block(TraceAction::FreeCompleted, block, None),
-            Event::OutOfMemory { rounded, stream, device_free, .. } => Some(TraceEntry {
+            Event::OutOfMemory { rounded, stream, device_free, is_rejected: false, .. } => Some(TraceEntry {
                 action: TraceAction::OutOfMemory,
                 addr: device_free.get(),
                 size: rounded,
@@ -329,7 +329,8 @@ impl MemoryState {
             Event::Merged { block, absorbed } => self.merge(block, absorbed)?,
             Event::RetryStarted => count_one(&mut self.stats.num_alloc_retries),
             Event::StreamsSynchronized => count_one(&mut self.stats.num_sync_all_streams),
-            Event::OutOfMemory { .. } => count_one(&mut self.stats.num_ooms),
+            Event::OutOfMemory { is_rejected: false, .. } => count_one(&mut self.stats.num_ooms),
+            Event::OutOfMemory { is_rejected: true, .. } => count_one(&mut self.stats.num_oom_rejections),
             Event::PeakReset => self.stats.reset_peak(),
             Event::AccumulatedReset => self.stats.reset_accumulated(),
             Event::FractionSet { limit } => self.limit = limit,

@@ -80,6 +80,21 @@ impl StatArray {
         self.both(pool, |stat| stat.decrease(amount));
     }
 
+    /// Applies a net change in one pool as one increase or one decrease. Zero changes nothing.
+    pub fn change(&mut self, pool: PoolKind, amount: i64) {
+        self.both(pool, |stat| stat.change(amount));
+    }
+
+    /// Sets the peaks to the current values.
+    pub fn reset_peak(&mut self) {
+        self.each(Stat::reset_peak);
+    }
+
+    /// Sets the sums of increases and decreases to zero.
+    pub fn reset_accumulated(&mut self) {
+        self.each(Stat::reset_accumulated);
+    }
+
     fn each(&mut self, apply: impl Fn(&mut Stat)) {
         apply(&mut self.all);
         apply(&mut self.small_pool);
@@ -87,7 +102,8 @@ impl StatArray {
     }
 }
 
-/// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys.
+/// What PyTorch counts about a device allocator (`DeviceStats`); `memory_stats()` shows it as 122 keys, and as more
+/// from release 2.12 on.
 ///
 /// Bytes count *block* sizes, except `requested_bytes` (what callers asked for) and `reserved_bytes` (sizes of segments).
 /// `allocation` falls when a free is requested; `active` and `requested_bytes` fall when the free completes.
@@ -125,6 +141,8 @@ pub struct Stats {
     pub num_device_alloc: i64,
     /// Segments that were released to the device.
     pub num_device_free: i64,
+    /// Requests that were rejected before the device was asked (`throw_on_cudamalloc_oom`). Releases from 2.12 on report the count.
+    pub num_oom_rejections: i64,
     /// `max_split_size` when the allocator was made, in bytes; -1 for unlimited. Later settings do not change it.
     pub max_split_size: i64,
 }
@@ -148,6 +166,7 @@ impl Default for Stats {
             num_sync_all_streams: 0,
             num_device_alloc: 0,
             num_device_free: 0,
+            num_oom_rejections: 0,
             max_split_size: -1,
         }
     }
@@ -265,7 +284,7 @@ impl Stats {
         self.each(Stat::reset_peak);
     }
 
-    /// Sets all accumulated counts and the five `num_*` counters to zero.
+    /// Sets all accumulated counts and the `num_*` counters to zero.
     pub fn reset_accumulated(&mut self) {
         self.each(Stat::reset_accumulated);
         self.num_alloc_retries = 0;
@@ -273,6 +292,7 @@ impl Stats {
         self.num_sync_all_streams = 0;
         self.num_device_alloc = 0;
         self.num_device_free = 0;
+        self.num_oom_rejections = 0;
     }
 
     /// The statistics that PyTorch reports under this backend, from the full counts in `self`.

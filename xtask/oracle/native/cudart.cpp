@@ -150,7 +150,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long* id,
-                                     void*, const void**, const void**, size_t*) {
+                                     cudaGraph_t*, const cudaGraphNode_t**, const void**, size_t*) {
   *status = cudaStreamCaptureStatusNone;
   if (id != nullptr) *id = 0;
   return cudaSuccess;
@@ -229,6 +229,8 @@ cudaError_t cudaMemcpyAsync(void*, const void*, size_t, cudaMemcpyKind, cudaStre
 NOT_SUPPORTED(cudaDeviceCanAccessPeer)
 NOT_SUPPORTED(cudaDeviceEnablePeerAccess)
 NOT_SUPPORTED(cudaDeviceGetDefaultMemPool)
+NOT_SUPPORTED(cudaDeviceGetGraphMemAttribute)
+NOT_SUPPORTED(cudaDeviceSetGraphMemAttribute)
 NOT_SUPPORTED(cudaEventElapsedTime)
 NOT_SUPPORTED(cudaFreeAsync)
 NOT_SUPPORTED(cudaGraphNodeGetDependencies)

@@ -6,22 +6,25 @@
 //
 // request:  device's bytes, whether all statistics are wanted, settings (text), texts of operations (count, texts),
 //           operations (count, then code and two arguments each)
-// response: 0, then an answer for each operation (code, value or text, digest of the statistics or all of them),
+// response: 0, then an answer for each operation (code, value or text, digest of the statistics or their count and all of them),
 //           the trace (count, entries), the segments (count, each with its blocks), how often each path ran;
 //           or 1 and the status of a child that died.
 
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAStream.h>
+#include <c10/cuda/PeerToPeerAccess.h>
 #include <standin.h>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 // A machine with a driver has a library that tells which processes use its GPUs, and PyTorch would put them into its
@@ -41,8 +44,8 @@ namespace allocator = c10::cuda::CUDACachingAllocator;
 using c10::CachingDeviceAllocator::DeviceStats;
 
 constexpr c10::DeviceIndex kDevice = 0;
-constexpr size_t kStats = sizeof(DeviceStats) / sizeof(uint64_t);
-static_assert(sizeof(DeviceStats) == 122 * sizeof(uint64_t), "the statistics are 122 plain numbers");
+// RELEASE is the minor release of PyTorch 2 whose headers these are; src/library.rs defines it.
+static_assert(RELEASE >= 11, "the oldest release that is known");
 
 enum Operation : uint64_t {
   kAllocate,
@@ -172,6 +175,7 @@ class Run {
     }
     for (uint64_t left = request_.word(); left > 0; --left) texts_.push_back(request_.text());
     c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
+    c10::cuda::detail::init_p2p_access_cache(1);
     allocator::init(1);
     allocator::recordHistory(true, nullptr, size_t{1} << 30, c10::CachingDeviceAllocator::RecordContext::NEVER, false,
                              {});
@@ -251,8 +255,15 @@ class Run {
         allocator::beginAllocateToPool(kDevice, pool_id(first), [second](cudaStream_t stream) {
           return second == UINT64_MAX || stream == handle_of(second);
         });
+#if RELEASE >= 13
+        // A capture announces itself; before, each scope counted as one.
+        if ((first & 1) != 0) allocator::markCaptureBegin(kDevice);
+#endif
         break;
       case kLeavePool:
+#if RELEASE >= 13
+        if ((first & 1) != 0) allocator::markCaptureEnd(kDevice);
+#endif
         allocator::endAllocateToPool(kDevice, pool_id(first));
         // A capture's use is given up when its graph goes.
         if ((first & 1) == 0) allocator::releasePool(kDevice, pool_id(first));
@@ -288,6 +299,9 @@ class Run {
          << bits(allocator::CUDAAllocatorConfig::per_process_memory_fraction()) << " expandable "
          << Config::use_expandable_segments() << " divisions";
     for (size_t divisions : Config::roundup_power2_divisions()) text << ' ' << divisions;
+#if RELEASE >= 12
+    text << " throws " << allocator::CUDAAllocatorConfig::throw_on_cudamalloc_oom();
+#endif
     text << " last " << Config::last_allocator_settings();
     return text.str();
   }
@@ -302,18 +316,66 @@ class Run {
     response_.text(text);
   }
 
+  /// The statistics in the order of src/stats.rs. They are not plain numbers in every release: each field is read by its name.
+  static std::vector<uint64_t> words_of(const DeviceStats& stats) {
+    std::vector<uint64_t> words;
+    auto put = [&words](int64_t value) { words.push_back(static_cast<uint64_t>(value)); };
+    auto put_stat = [&put](const auto& stat) {
+      put(stat.current);
+      put(stat.peak);
+      put(stat.allocated);
+      put(stat.freed);
+    };
+    auto put_array = [&put_stat](const auto& array) {
+      for (const auto& stat : array) put_stat(stat);
+    };
+    put_array(stats.allocation);
+    put_array(stats.segment);
+    put_array(stats.active);
+    put_array(stats.inactive_split);
+    put_array(stats.allocated_bytes);
+    put_array(stats.reserved_bytes);
+    put_array(stats.active_bytes);
+    put_array(stats.inactive_split_bytes);
+    put_array(stats.requested_bytes);
+    put(stats.num_alloc_retries);
+    put(stats.num_ooms);
+    put_stat(stats.oversize_allocations);
+    put_stat(stats.oversize_segments);
+    put(stats.num_sync_all_streams);
+    put(stats.num_device_alloc);
+    put(stats.num_device_free);
+    put(stats.max_split_size);
+#if RELEASE >= 12
+    put(stats.num_oom_rejections);
+#endif
+#if RELEASE >= 13
+    // A hash table: its order says nothing.
+    std::vector<c10::MempoolId_t> pools;
+    for (const auto& [pool, array] : stats.reserved_bytes_by_private_pools) pools.push_back(pool);
+    std::sort(pools.begin(), pools.end());
+    for (const auto& pool : pools) {
+      put(static_cast<int64_t>(pool.first));
+      put(static_cast<int64_t>(pool.second));
+      put_array(stats.reserved_bytes_by_private_pools.find(pool)->second);
+    }
+#endif
+    return words;
+  }
+
   void tell_stats() {
     DeviceStats stats = allocator::getDeviceStats(kDevice);
     count_paths(stats);
-    uint64_t words[kStats];
-    std::memcpy(words, &stats, sizeof stats);
+    std::vector<uint64_t> words = words_of(stats);
+    before_ = std::move(stats);
     if (wants_all_) {
+      response_.word(words.size());
       for (uint64_t word : words) response_.word(word);
       return;
     }
     // Two lanes, since each step waits for the one before; `digest` in src/stats.rs is the same.
     uint64_t lanes[2] = {1, 2};
-    for (size_t i = 0; i < kStats; ++i) {
+    for (size_t i = 0; i < words.size(); ++i) {
       uint64_t& lane = lanes[i % 2];
       lane = (lane ^ words[i]) * 0x9e3779b97f4a7c15;
       lane ^= lane >> 32;
@@ -332,7 +394,6 @@ class Run {
     paths_[2] += waits;
     // Garbage collection, or just enough oversize segments: what a full release does waits for the streams first.
     if (waits == 0) paths_[3] += releases;
-    before_ = now;
   }
 
   void tell_end() {

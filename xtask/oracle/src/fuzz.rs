@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use blockyard_record::{TraceAction, grouped};
+use blockyard_rules::Release;
 
 use crate::answer::{AnswerDifference, Paths, ReturnValue, SequenceResult, first_difference};
 use crate::library::Library;
@@ -14,7 +15,7 @@ use crate::sequence::{Operation, Sequence};
 use crate::{generate, shrink};
 
 /// The settings that sequences choose from.
-const OPTIONS: [&str; 7] = [
+const OPTIONS: [&str; 9] = [
     "max_split_size_mb",
     "max_non_split_rounding_mb",
     "roundup_power2_divisions",
@@ -22,6 +23,8 @@ const OPTIONS: [&str; 7] = [
     "expandable_segments",
     "large_segment_size_mb",
     "per_process_memory_fraction",
+    "throw_on_cudamalloc_oom",
+    "expandable_segments_reserve",
 ];
 
 /// How long to go on: until the first of both.
@@ -73,7 +76,7 @@ pub struct FailedSequence {
     pub description: String,
 }
 
-/// Runs random sequences; stops at the bounds, or when `on_progress` breaks off, which is called after each sequence.
+/// Runs random sequences on `library`, which is that of `release`; stops at the bounds, or when `on_progress` breaks off, which is called after each sequence.
 ///
 /// `on_failure` gets each sequence that differs, made small.
 ///
@@ -82,6 +85,7 @@ pub struct FailedSequence {
 /// When the driver of PyTorch's library is gone, or `on_failure` returns an error.
 pub fn fuzz(
     library: &mut Library,
+    release: Release,
     seed: u64,
     bounds: Bounds,
     mut on_progress: impl FnMut(&FuzzSummary) -> ControlFlow<()>,
@@ -91,7 +95,7 @@ pub fn fuzz(
     let mut summary = FuzzSummary { seed, ..FuzzSummary::default() };
     while summary.operations < bounds.operations && begun.elapsed() < bounds.time {
         let seed = sequence_seed(seed, summary.sequences);
-        let sequence = generate::sequence(seed);
+        let sequence = generate::sequence(seed, release);
         summary.begin(&sequence);
         let asked = library.ask(&sequence, false)?;
         let found = ours::answer(&sequence, false);

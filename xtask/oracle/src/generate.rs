@@ -2,6 +2,7 @@
 
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
+use blockyard_rules::Release;
 use fastrand::Rng;
 
 use crate::rules::Rules;
@@ -13,16 +14,16 @@ mod sizes;
 use settings::Choice;
 use sizes::Sizes;
 
-/// The sequence that belongs to a number.
+/// The sequence that belongs to a number, for a release of PyTorch.
 #[must_use]
-pub fn sequence(seed: u64) -> Sequence {
+pub fn sequence(seed: u64, release: Release) -> Sequence {
     let mut rng = Rng::with_seed(seed);
-    let choice = settings::choose(&mut rng);
+    let choice = settings::choose(&mut rng, release);
     let capacity = capacity(&mut rng);
     if rng.u8(..12) == 0 {
-        return settings_only(&mut rng, capacity);
+        return settings_only(&mut rng, capacity, release);
     }
-    let mut sequence = Sequence { capacity, config: choice.text.clone(), operations: Vec::new() };
+    let mut sequence = Sequence { release, capacity, config: choice.text.clone(), operations: Vec::new() };
     let mut generator = Generator::new(rng, &sequence, choice);
     let count = generator.length();
     while generator.operations.len() < count {
@@ -34,13 +35,13 @@ pub fn sequence(seed: u64) -> Sequence {
 }
 
 /// Settings, good and bad, and what they come to.
-fn settings_only(rng: &mut Rng, capacity: Bytes) -> Sequence {
+fn settings_only(rng: &mut Rng, capacity: Bytes, release: Release) -> Sequence {
     let mut operations = Vec::new();
     for _ in 0..rng.usize(1..40) {
-        operations.push(Operation::ApplySettings { text: settings::mangled(rng) });
+        operations.push(Operation::ApplySettings { text: settings::mangled(rng, release) });
         operations.push(Operation::TellSettings);
     }
-    Sequence { capacity, config: String::new(), operations }
+    Sequence { release, capacity, config: String::new(), operations }
 }
 
 /// Mostly so little that it runs out; not always a multiple of anything.
@@ -122,7 +123,7 @@ impl Generator {
             110..112 => Operation::Snapshot,
             112..116 if self.choice.limits || self.rng.u8(..8) == 0 => self.set_fraction(),
             116..122 if self.choice.changes => {
-                let text = settings::change(&mut self.rng, &self.choice);
+                let text = settings::change(&mut self.rng, &self.choice, self.rules.release());
                 Operation::ApplySettings { text }
             }
             _ if self.live.is_empty() || self.rng.u32(..1000) < self.allocates => self.allocate(),

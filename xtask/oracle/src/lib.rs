@@ -1,10 +1,10 @@
 //! Our allocator compared with PyTorch's own library, operation by operation.
 //!
 //! PyTorch's wheel contains `libc10_cuda.so`, the library with its allocator. It needs a CUDA runtime, and any library with
-//! 43 functions of that name will do: ours (`native/cudart.cpp`) has memory that is numbers, with the same addresses as
+//! 45 functions of that name will do: ours (`native/cudart.cpp`) has memory that is numbers, with the same addresses as
 //! [`VirtualDevice`](blockyard_device::VirtualDevice), and streams whose work is done when a test says so. A [`Library`] runs a
 //! [`Sequence`] of operations in it, a fresh process each (`native/driver.cpp`), [`answer`] runs it on our allocator; what
-//! they return, all 122 statistics after each operation, PyTorch's trace and the final blocks with their stale requested sizes
+//! they return, all statistics after each operation, PyTorch's trace and the final blocks with their stale requested sizes
 //! must be the same to the byte. [`fuzz`] does this with random sequences ([`generate`]) within the limits that [`Rules`] set, shrinks
 //! what differs, and [`Fixture`] keeps it as text with PyTorch's answer, so that a test without the library can repeat it.
 //!
@@ -36,4 +36,4 @@ pub use rules::{Rules, restricted};
 pub use sequence::{Operation, Sequence};
 pub use shrink::shrink;
 pub use text::Fixture;
-pub use wheel::{WheelPaths, find_wheel, wheel};
+pub use wheel::{WheelPaths, find_wheel, version, wheel};

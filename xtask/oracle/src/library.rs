@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result};
+use blockyard_rules::Release;
 
 use crate::answer::{OperationReply, Paths, ReturnValue, SequenceResult};
 use crate::ours::settings_error;
@@ -37,9 +38,9 @@ impl Library {
     /// # Errors
     ///
     /// When the C++ compiler is missing or refuses, or the driver does not start.
-    pub fn start(target: &Path, wheel: &WheelPaths) -> Result<Self> {
+    pub fn start(target: &Path, wheel: &WheelPaths, release: Release) -> Result<Self> {
         let cudart = native::build_cudart(target)?;
-        let driver = build(target, wheel, &cudart)?;
+        let driver = build(target, wheel, release, &cudart)?;
         let folder = target.join("oracle");
         // Ours first: another libcudart on the machine must not come between.
         let libraries = [folder.as_path(), &wheel.libraries];
@@ -56,6 +57,8 @@ impl Library {
         ] {
             command.env_remove(name);
         }
+        // Expandable segments ask for handles that other processes can open, and for GPUs that reach each other, unless this is off.
+        command.env("TORCH_CUDA_EXPANDABLE_SEGMENTS_IPC", "0");
         let mut child = command.spawn().context("the driver of PyTorch's library does not start")?;
         let requests = child.stdin.take();
         let responses = BufReader::new(child.stdout.take().context("the driver has no output")?);
@@ -124,14 +127,15 @@ impl Drop for Library {
     }
 }
 
-fn build(target: &Path, wheel: &WheelPaths, cudart: &Path) -> Result<PathBuf> {
+fn build(target: &Path, wheel: &WheelPaths, release: Release, cudart: &Path) -> Result<PathBuf> {
     let include = format!("-isystem{}", wheel.include.display());
     let libraries = format!("-L{}", wheel.libraries.display());
     let cudart = cudart.display().to_string();
+    let minor = format!("-DRELEASE={}", release.minor());
     native::compile(
         &[native::sources().join("driver.cpp")],
         // Its `dlopen` must be found before the system's.
-        &[&include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
-        &target.join("oracle/driver"),
+        &[&minor, &include, &libraries, "-lc10_cuda", "-lc10", &cudart, "-Wl,-export-dynamic"],
+        &target.join(format!("oracle/driver-{release}")),
     )
 }

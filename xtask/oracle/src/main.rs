@@ -9,19 +9,22 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use blockyard_oracle::{
-    Bounds, FailedSequence, Fixture, FuzzSummary, Library, compare, find_wheel, fuzz, generate, wheel,
+    Bounds, FailedSequence, Fixture, FuzzSummary, Library, Sequence, compare, find_wheel, fuzz, generate, version,
+    wheel,
 };
+use blockyard_rules::Release;
 use lexopt::prelude::*;
 
 const HELP: &str = "\
 Runs random sequences of operations on PyTorch's own allocator and on ours, and compares every address, every statistic after
 every operation, the trace and the final blocks.
 
-cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds
-                   [--if-present]                             ends with status 3 unless the wheel was fetched before
+cargo xtask oracle [--operations N] [--seconds S] [--seed N]  until N operations (ten million) or S seconds, for each release
+                   [--release 2.11,2.15]                      releases of PyTorch, or `all`; else the newest. Each is fetched once
+                   [--if-present]                             only releases fetched before; ends with status 3 if there are none
 cargo xtask oracle --replay FILE                              one sequence, with all statistics
 cargo xtask oracle --record FILE                              puts PyTorch's answers into a sequence written by hand
-cargo xtask oracle --save SEED NAME COUNT                     keeps the first operations of a seed's sequence as a test
+cargo xtask oracle --save SEED NAME COUNT [--release R]       keeps the first operations of a seed's sequence as a test
 ";
 
 /// The exit status where the wheel should be there and is not.
@@ -32,10 +35,10 @@ const MOST_FAILURES: u64 = 3;
 
 enum Command {
     Help,
-    Fuzz { seed: Option<u64>, bounds: Bounds, only_if_present: bool },
+    Fuzz { seed: Option<u64>, bounds: Bounds, releases: Vec<Release>, only_if_present: bool },
     Replay(PathBuf),
     Record(PathBuf),
-    Save { seed: u64, name: String, count: usize },
+    Save { seed: u64, name: String, count: usize, release: Release },
 }
 
 fn main() -> ExitCode {
@@ -53,18 +56,21 @@ fn main() -> ExitCode {
 fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
     let mut bounds = Bounds { operations: 10_000_000, time: Duration::MAX };
     let (mut seed, mut only_if_present) = (None, false);
+    let mut releases = Vec::new();
+    let mut saved = None;
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(Command::Help),
             Long("operations") => bounds.operations = arguments.value()?.parse()?,
             Long("seed") => seed = Some(arguments.value()?.parse()?),
             Long("if-present") => only_if_present = true,
+            Long("release") => releases = parse_releases(&arguments.value()?.string()?)?,
             Long("replay") => return Ok(Command::Replay(arguments.value()?.into())),
             Long("record") => return Ok(Command::Record(arguments.value()?.into())),
             Long("save") => {
                 let seed = arguments.value()?.parse()?;
                 let name = arguments.value()?.parse()?;
-                return Ok(Command::Save { seed, name, count: arguments.value()?.parse()? });
+                saved = Some((seed, name, arguments.value()?.parse()?));
             }
             Long("seconds") => {
                 bounds.time = Duration::from_secs(arguments.value()?.parse()?);
@@ -73,7 +79,21 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Command::Fuzz { seed, bounds, only_if_present })
+    if let Some((seed, name, count)) = saved {
+        let release = releases.first().copied().unwrap_or(Release::LATEST);
+        return Ok(Command::Save { seed, name, count, release });
+    }
+    if releases.is_empty() {
+        releases = if only_if_present { Release::ALL.to_vec() } else { vec![Release::LATEST] };
+    }
+    Ok(Command::Fuzz { seed, bounds, releases, only_if_present })
+}
+
+fn parse_releases(text: &str) -> Result<Vec<Release>> {
+    if text == "all" {
+        return Ok(Release::ALL.to_vec());
+    }
+    text.split(',').map(|release| Ok(release.parse()?)).collect()
 }
 
 /// How a run ended without an error.
@@ -91,25 +111,39 @@ impl End {
 
 fn run(command: Command) -> Result<End> {
     let target = target();
-    let start = || Library::start(&target, &wheel(&target)?);
+    let start = |release| Library::start(&target, &wheel(&target, release)?, release);
     match command {
         Command::Help => print!("{HELP}"),
-        Command::Fuzz { only_if_present: true, .. } if find_wheel(&target).is_none() => {
-            return Ok(End::WheelMissing);
+        Command::Fuzz { seed, bounds, mut releases, only_if_present } => {
+            if only_if_present {
+                releases.retain(|release| find_wheel(&target, *release).is_some());
+            }
+            if releases.is_empty() {
+                return Ok(End::WheelMissing);
+            }
+            let mut is_same = true;
+            for release in releases {
+                println!("    PyTorch {}", version(release));
+                is_same &= run_fuzz(&mut start(release)?, release, seed, bounds)?;
+            }
+            return Ok(End::of(is_same));
         }
-        Command::Fuzz { seed, bounds, .. } => return run_fuzz(&mut start()?, seed, bounds).map(End::of),
-        Command::Replay(file) => return replay(&mut start()?, &file).map(End::of),
+        Command::Replay(file) => {
+            let sequence = read(&file)?.sequence;
+            return replay(&mut start(sequence.release)?, &sequence, &file).map(End::of);
+        }
         Command::Record(file) => {
-            let mut library = start()?;
             let Fixture { notes, sequence, .. } = read(&file)?;
+            let mut library = start(sequence.release)?;
             let answer = library.run(&sequence, false)?;
             fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
         }
-        Command::Save { seed, name, count } => {
-            let mut sequence = generate::sequence(seed);
+        Command::Save { seed, name, count, release } => {
+            let mut sequence = generate::sequence(seed, release);
             sequence.operations.truncate(count);
-            let answer = start()?.run(&sequence, false)?;
-            let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch 2.11.0 answered.")];
+            let answer = start(release)?.run(&sequence, false)?;
+            let version = version(release);
+            let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch {version} answered.")];
             let file = fixtures().join(format!("{name}.txt"));
             fs::create_dir_all(fixtures())?;
             fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;
@@ -120,13 +154,14 @@ fn run(command: Command) -> Result<End> {
 }
 
 /// Whether all was the same.
-fn run_fuzz(library: &mut Library, seed: Option<u64>, bounds: Bounds) -> Result<bool> {
+fn run_fuzz(library: &mut Library, release: Release, seed: Option<u64>, bounds: Bounds) -> Result<bool> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?;
     let seed = seed.unwrap_or(now.as_secs());
     println!("    seed {seed}");
     let mut reported_at = Instant::now();
     let summary = fuzz(
         library,
+        release,
         seed,
         bounds,
         |summary| {
@@ -166,8 +201,9 @@ fn keep(failure: &FailedSequence) -> Result<()> {
     };
     let notes = vec![
         format!(
-            "Shrunk from sequence {:#x}, and what PyTorch 2.11.0 answered. Ours was different:",
-            failure.seed
+            "Shrunk from sequence {:#x}, and what PyTorch {} answered. Ours was different:",
+            failure.seed,
+            version(failure.sequence.release),
         ),
         failure.description.replace('\n', " "),
     ];
@@ -179,9 +215,8 @@ fn keep(failure: &FailedSequence) -> Result<()> {
     Ok(())
 }
 
-fn replay(library: &mut Library, file: &Path) -> Result<bool> {
-    let sequence = read(file)?.sequence;
-    let difference = compare(library, &sequence, true)?;
+fn replay(library: &mut Library, sequence: &Sequence, file: &Path) -> Result<bool> {
+    let difference = compare(library, sequence, true)?;
     match &difference {
         None => println!("    {} operations, all the same", sequence.operations.len()),
         Some(difference) => println!("    {difference}"),

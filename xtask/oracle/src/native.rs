@@ -47,7 +47,7 @@ pub fn compile(files: &[PathBuf], options: &[&str], output: &Path) -> Result<Pat
     let new = output.with_extension(format!("{}.new", std::process::id()));
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let result = Command::new(&compiler)
-        .args(["-std=c++17", "-O2", "-Wall", "-Wextra"])
+        .args(["-std=c++20", "-O2", "-Wall", "-Wextra"])
         .arg("-I")
         .arg(sources().join("include"))
         .args(files)

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator, ConfigError};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
+
+use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 
 use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
@@ -32,7 +34,8 @@ pub struct Inside {
 ///
 /// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
 pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, Inside)> {
-    let config: AllocatorConfig = sequence.config.parse().context("our allocator refuses the settings")?;
+    let config =
+        AllocatorConfig::parse(&sequence.config, sequence.release).context("our allocator refuses the settings")?;
     let sink = Sink::new(sequence.capacity);
     let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
     let mut ours = Ours { allocator, live: Vec::new(), pools: BTreeMap::new(), open: Vec::new() };
@@ -43,9 +46,13 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
             Err(OperationError::Refused(text)) => ReturnValue::Failed(text),
             Err(OperationError::Device(error)) => return Err(error.into()),
         };
-        let words = stats::words(&ours.allocator.stats());
+        let words = stats::words(
+            &ours.allocator.stats(),
+            ours.allocator.reserved_by_private_pools(),
+            sequence.release,
+        );
         let stats = if wants_all {
-            StatsAfter::All(Box::new(words))
+            StatsAfter::All(words)
         } else {
             StatsAfter::Digest(stats::digest(&words))
         };
@@ -140,10 +147,16 @@ impl Ours {
             Operation::EnterPool { pool, stream } => {
                 let pool = self.pools.get(pool).copied().unwrap_or(*pool);
                 allocator.begin_allocate_to_pool(pool, *stream)?;
+                if pool.capture > 0 {
+                    allocator.mark_capture_begin();
+                }
                 self.open.push((pool, *stream));
             }
             Operation::LeavePool { pool } => {
                 let ours = self.pools.get(pool).copied().unwrap_or(*pool);
+                if pool.capture > 0 {
+                    allocator.mark_capture_end();
+                }
                 allocator.end_allocate_to_pool(ours)?;
                 self.open.retain(|(pool, _)| *pool != ours);
                 if pool.capture == 0 {
@@ -229,9 +242,13 @@ fn segment(run: &SegmentSnapshot) -> Segment {
 
 /// `settings` in `native/driver.cpp` writes the same.
 fn settings_words(config: &AllocatorConfig) -> String {
+    let throws = match config.release() {
+        Release::V2_11 => String::new(),
+        _ => format!(" throws {}", u8::from(config.throw_on_cudamalloc_oom())),
+    };
     let divisions: Vec<String> = config.roundup_table().iter().map(u64::to_string).collect();
     format!(
-        "split {} rounding {} large {} collection {} fraction {} expandable {} divisions {} last {}",
+        "split {} rounding {} large {} collection {} fraction {} expandable {} divisions {}{throws} last {}",
         config.max_split_size().get(),
         config.max_non_split_rounding().get(),
         config.large_segment_size().get(),

@@ -1,7 +1,7 @@
 //! Which operations may follow, so that both allocators are asked something with one right answer.
 //!
-//! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees, the frees deferred while a
-//! scope is open, pools that nobody uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as
+//! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees, the frees deferred
+//! during a capture (up to release 2.12 each scope on a pool is one), pools that nobody uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as
 //! far as its operations tell; then there is one order.
 //!
 //! Left out, since upstream breaks there, is also:
@@ -14,13 +14,14 @@
 //!   segments beyond the limit are divided, and the same happens.
 //! * A scope for one stream on a pool that serves on want of memory. A request of another stream that fails opens a second scope on
 //!   it, and gets the error "already recording to `mempool_id`" in place of memory.
-//! * Frees deferred while a scope is open, once a tensor whose use by a stream was noted inside of a scope was freed outside. Upstream
+//! * Frees deferred during a capture, once a tensor whose use by a stream was noted inside of a capture was freed outside. Upstream
 //!   keeps such notes by the block's place in the host's heap and does not drop them then, so that they pass to a later block there.
 //! * What trips an assertion on purpose: a pool deleted while a scope is open, two scopes on one pool.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_record::{Bytes, PoolId, StreamId};
+use blockyard_rules::Release;
 
 use crate::sequence::{Operation, Sequence};
 
@@ -44,6 +45,7 @@ pub fn restricted(sequence: &Sequence) -> Sequence {
 /// Decides operation by operation.
 #[derive(Debug)]
 pub struct Rules {
+    release: Release,
     has_expandable: bool,
     /// Whether both kinds of segments may be there.
     is_mixed: bool,
@@ -68,7 +70,7 @@ struct Tensor {
     stream: StreamId,
     pool: Option<PoolId>,
     recorded: BTreeSet<StreamId>,
-    was_recorded_in_scope: bool,
+    was_recorded_in_capture: bool,
 }
 
 /// The users of a pool.
@@ -102,6 +104,7 @@ impl Rules {
     #[must_use]
     pub fn new(sequence: &Sequence) -> Self {
         Self {
+            release: sequence.release,
             has_expandable: sequence.config.contains(EXPANDS),
             is_mixed: false,
             split_limit: split_limit(&sequence.config),
@@ -116,16 +119,32 @@ impl Rules {
         }
     }
 
+    /// The release of PyTorch that answers.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
+    /// Whether the allocator takes the time for that of a graph capture.
+    fn is_capturing(&self) -> bool {
+        if self.release.scopes_are_captures() {
+            !self.scopes.is_empty()
+        } else {
+            self.scopes.iter().any(|(pool, _)| pool.capture > 0)
+        }
+    }
+
     /// The operation with tensors and pools numbered anew, if it may come now; else nothing happened.
     pub fn admit(&mut self, operation: &Operation) -> Option<Operation> {
         match operation {
             Operation::Allocate { tensor, size, stream } => Some(self.allocate(*tensor, *size, *stream)),
             Operation::Free { tensor } => self.free(*tensor),
             Operation::RecordStream { tensor, stream } => {
+                let is_capturing = self.is_capturing();
                 let live = self.live.get_mut(tensor)?;
                 if live.stream != *stream {
                     live.recorded.insert(*stream);
-                    live.was_recorded_in_scope |= !self.scopes.is_empty();
+                    live.was_recorded_in_capture |= is_capturing;
                 }
                 Some(Operation::RecordStream { tensor: live.number, stream: *stream })
             }
@@ -136,7 +155,7 @@ impl Rules {
                 Some(operation.clone())
             }
             Operation::EmptyCache => {
-                if self.scopes.is_empty() {
+                if !self.is_capturing() {
                     self.pending.clear();
                 }
                 Some(operation.clone())
@@ -180,7 +199,7 @@ impl Rules {
 
     fn allocate(&mut self, tensor: u32, size: Bytes, stream: StreamId) -> Operation {
         let is_served = size > Bytes::ZERO && size < Bytes::new(1 << 60);
-        if is_served && self.scopes.is_empty() {
+        if is_served && !self.is_capturing() {
             self.process();
         }
         let open = self.scopes.iter().rev().find(|(_, only)| only.is_none_or(|only| only == stream));
@@ -192,12 +211,12 @@ impl Rules {
         self.tensors += 1;
         self.live.insert(
             tensor,
-            Tensor { number, stream, pool, recorded: BTreeSet::new(), was_recorded_in_scope: false },
+            Tensor { number, stream, pool, recorded: BTreeSet::new(), was_recorded_in_capture: false },
         );
         Operation::Allocate { tensor: number, size, stream }
     }
 
-    /// What an allocation does to pending frees when no scope is open.
+    /// What an allocation does to pending frees outside of captures.
     fn process(&mut self) {
         self.pending.retain_mut(|pending| {
             // A deferred one only gets its events now.
@@ -210,7 +229,7 @@ impl Rules {
     fn free(&mut self, tensor: u32) -> Option<Operation> {
         let live = self.live.get(&tensor)?;
         if !live.recorded.is_empty() {
-            let is_deferred = !self.scopes.is_empty();
+            let is_deferred = self.is_capturing();
             let on_one_stream = live.recorded.len() == 1
                 && self.pending.iter().all(|pending| pending.streams == live.recorded);
             let has_deferred = self.pending.iter().any(|pending| pending.is_deferred);
@@ -218,7 +237,7 @@ impl Rules {
             if !has_one_order || is_deferred && self.has_stale_notes {
                 return None;
             }
-            self.has_stale_notes |= live.was_recorded_in_scope && !is_deferred;
+            self.has_stale_notes |= live.was_recorded_in_capture && !is_deferred;
             let streams = live.recorded.clone();
             self.pending.push(Pending { unfinished: streams.clone(), streams, is_deferred });
         }

@@ -2,10 +2,13 @@
 
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
+use blockyard_rules::Release;
 
 /// A device, settings, and operations in order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Sequence {
+    /// The release of PyTorch that answers.
+    pub release: Release,
     /// All bytes of the device.
     pub capacity: Bytes,
     /// `PYTORCH_CUDA_ALLOC_CONF` at the start.
@@ -93,6 +96,6 @@ impl Sequence {
     /// The same sequence of other operations.
     #[must_use]
     pub fn with(&self, operations: Vec<Operation>) -> Self {
-        Self { capacity: self.capacity, config: self.config.clone(), operations }
+        Self { release: self.release, capacity: self.capacity, config: self.config.clone(), operations }
     }
 }

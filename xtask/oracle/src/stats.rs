@@ -1,9 +1,15 @@
-//! PyTorch's 122 statistics as the words of `DeviceStats`, in order.
+//! PyTorch's statistics as words: the 122 of `DeviceStats` in release 2.11 in order, then those that later releases added.
 
-use blockyard_record::{Stat, StatArray, Stats};
+use std::collections::BTreeMap;
 
-/// How many there are.
-pub const STAT_COUNT: usize = 122;
+use blockyard_record::{PoolId, Stat, StatArray, Stats};
+use blockyard_rules::Release;
+
+/// How many statistics release 2.11 has.
+const OLDEST_COUNT: usize = 122;
+
+/// How many words a private pool has: its two numbers, and three statistics of four values.
+const PRIVATE_POOL_WORDS: usize = 14;
 
 const ARRAYS: [&str; 9] = [
     "allocation",
@@ -21,10 +27,26 @@ const MEMBERS: [&str; 4] = ["current", "peak", "allocated", "freed"];
 const NUMBERS: [&str; 4] = ["num_sync_all_streams", "num_device_alloc", "num_device_free", "max_split_size"];
 const OVERSIZE: usize = ARRAYS.len() * POOLS.len() * MEMBERS.len() + 2;
 
-/// The statistics in that order.
+/// The statistics in that order; `private_pools` has the reserved bytes of each private pool that ever was.
 #[must_use]
-pub fn words(stats: &Stats) -> [i64; STAT_COUNT] {
-    let mut words = [0; STAT_COUNT];
+pub fn words(stats: &Stats, private_pools: &BTreeMap<PoolId, StatArray>, release: Release) -> Vec<i64> {
+    let mut words = oldest_words(stats).to_vec();
+    if release >= Release::V2_12 {
+        words.push(stats.num_oom_rejections);
+    }
+    if release >= Release::V2_13 {
+        for (pool, array) in private_pools {
+            words.extend([i64::from(pool.capture), i64::from(pool.user)]);
+            for stat in [&array.all, &array.small_pool, &array.large_pool] {
+                words.extend([stat.current, stat.peak, stat.allocated, stat.freed]);
+            }
+        }
+    }
+    words
+}
+
+fn oldest_words(stats: &Stats) -> [i64; OLDEST_COUNT] {
+    let mut words = [0; OLDEST_COUNT];
     let mut slots = words.iter_mut();
     let mut put = |value: i64| {
         if let Some(slot) = slots.next() {
@@ -57,7 +79,7 @@ pub fn words(stats: &Stats) -> [i64; STAT_COUNT] {
         let at = OVERSIZE + 4 * index;
         words[at..at + 4].copy_from_slice(&[stat.current, stat.peak, stat.allocated, stat.freed]);
     }
-    words[STAT_COUNT - 4..].copy_from_slice(&last);
+    words[OLDEST_COUNT - 4..].copy_from_slice(&last);
     words
 }
 
@@ -75,13 +97,26 @@ pub fn key(index: usize) -> String {
         _ if index == in_arrays + 1 => "num_ooms".to_owned(),
         _ if index < OVERSIZE + 4 => format!("oversize_allocations.{}", member(index - OVERSIZE)),
         _ if index < OVERSIZE + 8 => format!("oversize_segments.{}", member(index - OVERSIZE)),
-        _ => NUMBERS.get(index - OVERSIZE - 8).copied().unwrap_or("no statistic").to_owned(),
+        _ if index < OLDEST_COUNT => NUMBERS[index - OVERSIZE - 8].to_owned(),
+        _ if index == OLDEST_COUNT => "num_oom_rejections".to_owned(),
+        _ => {
+            let (pool, word) =
+                ((index - OLDEST_COUNT - 1) / PRIVATE_POOL_WORDS, (index - OLDEST_COUNT - 1) % PRIVATE_POOL_WORDS);
+            match word {
+                0 | 1 => format!("id of private pool {pool}"),
+                _ => format!(
+                    "reserved_bytes_by_private_pools.{pool}.{}.{}",
+                    POOLS[(word - 2) / 4],
+                    member(word - 2)
+                ),
+            }
+        }
     }
 }
 
 /// All of them as one number; `native/driver.cpp` computes the same.
 #[must_use]
-pub fn digest(words: &[i64; STAT_COUNT]) -> u64 {
+pub fn digest(words: &[i64]) -> u64 {
     let mut lanes = [1_u64, 2];
     for (index, word) in words.iter().enumerate() {
         let lane = &mut lanes[index % 2];
@@ -97,16 +132,17 @@ mod tests {
 
     #[test]
     fn values_stand_at_their_keys() {
-        let mut stats = Stats { num_ooms: 7, num_device_free: 11, max_split_size: 5, ..Stats::default() };
+        let mut stats = Stats { num_ooms: 7, num_device_free: 11, num_oom_rejections: 3, max_split_size: 5, ..Stats::default() };
         stats.requested_bytes.large_pool.freed = 13;
         stats.oversize_segments.peak = 17;
-        let words = words(&stats);
+        let words = words(&stats, &BTreeMap::new(), Release::V2_12);
         let at = |wanted: &str| {
-            words[(0..STAT_COUNT).find(|index| key(*index) == wanted).expect("there is such a key")]
+            words[(0..words.len()).find(|index| key(*index) == wanted).expect("there is such a key")]
         };
         assert_eq!(at("num_ooms"), 7);
         assert_eq!(at("num_device_free"), 11);
         assert_eq!(at("max_split_size"), 5);
+        assert_eq!(at("num_oom_rejections"), 3);
         assert_eq!(at("requested_bytes.large_pool.freed"), 13);
         assert_eq!(at("oversize_segments.peak"), 17);
     }

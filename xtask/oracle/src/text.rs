@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! # what this is about
+//! #! release 2.13
 //! #! device 83886080
 //! #! settings max_split_size_mb:40
 //! stream s1, s2, s3
@@ -18,11 +19,13 @@
 //! #: segment 0x7f0000000000 23068672 large stream 1 pool 0.0 sums ...
 //! ```
 //!
-//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` puts them in. A pool of a capture is `c1`. Out-of-memory errors stand without the advice at their end, which is always the same.
+//! A text written by hand needs no answers: `cargo xtask oracle --record FILE` puts them in. A pool of a capture is `c1`. A text without a release is
+//! about 2.11. Out-of-memory errors stand without the advice at their end, which is always the same.
 
 use anyhow::{Context, Result, bail, ensure};
 use blockyard_allocator::PoolOptions;
 use blockyard_record::{Bytes, PoolId, StreamId};
+use blockyard_rules::Release;
 use blockyard_workload::{Request, Workload};
 
 use crate::answer::{AnswerDifference, ReturnValue, SequenceResult, StatsAfter, entry_words, segment_words};
@@ -100,8 +103,11 @@ impl Fixture {
     /// The text, which [`Fixture::parse`] reads.
     #[must_use]
     pub fn text(&self) -> String {
-        let Sequence { capacity, config, operations } = &self.sequence;
+        let Sequence { release, capacity, config, operations } = &self.sequence;
         let mut lines: Vec<String> = self.notes.iter().map(|note| format!("# {note}")).collect();
+        if *release != Release::V2_11 {
+            lines.push(format!("#! release {release}"));
+        }
         lines.push(format!("#! device {}", capacity.get()));
         if !config.is_empty() {
             lines.push(format!("#! settings {config}"));
@@ -125,7 +131,12 @@ impl Fixture {
         let mut requests = workload.requests().iter();
         let mut fixture = Self {
             notes: Vec::new(),
-            sequence: Sequence::default(),
+            sequence: Sequence {
+                release: Release::V2_11,
+                capacity: Bytes::ZERO,
+                config: String::new(),
+                operations: Vec::new(),
+            },
             steps: Vec::new(),
             trace: Vec::new(),
             segments: Vec::new(),
@@ -146,6 +157,8 @@ impl Fixture {
             self.segments.push(segment.to_owned());
         } else if let Some(bytes) = line.strip_prefix("#! device ") {
             self.sequence.capacity = Bytes::new(bytes.parse().context("no number of bytes")?);
+        } else if let Some(release) = line.strip_prefix("#! release ") {
+            self.sequence.release = release.parse()?;
         } else if let Some(settings) = line.strip_prefix("#! settings ") {
             settings.clone_into(&mut self.sequence.config);
         } else if !line.is_empty() && !line.starts_with("stream ") {

@@ -5,8 +5,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use blockyard_rules::Release;
 
-const VERSION: &str = "2.11.0";
+/// The newest version of each minor release that is known.
+const VERSIONS: [(Release, &str); 5] = [
+    (Release::V2_11, "2.11.0"),
+    (Release::V2_12, "2.12.1"),
+    (Release::V2_13, "2.13.0"),
+    (Release::V2_14, "2.14.1"),
+    (Release::V2_15, "2.15.0"),
+];
+
+/// The version of PyTorch that stands for a release, like "2.11.0".
+#[must_use]
+pub fn version(release: Release) -> &'static str {
+    VERSIONS.iter().find(|(known, _)| *known == release).map_or("unknown", |(_, version)| version)
+}
 
 /// Files of the wheel that are kept: the allocator's two libraries and the headers that describe them.
 const KEPT: &str = r"
@@ -40,20 +54,21 @@ impl WheelPaths {
     }
 }
 
-/// The wheel's files below `target`, cargo's target folder, if they were fetched before.
+/// The release's files below `target`, cargo's target folder, if they were fetched before.
 #[must_use]
-pub fn find_wheel(target: &Path) -> Option<WheelPaths> {
-    let paths = WheelPaths::below(&unpacked(target));
+pub fn find_wheel(target: &Path, release: Release) -> Option<WheelPaths> {
+    let paths = WheelPaths::below(&unpacked(target, version(release)));
     paths.is_there().then_some(paths)
 }
 
-/// The wheel's files below `target`, cargo's target folder; fetches them with pip (530 MB, once) if they are not there.
+/// The release's files below `target`, cargo's target folder; fetches them with pip (530 MB, once) if they are not there.
 ///
 /// # Errors
 ///
 /// When this is not Linux on x86-64, or pip or the network is missing; the message says which.
-pub fn wheel(target: &Path) -> Result<WheelPaths> {
-    if let Some(paths) = find_wheel(target) {
+pub fn wheel(target: &Path, release: Release) -> Result<WheelPaths> {
+    let version = version(release);
+    if let Some(paths) = find_wheel(target, release) {
         return Ok(paths);
     }
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -62,9 +77,9 @@ pub fn wheel(target: &Path) -> Result<WheelPaths> {
     let folder = target.join("oracle");
     let downloads = folder.join("download");
     fs::create_dir_all(&downloads).with_context(|| format!("cannot make {}", downloads.display()))?;
-    let archive = match downloaded(&downloads)? {
+    let archive = match downloaded(&downloads, version)? {
         Some(archive) => archive,
-        None => download(&downloads)?,
+        None => download(&downloads, version)?,
     };
     // Unpacked beside and then renamed, so that half a wheel never passes for a whole one.
     let half = folder.join("unpacking");
@@ -74,20 +89,20 @@ pub fn wheel(target: &Path) -> Result<WheelPaths> {
     let unpacked_all = Command::new("python3").args(["-c", KEPT]).arg(&archive).arg(&half).status();
     let is_unpacked = unpacked_all.context("python3 is needed to unpack the wheel")?.success();
     if !is_unpacked || !WheelPaths::below(&half).is_there() {
-        bail!("{} is not a wheel of torch {VERSION}; delete it and try again", archive.display());
+        bail!("{} is not a wheel of torch {version}; delete it and try again", archive.display());
     }
-    fs::rename(&half, unpacked(target))?;
+    fs::rename(&half, unpacked(target, version))?;
     fs::remove_dir_all(&downloads)?;
-    find_wheel(target).context("the unpacked wheel is not where it should be")
+    find_wheel(target, release).context("the unpacked wheel is not where it should be")
 }
 
-fn unpacked(target: &Path) -> PathBuf {
-    target.join("oracle").join(format!("torch-{VERSION}"))
+fn unpacked(target: &Path, version: &str) -> PathBuf {
+    target.join("oracle").join(format!("torch-{version}"))
 }
 
 /// A finished download; pip writes under this name only what is complete.
-fn downloaded(downloads: &Path) -> Result<Option<PathBuf>> {
-    let start = format!("torch-{VERSION}-");
+fn downloaded(downloads: &Path, version: &str) -> Result<Option<PathBuf>> {
+    let start = format!("torch-{version}-");
     for entry in fs::read_dir(downloads)? {
         let path = entry?.path();
         let is_wheel = path.extension().is_some_and(|extension| extension == "whl");
@@ -99,21 +114,21 @@ fn downloaded(downloads: &Path) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-fn download(downloads: &Path) -> Result<PathBuf> {
+fn download(downloads: &Path, version: &str) -> Result<PathBuf> {
     let has_pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
     if !has_pip.is_ok_and(|output| output.status.success()) {
-        bail!("pip is needed to fetch torch {VERSION}: install python3 and python3-pip");
+        bail!("pip is needed to fetch torch {version}: install python3 and python3-pip");
     }
     let mut pip = Command::new("python3");
     // The libraries are the same for every release of Python: the one that runs here need not be among the wheel's.
     pip.args(["-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--implementation", "cp"])
         .args(["--python-version", "3.11", "--platform", "manylinux_2_28_x86_64"])
-        .arg(format!("torch=={VERSION}"))
+        .arg(format!("torch=={version}"))
         .arg("--dest")
         .arg(downloads);
     let status = pip.status().context("cannot run pip")?;
     if !status.success() {
-        bail!("pip could not fetch torch {VERSION} (530 MB): is there a network?");
+        bail!("pip could not fetch torch {version} (530 MB): is there a network?");
     }
-    downloaded(downloads)?.with_context(|| format!("pip brought no wheel of torch {VERSION}"))
+    downloaded(downloads, version)?.with_context(|| format!("pip brought no wheel of torch {version}"))
 }

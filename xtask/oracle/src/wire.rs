@@ -6,7 +6,6 @@ use blockyard_record::{Bytes, PoolId, StreamId, TraceAction, TraceEntry};
 
 use crate::answer::{FinalBlock, OperationReply, Paths, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};
-use crate::stats::STAT_COUNT;
 
 /// The request as words, without their count.
 pub(crate) fn encode(sequence: &Sequence, wants_all: bool) -> Vec<u64> {
@@ -129,11 +128,7 @@ impl Reader<'_> {
             code => bail!("the driver answered with code {code}"),
         };
         let stats = if wants_all {
-            let mut all = Box::new([0; STAT_COUNT]);
-            for value in all.iter_mut() {
-                *value = self.word()?.cast_signed();
-            }
-            StatsAfter::All(all)
+            StatsAfter::All(self.list(|reader| reader.word().map(u64::cast_signed))?)
         } else {
             StatsAfter::Digest(self.word()?)
         };

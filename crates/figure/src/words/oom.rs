@@ -11,7 +11,7 @@ pub(super) fn why_no_memory(
     state: &MemoryState,
     recording: &Recording,
 ) -> String {
-    let Event::OutOfMemory { requested, rounded, segment_size, stream, device_free } = *event else {
+    let Event::OutOfMemory { requested, rounded, segment_size, stream, device_free, .. } = *event else {
         return String::new();
     };
     // An event does not name the memory pool; most requests come from the default one.

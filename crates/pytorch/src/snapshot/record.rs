@@ -346,6 +346,7 @@ impl TraceReplay<'_> {
             segment_size: size,
             stream: entry.stream,
             device_free: free,
+            is_rejected: false,
         });
         let state = self.layout.recorder.state();
         let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);

@@ -1,5 +1,6 @@
 //! Settings: one at a time as often as several.
 
+use blockyard_rules::Release;
 use fastrand::Rng;
 
 /// The settings of a sequence.
@@ -21,15 +22,17 @@ pub(super) struct Choice {
     pub(super) changes: bool,
 }
 
-const OPTIONS: usize = 7;
+const OPTIONS: usize = 9;
 
-pub(super) fn choose(rng: &mut Rng) -> Choice {
+pub(super) fn choose(rng: &mut Rng, release: Release) -> Choice {
     let mut wanted = [false; OPTIONS];
     match rng.u8(..10) {
         0 => {}
         1..=6 => wanted[rng.usize(..OPTIONS)] = true,
         _ => wanted.iter_mut().for_each(|option| *option = rng.u8(..5) < 2),
     }
+    // A reserve matters only beside expandable segments.
+    wanted[4] |= wanted[8];
     let mut choice = Choice { large_mib: 20, changes: rng.u8(..4) == 0, ..Choice::default() };
     let mut parts = Vec::new();
     // The lower bounds of others depend on this one.
@@ -60,6 +63,12 @@ pub(super) fn choose(rng: &mut Rng) -> Choice {
         parts.push("expandable_segments:True".to_owned());
         choice.expands = true;
     }
+    if wanted[7] && release >= Release::V2_12 {
+        parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.u8(..4) > 0 { "True" } else { "False" }));
+    }
+    if wanted[8] && release >= Release::V2_15 {
+        parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
+    }
     // Garbage collection needs a limit to do anything.
     if wanted[6] || choice.limits && rng.u8(..3) > 0 {
         parts.push(format!("per_process_memory_fraction:{:.4}", 0.15 + 0.84 * rng.f64()));
@@ -70,8 +79,17 @@ pub(super) fn choose(rng: &mut Rng) -> Choice {
     choice
 }
 
+/// A share of the device, or GiB.
+fn reserve(rng: &mut Rng) -> String {
+    match rng.u8(..3) {
+        0 => format!("{:.3}G", 4.0 * rng.f64()),
+        1 => format!("{:.4}", 1.3 * rng.f64()),
+        _ => format!("{:.4}", 0.2 * rng.f64()),
+    }
+}
+
 /// Further settings at run time; those of a sequence without expandable segments stay without.
-pub(super) fn change(rng: &mut Rng, before: &Choice) -> String {
+pub(super) fn change(rng: &mut Rng, before: &Choice, release: Release) -> String {
     let mut parts: Vec<String> = Vec::new();
     if rng.bool() {
         let least = before.large_mib;
@@ -92,14 +110,20 @@ pub(super) fn change(rng: &mut Rng, before: &Choice) -> String {
     if rng.u8(..6) == 0 {
         parts.push(format!("per_process_memory_fraction:{:.3}", 0.15 + 0.84 * rng.f64()));
     }
+    if rng.u8(..6) == 0 && release >= Release::V2_12 {
+        parts.push(format!("throw_on_cudamalloc_oom:{}", if rng.bool() { "True" } else { "False" }));
+    }
+    if rng.u8(..8) == 0 && release >= Release::V2_15 {
+        parts.push(format!("expandable_segments_reserve:{}", reserve(rng)));
+    }
     parts.join(",")
 }
 
 /// Settings that may have anything wrong with them; no hexadecimal fractions, which only C++ reads.
-pub(super) fn mangled(rng: &mut Rng) -> String {
+pub(super) fn mangled(rng: &mut Rng, release: Release) -> String {
     let mut parts: Vec<String> = (0..rng.usize(..5)).map(|_| pair(rng)).collect();
     if rng.bool() {
-        parts.extend([change(rng, &Choice { large_mib: 20, ..Choice::default() })]);
+        parts.extend([change(rng, &Choice { large_mib: 20, ..Choice::default() }, release)]);
     }
     let mut text = parts.join([",", ",", ",", ", ", ",,", ":"][rng.usize(..6)]);
     if rng.u8(..4) == 0 && !text.is_empty() {
@@ -115,7 +139,7 @@ pub(super) fn mangled(rng: &mut Rng) -> String {
 
 /// A key and a value that it may or may not like.
 fn pair(rng: &mut Rng) -> String {
-    const KEYS: [&str; 15] = [
+    const KEYS: [&str; 21] = [
         "max_split_size_mb",
         "max_non_split_rounding_mb",
         "roundup_power2_divisions",
@@ -130,9 +154,15 @@ fn pair(rng: &mut Rng) -> String {
         "pinned_use_background_threads",
         "pinned_reserve_segment_size_mb",
         "backend",
+        "pinned_free_catch_all",
+        "throw_on_cudamalloc_oom",
+        "pinned_max_round_threshold_mb",
+        "pinned_max_cached_size_mb",
+        "expandable_segments_reserve",
+        "expandable_segments_reserve_by_class",
         "no_such_key",
     ];
-    const VALUES: [&str; 24] = [
+    const VALUES: [&str; 28] = [
         "0",
         "1",
         "2",
@@ -157,6 +187,10 @@ fn pair(rng: &mut Rng) -> String {
         "native",
         "[2:4,8:1,>:2]",
         "[4:3]",
+        "40G",
+        "0.5g",
+        "[a:0.5,b:40G]",
+        "[a:x]",
     ];
     let key = KEYS[rng.usize(..KEYS.len())];
     if rng.u8(..6) == 0 {
