@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 use crate::block::{Block, BlockIndex};
 use crate::request::AllocParams;
-use crate::{AllocError, CachingAllocator, size};
+use crate::{AllocError, CachingAllocator};
+use blockyard_rules::size;
 
 /// The first address of an expandable segment, and the size of its pages.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,8 @@ use blockyard_record::{
 use crate::block::{Block, BlockIndex};
 use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
-use crate::{AllocError, CachingAllocator, OutOfMemory, size};
+use crate::{AllocError, CachingAllocator, OutOfMemory};
+use blockyard_rules::size;
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
         // This is a branch and not an index into two free lists: when the processor predicts the branch, it does not wait for
         // the size.
-        match size::pool_kind(rounded) {
+        match PoolKind::serving(rounded) {
             PoolKind::Small => self.allocate_in_pool(requested, rounded, stream, PoolKind::Small),
             PoolKind::Large => self.allocate_in_pool(requested, rounded, stream, PoolKind::Large),
         }
@@ -144,12 +145,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // Only pending frees led here, so the fast path's rules decide.
         if self.has_default_rules && !is_in_scope {
             let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-            if let Some(found) = self.find_fast_path(rounded, stream, size::pool_kind(rounded)) {
+            if let Some(found) = self.find_fast_path(rounded, stream, PoolKind::serving(rounded)) {
                 return Ok(found);
             }
         }
         let rounded = size::rounded(requested, &self.config);
-        let pool = size::pool_kind(rounded);
+        let pool = PoolKind::serving(rounded);
         let memory_pool = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
         let params = AllocParams {
             requested,

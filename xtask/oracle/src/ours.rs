@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator, ConfigError};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
+use blockyard_rules::{AllocatorConfig, ConfigError};
 
 use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
 use crate::sequence::{Operation, Sequence};

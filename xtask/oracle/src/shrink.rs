@@ -1,8 +1,8 @@
 //! Makes a failing sequence small.
 
 use anyhow::Result;
-use blockyard_allocator::AllocatorConfig;
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 
 use crate::rules::restricted;
 use crate::sequence::{Operation, Sequence};

@@ -1,5 +1,3 @@
-use blockyard_record::{Backend, Bytes};
-
 use super::*;
 
 fn config(text: &str) -> AllocatorConfig {

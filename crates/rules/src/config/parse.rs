@@ -1,11 +1,10 @@
 //! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips the keys of the
 //! other.
 
-use blockyard_record::{Backend, Bytes};
-
 use super::tokens::Tokens;
-use super::{AllocatorConfig, MOST_MIB, ROUNDUP_INTERVALS, UNLIMITED};
-use crate::ConfigError;
+use super::{AllocatorConfig, ConfigError, MOST_MIB, ROUNDUP_INTERVALS};
+use crate::size::UNLIMITED;
+use crate::{Backend, Bytes};
 
 pub(super) const GENERIC_KEYS: [&str; 7] = [
     "max_split_size_mb",

@@ -2,21 +2,20 @@
 
 use std::str::FromStr;
 
-use blockyard_record::{Backend, Bytes};
-
-use crate::ConfigError;
-use crate::size::UNLIMITED;
+use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED};
+use crate::{Backend, Bytes, Release};
 
 mod environment;
+mod error;
 mod keys;
 mod parse;
 mod tokens;
 
 pub use environment::{Environment, EnvironmentError};
+pub use error::ConfigError;
 pub use keys::{SETTING_KEYS, SettingKey, setting_values, with_setting};
 
 const ROUNDUP_INTERVALS: usize = 16;
-const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 /// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch for `max_split_size_mb`.
 const MOST_MIB: u64 = u64::MAX >> 20;
 
@@ -26,6 +25,7 @@ const MOST_MIB: u64 = u64::MAX >> 20;
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each of them")]
 pub struct AllocatorConfig {
+    release: Release,
     text: String,
     max_split_size: Bytes,
     max_non_split_rounding: Bytes,
@@ -69,6 +69,7 @@ impl Default for PinnedConfig {
 impl Default for AllocatorConfig {
     fn default() -> Self {
         Self {
+            release: Release::default(),
             text: String::new(),
             max_split_size: UNLIMITED,
             max_non_split_rounding: DEFAULT_LARGE_SEGMENT_SIZE,
@@ -87,19 +88,41 @@ impl Default for AllocatorConfig {
     }
 }
 
-/// The settings of a process with this text in `PYTORCH_CUDA_ALLOC_CONF`.
+/// The settings of a process of the default release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
 impl FromStr for AllocatorConfig {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let environment = Environment { cuda_alloc_conf: Some(text.to_owned()), ..Environment::default() };
-        environment.config().map_err(|error| match error {
-            EnvironmentError::AtImport(error) | EnvironmentError::AtFirstUse(error) => error,
-        })
+        Self::parse(text, Release::default())
     }
 }
 
 impl AllocatorConfig {
+    /// The settings of a process of this release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with PyTorch's message.
+    pub fn parse(text: &str, release: Release) -> Result<Self, ConfigError> {
+        let environment = Environment { cuda_alloc_conf: Some(text.to_owned()), ..Environment::default() };
+        environment.config_under(release).map_err(|error| match error {
+            EnvironmentError::AtImport(error) | EnvironmentError::AtFirstUse(error) => error,
+        })
+    }
+
+    /// The default settings of a release.
+    #[must_use]
+    pub fn of(release: Release) -> Self {
+        Self { release, ..Self::default() }
+    }
+
+    /// The release of PyTorch whose rules hold.
+    #[inline]
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     /// The settings text last applied, even if it had an error.
     #[must_use]
     pub fn text(&self) -> &str {
