@@ -14,9 +14,9 @@ use blockyard_device::VirtualDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, Recording, StepOutcome};
 use blockyard_replay::{
-    AllocatorConfig, PreparedWorkload, RunError, RunSettings, Totals, device_of, open, run, sweep, totals,
-    verify,
+    PreparedWorkload, RunError, RunSettings, Totals, device_of, open, run, sweep, totals, verify,
 };
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 fn recordings() -> Vec<PathBuf> {

@@ -9,13 +9,14 @@ use blockyard_record::{
     Stats, StreamId,
 };
 
+use crate::AllocError;
 use crate::block::{BlockIndex, BlockTable};
 use crate::counters::Counters;
 use crate::expandable::ExpandableSegments;
 use crate::pool::{FreeListIndex, FreeLists};
 use crate::private_pool::{PrivatePool, Scope};
 use crate::stream::PendingFrees;
-use crate::{AllocError, AllocatorConfig, ConfigError, size};
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 /// PyTorch's caching allocator over the device `D`. It reports every step to the sink `S`.
 ///
@@ -64,7 +65,8 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 /// twice:
 ///
 /// ```compile_fail,E0382
-/// # use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+/// # use blockyard_allocator::CachingAllocator;
+/// # use blockyard_rules::AllocatorConfig;
 /// # use blockyard_device::VirtualDevice;
 /// # use blockyard_record::{Bytes, NullSink, StreamId};
 /// # let device = VirtualDevice::new(Bytes::gib(1));
@@ -410,6 +412,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             && !self.config.expandable_segments()
             && self.expandable_segments.is_empty()
             && self.config.roundup_table().iter().all(|divisions| *divisions <= 1)
-            && !self.can_collect_garbage();
+            && !self.can_collect_garbage()
+            && !self.config.release().oldest_block_first();
     }
 }

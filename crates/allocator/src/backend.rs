@@ -6,9 +6,9 @@ use blockyard_record::{
 };
 
 use crate::{
-    AllocError, Allocation, AllocatorConfig, AsyncAllocation, AsyncAllocator, CachingAllocator, ConfigError,
-    Corruption, PoolOptions, size,
+    AllocError, Allocation, AsyncAllocation, AsyncAllocator, CachingAllocator, Corruption, PoolOptions,
 };
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 
 /// PyTorch's device allocator of the backend that the settings name.
 ///

@@ -9,7 +9,8 @@ use crate::block::{Block, BlockIndex};
 use crate::counters::Counters;
 use crate::pool::FreeListIndex;
 use crate::private_pool::{PoolIndex, PrivatePool};
-use crate::{AllocError, Allocation, AllocatorConfig, CachingAllocator, Corruption};
+use crate::{AllocError, Allocation, CachingAllocator, Corruption};
+use blockyard_rules::AllocatorConfig;
 
 impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// An allocator with the segments of the snapshot, which the device must have allocated before. Also returns the live

@@ -11,7 +11,8 @@ use rustc_hash::FxHashMap;
 
 use crate::block::{Block, BlockIndex};
 use crate::request::AllocParams;
-use crate::{AllocError, CachingAllocator, size};
+use crate::{AllocError, CachingAllocator};
+use blockyard_rules::{Release, size};
 
 /// The first address of an expandable segment, and the size of its pages.
 #[derive(Clone, Copy, Debug)]
@@ -38,13 +39,30 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// expand, blocks of expandable segments are skipped.
     #[inline]
     pub(crate) fn best_fit(&mut self, params: &AllocParams) -> Option<BlockIndex> {
+        if self.config.release().oldest_block_first() {
+            return self.best_fit_behind(params);
+        }
         let first = self.free_lists[params.list].cached.first_fitting(params.rounded, &self.blocks)?;
         if self.blocks[first].is_expandable { self.best_fit_behind(params) } else { Some(first) }
     }
 
     fn best_fit_behind(&mut self, params: &AllocParams) -> Option<BlockIndex> {
         self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
-        let mut fitting = self.free_lists[params.list].fitting(params.rounded, &self.blocks);
+        let list = &self.free_lists[params.list];
+        if self.config.release().oldest_block_first() {
+            let mut fitting: Vec<BlockIndex> = list.fitting(params.rounded, &self.blocks).collect();
+            self.put_oldest_first(&mut fitting);
+            return self.choose_by_reach(params, fitting.into_iter());
+        }
+        self.choose_by_reach(params, list.fitting(params.rounded, &self.blocks))
+    }
+
+    /// Chooses among fitting blocks in best-fit order.
+    fn choose_by_reach(
+        &self,
+        params: &AllocParams,
+        mut fitting: impl Iterator<Item = BlockIndex>,
+    ) -> Option<BlockIndex> {
         let mut chosen = fitting.next()?;
         if !params.expands {
             while self.blocks[chosen].is_expandable {
@@ -59,6 +77,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             chosen = next;
         }
         Some(chosen)
+    }
+
+    /// Orders blocks of ascending size as the release does: where sizes are equal, the oldest block first.
+    pub(crate) fn put_oldest_first(&self, blocks: &mut [BlockIndex]) {
+        if self.config.release().oldest_block_first() {
+            blocks.sort_by_key(|index| {
+                let block = &self.blocks[*index];
+                (self.free_lists[block.list].stream, block.size, block.id)
+            });
+        }
     }
 
     /// The size of a block together with the unmapped block after it.
@@ -125,16 +153,8 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn reserve_range(&mut self, params: &AllocParams) -> Result<Option<BlockIndex>, AllocError> {
         let page = size::page_size(params.pool, &self.config);
         let total = self.device.total_memory();
-        let reserve = self.config.expandable_segments_reserve().map(|reserve| reserve.bytes(total));
+        let reserve = self.config.address_reserve(total);
         let size = size::range_size(total, reserve, page);
-        // PyTorch maps nothing for a request that no reserved range can hold.
-        if reserve.is_some() && params.rounded > size && size < size::range_size(total, None, page) {
-            self.sink.record(Event::SegmentFailed {
-                size: self.segment_size(params),
-                cause: FailureCause::Device,
-            });
-            return Ok(None);
-        }
         if size.is_zero() {
             // The device has no memory at all, so there are no addresses to reserve.
             self.sink.record(Event::SegmentFailed {
@@ -151,6 +171,15 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             Err(DeviceError::OutOfMemory { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        // From 2.15 on PyTorch gives the addresses back when it sees that the request does not fit into them.
+        if self.config.release() >= Release::V2_15 && params.rounded > size {
+            memory.release(addr)?;
+            self.sink.record(Event::SegmentFailed {
+                size: self.segment_size(params),
+                cause: FailureCause::Device,
+            });
+            return Ok(None);
+        }
         let segment = self.new_segment_id();
         let id = self.blocks.new_id();
         let (stream, memory_pool, pool) = (params.stream, params.memory_pool, params.pool);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use blockyard_device::{DeviceError, HostMemory, Pinning};
 use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 
-use crate::{PinnedConfig, size};
+use blockyard_rules::{PinnedConfig, size};
 use stats::HostCounters;
 
 /// One list of cached blocks for each size, which is a power of two.
@@ -112,7 +112,7 @@ pub enum HostError {
 }
 
 impl<H: HostMemory> HostAllocator<H> {
-    /// An allocator without memory, with the settings of [`AllocatorConfig::pinned`](crate::AllocatorConfig::pinned).
+    /// An allocator without memory, with the settings of [`AllocatorConfig::pinned`](blockyard_rules::AllocatorConfig::pinned).
     pub fn new(memory: H, config: PinnedConfig) -> Self {
         Self {
             memory,

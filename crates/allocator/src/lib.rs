@@ -10,7 +10,8 @@
 //! Two requests share a segment. A freed block serves the next request of its size:
 //!
 //! ```
-//! use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+//! use blockyard_allocator::CachingAllocator;
+//! use blockyard_rules::AllocatorConfig;
 //! use blockyard_device::VirtualDevice;
 //! use blockyard_record::{Bytes, NullSink, StreamId};
 //!
@@ -32,7 +33,7 @@
 //!
 //! # Reading order
 //!
-//! `size` (thresholds and rounding), `config` (settings), `block` (the only owner of blocks), `bins` and `pool` (free blocks
+//! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins` and `pool` (free blocks
 //! in best-fit order), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` (the calls for users),
 //! `request` (the steps of an allocation), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage
 //! collection and retries when no cached block fits), `expandable` (expandable segments), `shared` with `addr_table` (several
@@ -107,7 +108,6 @@ mod backend;
 mod beginning;
 mod bins;
 mod block;
-mod config;
 mod counters;
 mod error;
 mod expandable;
@@ -122,17 +122,12 @@ mod reclaim;
 mod request;
 mod segment;
 mod shared;
-pub mod size;
 mod snapshot;
 mod stream;
 
 pub use allocator::{Allocation, CachingAllocator};
 pub use backend::{BackendAllocation, BackendAllocator, UncachedAllocation};
-pub use config::{
-    AllocatorConfig, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS, SettingKey, setting_values,
-    with_setting,
-};
-pub use error::{AllocError, ConfigError, Corruption, MallocAsyncOutOfMemory, OutOfMemory};
+pub use error::{AllocError, Corruption, MallocAsyncOutOfMemory, OomAdvice, OutOfMemory};
 pub use host::{HostAllocation, HostAllocator, HostError};
 pub use malloc_async::{AsyncAllocation, AsyncAllocator};
 pub use private_pool::PoolOptions;

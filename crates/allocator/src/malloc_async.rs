@@ -30,8 +30,9 @@ use blockyard_record::{
     NullSink, PoolId, PoolKind, SegmentSnapshot, Snapshot, Stats, StreamId,
 };
 
+use crate::AllocError;
 use crate::error::MallocAsyncOutOfMemory;
-use crate::{AllocError, AllocatorConfig, ConfigError, size};
+use blockyard_rules::{AllocatorConfig, ConfigError, size};
 use memory::Memory;
 use regions::FreeAddresses;
 

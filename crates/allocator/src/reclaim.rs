@@ -106,14 +106,25 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // released.
         let is_whole =
             |index: BlockIndex| !self.blocks[index].is_expandable && !self.blocks[index].is_split();
-        let first = self.free_lists[params.list].cached.first_fitting(wanted, &self.blocks);
-        if let Some(index) = first.filter(|index| is_whole(*index)) {
+        self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
+        let mut fitting = Vec::new();
+        let list = &self.free_lists[params.list];
+        if let Some(first) = list.cached.first_fitting(wanted, &self.blocks) {
+            let size = self.blocks[first].size;
+            fitting.extend(
+                list.fitting(wanted, &self.blocks).take_while(|index| self.blocks[*index].size == size),
+            );
+        }
+        self.put_oldest_first(&mut fitting);
+        if let Some(index) = fitting.first().copied().filter(|index| is_whole(*index)) {
             self.release_segment(index)?;
             return Ok(true);
         }
         let mut released = Bytes::ZERO;
-        self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
-        let smaller = self.free_lists[params.list].smaller_than(wanted, &self.blocks);
+        let mut smaller = self.free_lists[params.list].smaller_than(wanted, &self.blocks);
+        smaller.reverse();
+        self.put_oldest_first(&mut smaller);
+        smaller.reverse();
         for index in smaller {
             let size = self.blocks[index].size;
             if released >= wanted || size < limit {
@@ -165,6 +176,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             list.put_latest_in_bin(&self.blocks);
             cached.extend(list.iter(&self.blocks));
         }
+        self.put_oldest_first(&mut cached);
         cached
     }
 

@@ -9,6 +9,7 @@ use crate::block::{Block, BlockIndex};
 use crate::pool::FreeListIndex;
 use crate::private_pool::{DEFAULT_POOL, PoolIndex};
 use crate::{AllocError, CachingAllocator, OomAdvice, OutOfMemory};
+use blockyard_rules::{Release, size};
 
 /// A request in [`CachingAllocator::allocate`] (`AllocParams`).
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
         // This is a branch and not an index into two free lists: when the processor predicts the branch, it does not wait for
         // the size.
-        match size::pool_kind(rounded) {
+        match PoolKind::serving(rounded) {
             PoolKind::Small => self.allocate_in_pool(requested, rounded, stream, PoolKind::Small),
             PoolKind::Large => self.allocate_in_pool(requested, rounded, stream, PoolKind::Large),
         }
@@ -144,12 +145,12 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         // Only pending frees led here, so the fast path's rules decide.
         if self.has_default_rules && !is_in_scope {
             let rounded = size::round_up(requested, size::MIN_BLOCK_SIZE);
-            if let Some(found) = self.find_fast_path(rounded, stream, size::pool_kind(rounded)) {
+            if let Some(found) = self.find_fast_path(rounded, stream, PoolKind::serving(rounded)) {
                 return Ok(found);
             }
         }
         let rounded = size::rounded(requested, &self.config);
-        let pool = size::pool_kind(rounded);
+        let pool = PoolKind::serving(rounded);
         let memory_pool = if is_in_scope { self.pool_for(stream) } else { DEFAULT_POOL };
         let params = AllocParams {
             requested,
@@ -244,9 +245,9 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
             self.sink.record(Event::SegmentFailed { size, cause: FailureCause::Fraction });
             return Ok(None);
         }
+        // PyTorch compares with the fraction of the settings, not with the one that the program set.
         if self.config.throw_on_cudamalloc_oom()
-            && self.limit.is_none()
-            && self.reserved.saturating_add(size) > self.device.total_memory()
+            && self.reserved.saturating_add(size) > self.config.memory_limit(self.device.total_memory())
         {
             return Err(self.out_of_memory(params, true));
         }
@@ -440,9 +441,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         if release == Release::V2_14 {
             return OomAdvice::None;
         }
-        let reserve = self.config.expandable_segments_reserve().map(|reserve| reserve.bytes(total));
-        match reserve {
-            Some(reserve) if self.segment_size(params) > reserve => OomAdvice::RaiseReserve { reserve },
+        match self.config.address_reserve(total) {
+            // No reserve helps a request that is larger than the device.
+            Some(reserve) if self.segment_size(params) > reserve && self.segment_size(params) <= total => {
+                OomAdvice::RaiseReserve { reserve }
+            }
             _ => OomAdvice::LowerReserve,
         }
     }

@@ -162,7 +162,7 @@ mod tests {
     use blockyard_device::VirtualDevice;
 
     use super::*;
-    use crate::AllocatorConfig;
+    use blockyard_rules::AllocatorConfig;
 
     #[test]
     fn threads_do_not_get_in_each_others_way() {

@@ -8,7 +8,8 @@ use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text, typ
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
-use blockyard_replay::{AllocatorConfig, OnProgress, Progress, RunSettings, run, verify};
+use blockyard_replay::{OnProgress, Progress, RunSettings, run, verify};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 use crate::options::ExportOptions;

@@ -8,11 +8,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use blockyard_allocator::AllocatorConfig;
 use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
+use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
 use clap::Parser as _;
 use serde_json::{Value, json};

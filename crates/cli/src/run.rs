@@ -7,7 +7,8 @@ use blockyard_pytorch::{
     Inferred, OperationKind, RecordedOperation, RecordedRun, log, memory_summary, requests, stat_values,
 };
 use blockyard_record::{Backend, Snapshot};
-use blockyard_replay::{AllocatorConfig, Environment, Progress, RunSettings, Runner, device_of};
+use blockyard_replay::{Progress, RunSettings, Runner, device_of};
+use blockyard_rules::{AllocatorConfig, Environment};
 use blockyard_workload::{Request, Workload};
 
 use crate::device::{DeviceName, open_cuda};

@@ -1,5 +1,6 @@
 use blockyard_pytorch::snapshot::SnapshotError;
-use blockyard_replay::{ConfigError, RunError};
+use blockyard_replay::RunError;
+use blockyard_rules::ConfigError;
 use blockyard_workload::ParseError;
 
 /// Why a question has no answer.

@@ -2,7 +2,8 @@
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
-use blockyard_replay::{OnProgress, known_config, left_out_note, size};
+use blockyard_replay::{OnProgress, known_config, left_out_note};
+use blockyard_rules::size;
 use blockyard_workload::Request;
 
 use crate::{LabError, Run};

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use blockyard_pytorch::{Inferred, RecordedRun};
 use blockyard_record::{Bytes, SegmentSnapshot, StreamId, TraceAction};
-use blockyard_replay::{AllocatorConfig, OnProgress, Progress, size};
+use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use crate::limit::{Limit, LimitSource};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, frame_words, own_line};
-use blockyard_replay::AllocatorConfig;
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 

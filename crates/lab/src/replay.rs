@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, EventSink};
-use blockyard_replay::{AllocatorConfig, Replayer};
+use blockyard_replay::Replayer;
+use blockyard_rules::AllocatorConfig;
 
 use crate::limit::{Limit, LimitSource};
 use crate::outcome::outcome;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
-use blockyard_replay::{AllocatorConfig, OnProgress, PreparedWorkload, RunSettings, open, size};
+use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
+use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied::{implied_limit, recorded_limit};

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
-use blockyard_replay::{AllocatorConfig, setting_values};
+use blockyard_rules::{AllocatorConfig, setting_values};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 

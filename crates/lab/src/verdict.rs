@@ -1,7 +1,8 @@
 //! The verdict: what a run came to, in the order in which a reader asks.
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
-use blockyard_replay::{OnProgress, Progress, with_setting};
+use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::with_setting;
 use serde::{Deserialize, Serialize};
 
 use crate::autopsy::passes_changed;

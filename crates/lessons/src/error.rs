@@ -1,4 +1,5 @@
-use blockyard_replay::{ConfigError, RunError};
+use blockyard_replay::RunError;
+use blockyard_rules::ConfigError;
 use blockyard_workload::ParseErrorKind;
 use thiserror::Error;
 

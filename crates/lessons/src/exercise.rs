@@ -2,7 +2,8 @@ use std::fmt;
 use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{Bytes, Recording};
-use blockyard_replay::{AllocatorConfig, RunError, RunSettings, run};
+use blockyard_replay::{RunError, RunSettings, run};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{ParseError, Request, Workload};
 use thiserror::Error;
 

@@ -1,5 +1,5 @@
 use blockyard_record::Bytes;
-use blockyard_replay::AllocatorConfig;
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Workload, parse_size};
 
 use crate::document::{Document, Fence, Field, Fields, Item, Section};

@@ -2,7 +2,7 @@ use std::fmt;
 
 use blockyard_figure::Term;
 use blockyard_record::Bytes;
-use blockyard_replay::{AllocatorConfig, size};
+use blockyard_rules::{AllocatorConfig, size};
 
 /// A quantity that a lesson asks the allocator for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_record::{Bytes, Recording, Snapshot, Stats};
+use blockyard_rules::AllocatorConfig;
 use blockyard_torch::memory::{LogEntry, Origin, SimulatedGpu};
 use blockyard_torch::{Estimate, GpuProfile, Session, SessionSettings};
 use rustpython_vm::builtins::PyBaseExceptionRef;

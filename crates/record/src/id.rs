@@ -2,8 +2,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Bytes;
-
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $number:ty) => {
         $(#[$doc])*
@@ -104,35 +102,5 @@ impl PoolId {
 impl fmt::Display for PoolId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("({}, {})", self.capture, self.user))
-    }
-}
-
-/// Whether a segment belongs to the small or to the large pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum PoolKind {
-    /// Requests of at most 1 MiB after rounding, served from segments of 2 MiB.
-    Small,
-    /// All other requests.
-    Large,
-}
-
-impl PoolKind {
-    /// Both pools, small first.
-    pub const ALL: [Self; 2] = [Self::Small, Self::Large];
-
-    /// The pool that serves a request of this size after rounding, as PyTorch's `get_pool`.
-    #[must_use]
-    pub fn serving(rounded: Bytes) -> Self {
-        if rounded <= Bytes::mib(1) { Self::Small } else { Self::Large }
-    }
-}
-
-/// `small` or `large`, as PyTorch's snapshot writes it.
-impl fmt::Display for PoolKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Small => "small",
-            Self::Large => "large",
-        })
     }
 }

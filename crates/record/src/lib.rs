@@ -56,7 +56,6 @@
     )
 )]
 
-mod backend;
 mod breakdown;
 mod encoding;
 mod event;
@@ -77,11 +76,12 @@ mod trace;
 mod units;
 mod varint;
 
-pub use backend::Backend;
+// The three types that rules speak of are part of the vocabulary.
+pub use blockyard_rules::{Backend, Bytes, PoolKind};
 pub use breakdown::Breakdown;
 pub use event::{Event, EventSink, FailureCause, NullSink};
 pub use host_stats::{DurationStat, HostStats};
-pub use id::{AllocationId, BlockId, FrameId, PoolId, PoolKind, SegmentId, StackId, StreamId, TextId};
+pub use id::{AllocationId, BlockId, FrameId, PoolId, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
 pub use own_code::{frame_words, own_line, short_path};
@@ -94,4 +94,4 @@ pub use stacks::{Frame, Stacks};
 pub use state::{MemoryState, StateError};
 pub use stats::{Stat, StatArray, Stats};
 pub use trace::{TraceAction, TraceEntry};
-pub use units::{Bytes, DeviceAddr, HostAddr, counted, grouped, index_u32, next_u32};
+pub use units::{DeviceAddr, HostAddr, counted, grouped, index_u32, next_u32};

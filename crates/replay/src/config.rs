@@ -1,6 +1,6 @@
 //! The settings of a recorded run, as far as our allocator has them.
 
-use blockyard_allocator::{AllocatorConfig, ConfigError};
+use blockyard_rules::{AllocatorConfig, ConfigError};
 
 /// The settings without those that our allocator does not know, and the names of these: later releases of PyTorch have more settings.
 ///

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
-use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, ConfigError, PoolOptions};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, PoolOptions};
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{DeviceAddr, EventSink, PoolId};
+use blockyard_rules::ConfigError;
 use blockyard_workload::{Request, TensorId};
 
 /// Calls an allocator for each request, and keeps the allocations.

@@ -1,7 +1,8 @@
-use blockyard_allocator::{AllocError, ConfigError};
+use blockyard_allocator::AllocError;
 use blockyard_device::DeviceError;
 use blockyard_pytorch::ReadError;
 use blockyard_record::RecordingError;
+use blockyard_rules::ConfigError;
 
 use crate::RewindError;
 

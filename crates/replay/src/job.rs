@@ -7,12 +7,12 @@ use std::io::Read;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, Limits, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, Recording, TraceAction};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AllocatorConfig, Comparison, Count, OnProgress, Progress, RunError, RunSettings, StepDataCheck, certify,
-    run, verify,
+    Comparison, Count, OnProgress, Progress, RunError, RunSettings, StepDataCheck, certify, run, verify,
 };
 
 use self::error::{job_error, text_error};

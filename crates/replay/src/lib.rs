@@ -53,10 +53,6 @@ mod runner;
 mod totals;
 mod verify;
 
-pub use blockyard_allocator::{
-    AllocatorConfig, ConfigError, Environment, EnvironmentError, SETTING_KEYS, SettingKey, setting_values,
-    size, with_setting,
-};
 pub use blockyard_device::Advance;
 pub use certificate::{Certificate, certify};
 pub use compare::{Comparison, Count, Difference};
@@ -76,6 +72,7 @@ use std::ops::ControlFlow;
 
 use blockyard_device::{AnyDevice, DeviceMemory, VirtualDevice};
 use blockyard_record::{Bytes, Recording};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 /// The name, the settings and the device of a run.

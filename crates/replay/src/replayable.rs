@@ -1,9 +1,9 @@
 use std::borrow::Cow;
 
-use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
 use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
+use blockyard_rules::{AllocatorConfig, size};
 
 use crate::fraction::infer_fraction;
 use crate::rewind::{RewindError, Rewound, decide, rewind};

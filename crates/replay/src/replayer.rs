@@ -1,8 +1,9 @@
 //! A prepared workload that runs through an allocator in parts.
 
-use blockyard_allocator::{AllocatorConfig, BackendAllocator};
+use blockyard_allocator::BackendAllocator;
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{EventSink, Snapshot, Stats};
+use blockyard_rules::AllocatorConfig;
 
 use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
 use crate::runner::failure;

@@ -8,9 +8,9 @@ mod decide;
 mod ranges;
 mod sizes;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_pytorch::{BlockBefore, MemoryBefore, RecordedRun, RecordedSegment, SegmentBefore, UndoError};
 use blockyard_record::{BlockState, Snapshot, StackId, TraceEntry, counted};
+use blockyard_rules::AllocatorConfig;
 
 pub(crate) use decide::decide;
 pub use sizes::SizeRange;

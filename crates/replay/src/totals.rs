@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{BlockState, DeviceAddr, EventSink, NullSink, Snapshot, Stats};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Request, TensorId, TensorSlots, Workload};
 
 use crate::{OnProgress, Progress, Replayer, RunError, StepResult, progress};

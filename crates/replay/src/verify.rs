@@ -4,10 +4,11 @@ mod traces;
 
 use std::ops::ControlFlow;
 
-use blockyard_allocator::{AllocatorConfig, BackendAllocator};
+use blockyard_allocator::BackendAllocator;
 use blockyard_device::{Advance, AnyDevice, DeviceMemory, RecordedDevice};
 use blockyard_pytorch::{RecordedRun, memory_summary};
 use blockyard_record::{Backend, EventSink, Recording, SegmentSnapshot, Stats};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 use crate::replayable::{Replayable, device_of, open};

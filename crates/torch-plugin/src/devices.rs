@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use blockyard_allocator::{AllocatorConfig, CachingAllocator, Environment, SharedAllocator};
+use blockyard_allocator::{CachingAllocator, SharedAllocator};
 use blockyard_device_cuda::CudaDevice;
+use blockyard_rules::{AllocatorConfig, Environment};
 
 use crate::error::PluginError;
 use crate::history::HistorySink;

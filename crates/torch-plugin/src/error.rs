@@ -2,9 +2,10 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use blockyard_allocator::{AllocError, EnvironmentError};
+use blockyard_allocator::AllocError;
 use blockyard_device_cuda::CudaOpenError;
 use blockyard_record::{DeviceAddr, StateError};
+use blockyard_rules::EnvironmentError;
 
 use crate::cause::cause;
 use crate::devices::Device;

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::{Bytes, FrameId, SegmentSnapshot, Snapshot, StackId};
+use blockyard_rules::AllocatorConfig;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};

@@ -3,12 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use blockyard_allocator::{AllocError, AllocatorConfig, BackendAllocator};
+use blockyard_allocator::{AllocError, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
     AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
     StepOutcome, StreamId, index_u32,
 };
+use blockyard_rules::AllocatorConfig;
 
 mod addresses;
 mod block;

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use blockyard_allocator::{AllocatorConfig, HostAllocation, HostAllocator};
+use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 use crate::autocast::Autocast;
 use crate::autograd::Modes;

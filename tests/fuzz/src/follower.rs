@@ -1,7 +1,7 @@
 //! The events of an allocator, added up.
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_record::{Bytes, Event, EventSink, MemoryState, Recorder, RunInfo};
+use blockyard_rules::AllocatorConfig;
 
 /// Follows the events.
 #[derive(Debug)]

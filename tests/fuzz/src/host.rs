@@ -1,8 +1,9 @@
 //! Operations on the allocator of pinned host memory.
 
-use blockyard_allocator::{HostAllocation, HostAllocator, HostError, PinnedConfig};
+use blockyard_allocator::{HostAllocation, HostAllocator, HostError};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats};
+use blockyard_rules::PinnedConfig;
 
 use crate::failing::{FailingHost, FailureInjector};
 use crate::input::Input;
@@ -158,5 +159,6 @@ fn config(input: &mut Input<'_>) -> PinnedConfig {
         } else {
             Bytes::ZERO
         },
+        ..PinnedConfig::default()
     }
 }

@@ -1,8 +1,9 @@
 //! Operations on the allocator of `backend:cudaMallocAsync`.
 
-use blockyard_allocator::{AllocError, AllocatorConfig, AsyncAllocation, AsyncAllocator};
+use blockyard_allocator::{AllocError, AsyncAllocation, AsyncAllocator};
 use blockyard_device::DeviceMemory as _;
 use blockyard_record::{BlockState, Bytes, DeviceAddr, Snapshot, Stats};
+use blockyard_rules::AllocatorConfig;
 
 use crate::failing::FailingDevice;
 use crate::follower::Follower;

@@ -1,8 +1,9 @@
 //! Settings texts.
 
-use blockyard_allocator::{AllocatorConfig, BackendAllocator, Environment};
+use blockyard_allocator::BackendAllocator;
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::{AllocatorConfig, Environment};
 
 const MIB: u64 = 1 << 20;
 

@@ -1,10 +1,9 @@
 //! Each deviation from PyTorch that the allocator's first page names, where no other test shows it.
 
-use blockyard_allocator::{
-    AllocError, Allocation, AllocatorConfig, CachingAllocator, PoolOptions, SharedAllocator,
-};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions, SharedAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, Event, PoolId, SegmentId, SegmentSnapshot, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 type Allocator = CachingAllocator<VirtualDevice, Vec<Event>>;
 

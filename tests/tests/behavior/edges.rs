@@ -1,8 +1,9 @@
 //! Requests at the edge: nothing, far too much, pointers of somebody else.
 
-use blockyard_allocator::{AllocError, AllocatorConfig, CachingAllocator};
+use blockyard_allocator::{AllocError, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, Event, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use expect_test::expect;
 
 use crate::picture::{DEVICE, check};

@@ -1,8 +1,9 @@
 //! `backend:cudaMallocAsync`: three statistics, granules of 32 MiB, and what PyTorch refuses there.
 
-use blockyard_allocator::{AllocError, AllocatorConfig, AsyncAllocator, BackendAllocator};
+use blockyard_allocator::{AllocError, AsyncAllocator, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Backend, Bytes, Event, Stat, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 use crate::picture::{DEVICE, Device};
 

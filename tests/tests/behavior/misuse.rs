@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use blockyard_allocator::{
-    AllocError, AllocatorConfig, BackendAllocator, CachingAllocator, PoolOptions, SharedAllocator,
-};
+use blockyard_allocator::{AllocError, BackendAllocator, CachingAllocator, PoolOptions, SharedAllocator};
 use blockyard_device::{DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualDevice};
 use blockyard_record::{Bytes, DeviceAddr, Event, PoolId, Snapshot, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 const MAIN: StreamId = StreamId::DEFAULT;
 const SIDE: StreamId = StreamId::new(1);

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use blockyard_allocator::{AllocatorConfig, HostAllocator};
+use blockyard_allocator::HostAllocator;
 use blockyard_device::VirtualHostMemory;
 use blockyard_pytorch::host_memory_stats;
 use blockyard_record::{Bytes, StreamId};
+use blockyard_rules::AllocatorConfig;
 use flate2::read::GzDecoder;
 use serde_json::Value;
 

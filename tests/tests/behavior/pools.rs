@@ -1,9 +1,10 @@
 //! Memory pools of a program's own (W11, W12).
 
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator, PoolOptions};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions};
 use blockyard_device::VirtualDevice;
 use blockyard_figure::describe_step;
 use blockyard_record::{Bytes, Event, PoolId, StreamId};
+use blockyard_rules::AllocatorConfig;
 use expect_test::expect;
 
 use crate::picture::{DEVICE, Device, check};

@@ -1,10 +1,9 @@
 //! Settings that change what an allocator is: caching, the memory fraction.
 
-use blockyard_allocator::{
-    AllocError, AllocatorConfig, BackendAllocation, BackendAllocator, CachingAllocator,
-};
+use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, Event, Snapshot, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 fn backend(capacity: Bytes) -> BackendAllocator<VirtualDevice, Vec<Event>> {
     BackendAllocator::new(VirtualDevice::new(capacity), AllocatorConfig::default(), Vec::new())

@@ -10,9 +10,9 @@ mod report;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
 use blockyard_python::{Program, ProgramSettings, run, run_to_step};
+use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
 use js_sys::{Date, Function, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;

@@ -2,7 +2,7 @@
 
 use blockyard_lab::Conditions;
 use blockyard_record::Bytes;
-use blockyard_replay::{AllocatorConfig, ConfigError};
+use blockyard_rules::{AllocatorConfig, ConfigError};
 use blockyard_workload::{ParseErrorKind, parse_size};
 use leptos::prelude::*;
 use thiserror::Error;

@@ -1,6 +1,6 @@
 //! Every key of `PYTORCH_CUDA_ALLOC_CONF` as a form.
 
-use blockyard_replay::{SETTING_KEYS, SettingKey, setting_values, with_setting};
+use blockyard_rules::{SETTING_KEYS, SettingKey, setting_values, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 

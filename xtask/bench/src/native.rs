@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use blockyard_measure::{Op, Trace, stream_handle};
+use blockyard_rules::Release;
 use libloading::Library;
 use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_NOW};
 
@@ -99,7 +100,7 @@ impl Libraries {
     ///
     /// When the wheel cannot be fetched, there is no C++ compiler, or a library does not load.
     pub fn load(target: &Path) -> Result<Self> {
-        let wheel = blockyard_oracle::wheel(target)?;
+        let wheel = blockyard_oracle::wheel(target, Release::V2_11)?;
         let cudart = blockyard_oracle::build_cudart(target)?;
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("cpp/contenders.cpp");
         let [include, libraries] = [("-I", &wheel.include), ("-L", &wheel.libraries)]

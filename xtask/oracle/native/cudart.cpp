@@ -23,6 +23,7 @@ uint64_t total = 80ull << 30;
 uint64_t used = 0;
 uint64_t next_address = kFirstAddress;
 bool is_eager = false;
+bool is_capturing = false;
 cudaError_t last_error = cudaSuccess;
 
 std::unordered_map<uint64_t, uint64_t>& segments() {
@@ -78,6 +79,10 @@ void standin_advance(void* stream) {
 
 void standin_advance_all() {
   for (Progress& progress : streams) progress.done = progress.recorded;
+}
+
+void standin_set_capturing(int capturing) {
+  is_capturing = capturing != 0;
 }
 
 void standin_set_eager(int eager) {
@@ -145,14 +150,14 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status) {
-  *status = cudaStreamCaptureStatusNone;
+  *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t, cudaStreamCaptureStatus* status, unsigned long long* id,
                                      cudaGraph_t*, const cudaGraphNode_t**, const void**, size_t*) {
-  *status = cudaStreamCaptureStatusNone;
-  if (id != nullptr) *id = 0;
+  *status = is_capturing ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  if (id != nullptr) *id = is_capturing ? 1 : 0;
   return cudaSuccess;
 }
 

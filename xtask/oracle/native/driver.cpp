@@ -256,13 +256,19 @@ class Run {
           return second == UINT64_MAX || stream == handle_of(second);
         });
 #if RELEASE >= 13
-        // A capture announces itself; before, each scope counted as one.
-        if ((first & 1) != 0) allocator::markCaptureBegin(kDevice);
+        // A capture announces itself, and its stream says so; before, each scope counted as one.
+        if ((first & 1) != 0) {
+          standin_set_capturing(++captures_ > 0);
+          allocator::markCaptureBegin(kDevice);
+        }
 #endif
         break;
       case kLeavePool:
 #if RELEASE >= 13
-        if ((first & 1) != 0) allocator::markCaptureEnd(kDevice);
+        if ((first & 1) != 0) {
+          standin_set_capturing(--captures_ > 0);
+          allocator::markCaptureEnd(kDevice);
+        }
 #endif
         allocator::endAllocateToPool(kDevice, pool_id(first));
         // A capture's use is given up when its graph goes.
@@ -435,6 +441,8 @@ class Run {
   DeviceStats before_;
   uint64_t paths_[kPaths] = {};
   bool wants_all_ = false;
+  // Open captures.
+  int captures_ = 0;
   std::vector<std::string> texts_;
   // A failed allocation has its place too, so that tensors are numbered as the sequence numbers them.
   std::vector<c10::DataPtr> tensors_;

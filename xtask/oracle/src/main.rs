@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use blockyard_oracle::{
-    Bounds, FailedSequence, Fixture, FuzzSummary, Library, Sequence, compare, find_wheel, fuzz, generate, version,
-    wheel,
+    Bounds, FailedSequence, Fixture, FuzzSummary, Library, Sequence, compare, find_wheel, fuzz, generate,
+    version, wheel,
 };
 use blockyard_rules::Release;
 use lexopt::prelude::*;
@@ -143,7 +143,8 @@ fn run(command: Command) -> Result<End> {
             sequence.operations.truncate(count);
             let answer = start(release)?.run(&sequence, false)?;
             let version = version(release);
-            let notes = vec![format!("The beginning of sequence {seed}, and what PyTorch {version} answered.")];
+            let notes =
+                vec![format!("The beginning of sequence {seed}, and what PyTorch {version} answered.")];
             let file = fixtures().join(format!("{name}.txt"));
             fs::create_dir_all(fixtures())?;
             fs::write(&file, Fixture::new(notes, sequence, &answer).text())?;

@@ -8,7 +8,6 @@ use blockyard_device::VirtualDevice;
 use blockyard_record::{
     BlockState, Bytes, Event, EventSink, MemoryState, PoolId, PoolKind, SegmentSnapshot, StreamId, TraceEntry,
 };
-
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 
 use crate::answer::{FinalBlock, OperationReply, ReturnValue, Segment, SequenceResult, StatsAfter};
@@ -34,8 +33,8 @@ pub struct Inside {
 ///
 /// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
 pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, Inside)> {
-    let config =
-        AllocatorConfig::parse(&sequence.config, sequence.release).context("our allocator refuses the settings")?;
+    let config = AllocatorConfig::parse(&sequence.config, sequence.release)
+        .context("our allocator refuses the settings")?;
     let sink = Sink::new(sequence.capacity);
     let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
     let mut ours = Ours { allocator, live: Vec::new(), pools: BTreeMap::new(), open: Vec::new() };
@@ -51,11 +50,8 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
             ours.allocator.reserved_by_private_pools(),
             sequence.release,
         );
-        let stats = if wants_all {
-            StatsAfter::All(words)
-        } else {
-            StatsAfter::Digest(stats::digest(&words))
-        };
+        let stats =
+            if wants_all { StatsAfter::All(words) } else { StatsAfter::Digest(stats::digest(&words)) };
         steps.push(OperationReply { reply, stats });
     }
     ours.allocator.check().context("an invariant of our allocator does not hold")?;

@@ -1,8 +1,8 @@
 //! Makes a failing sequence small.
 
 use anyhow::Result;
-use blockyard_allocator::AllocatorConfig;
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 
 use crate::rules::restricted;
 use crate::sequence::{Operation, Sequence};
@@ -54,7 +54,7 @@ fn without_settings(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> Re
             split_options(&best.config).into_iter().filter(|option| *option != left_out).collect();
         let config = kept.join(",");
         // The lower bounds of some settings depend on another.
-        if config.parse::<AllocatorConfig>().is_err() {
+        if AllocatorConfig::parse(&config, best.release).is_err() {
             continue;
         }
         let candidate = restricted(&Sequence { config, ..best.clone() });
@@ -118,6 +118,7 @@ fn with_rounder_sizes(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> 
 #[cfg(test)]
 mod tests {
     use blockyard_record::StreamId;
+    use blockyard_rules::Release;
 
     use super::*;
 
@@ -129,7 +130,12 @@ mod tests {
         operations.insert(20, allocate(77, 5 << 20));
         operations.insert(30, Operation::Free { tensor: 77 });
         let config = "roundup_power2_divisions:[1:2,>:4],expandable_segments:True".to_owned();
-        let sequence = restricted(&Sequence { capacity: Bytes::new(1 << 30), config, operations });
+        let sequence = restricted(&Sequence {
+            release: Release::V2_11,
+            capacity: Bytes::new(1 << 30),
+            config,
+            operations,
+        });
         let small = shrink(&sequence, |candidate| {
             let sizes = candidate.operations.iter().map(|operation| match operation {
                 Operation::Allocate { tensor, size, .. } => (*tensor, size.get()),

@@ -100,8 +100,10 @@ pub fn key(index: usize) -> String {
         _ if index < OLDEST_COUNT => NUMBERS[index - OVERSIZE - 8].to_owned(),
         _ if index == OLDEST_COUNT => "num_oom_rejections".to_owned(),
         _ => {
-            let (pool, word) =
-                ((index - OLDEST_COUNT - 1) / PRIVATE_POOL_WORDS, (index - OLDEST_COUNT - 1) % PRIVATE_POOL_WORDS);
+            let (pool, word) = (
+                (index - OLDEST_COUNT - 1) / PRIVATE_POOL_WORDS,
+                (index - OLDEST_COUNT - 1) % PRIVATE_POOL_WORDS,
+            );
             match word {
                 0 | 1 => format!("id of private pool {pool}"),
                 _ => format!(
@@ -132,7 +134,13 @@ mod tests {
 
     #[test]
     fn values_stand_at_their_keys() {
-        let mut stats = Stats { num_ooms: 7, num_device_free: 11, num_oom_rejections: 3, max_split_size: 5, ..Stats::default() };
+        let mut stats = Stats {
+            num_ooms: 7,
+            num_device_free: 11,
+            num_oom_rejections: 3,
+            max_split_size: 5,
+            ..Stats::default()
+        };
         stats.requested_bytes.large_pool.freed = 13;
         stats.oversize_segments.peak = 17;
         let words = words(&stats, &BTreeMap::new(), Release::V2_12);

@@ -303,7 +303,8 @@ mod tests {
     #[test]
     fn what_is_written_reads_the_same() {
         for seed in 0..60 {
-            let sequence = generate::sequence(seed);
+            let release = Release::ALL[usize::try_from(seed).unwrap() % Release::ALL.len()];
+            let sequence = generate::sequence(seed, release);
             let (answer, _) = ours::answer(&sequence, false).unwrap();
             let fixture = Fixture::new(vec!["a note".to_owned()], sequence, &answer);
             let read = Fixture::parse(&fixture.text()).unwrap();
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_is_reported() {
-        let sequence = generate::sequence(1);
+        let sequence = generate::sequence(1, Release::V2_11);
         let (answer, _) = ours::answer(&sequence, false).unwrap();
         let mut fixture = Fixture::new(Vec::new(), sequence, &answer);
         fixture.steps[2] = "0 done".to_owned();

@@ -9,7 +9,8 @@ use blockyard_record::{
 };
 
 use super::{AsyncAllocator, GRANULE};
-use crate::{AllocError, size};
+use crate::AllocError;
+use blockyard_rules::size;
 
 /// The largest range of addresses, for any size of device, because each granule takes an entry.
 pub(super) const LARGEST_RANGE: Bytes = Bytes::gib(16 << 10);

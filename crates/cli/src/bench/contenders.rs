@@ -1,11 +1,12 @@
 //! The contenders: our allocator, and the allocators of the device's driver.
 
 use anyhow::{Context as _, anyhow};
-use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_allocator::{Allocation, CachingAllocator, SharedAllocator};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
 use blockyard_device_cuda::{CudaDevice, StreamOrdered};
 use blockyard_measure::Contender;
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 /// An allocator that is measured on a device.
 pub(crate) type BoxedContender = Box<dyn Contender<Error = anyhow::Error>>;

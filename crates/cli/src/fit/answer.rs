@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blockyard_fit::{Contradiction, Found, Growth, Probe, Values, grows, search};
 use blockyard_record::Bytes;
-use blockyard_replay::with_setting;
+use blockyard_rules::with_setting;
 
 use super::runs::{Ended, Runs, Terms};
 

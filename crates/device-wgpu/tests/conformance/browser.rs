@@ -1,9 +1,10 @@
 //! Over WebGPU in a browser, where nothing blocks: what was wrong is awaited.
 
-use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
 use blockyard_device_wgpu::{Gpu, WgpuDevice};
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use blockyard_tests::conformance;
 use blockyard_tests::workload::{check_reuse_waits, run};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};

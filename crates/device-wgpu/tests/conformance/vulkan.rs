@@ -2,10 +2,11 @@
 
 use std::task::{Context, Poll, Waker};
 
-use blockyard_allocator::{AllocatorConfig, CachingAllocator};
+use blockyard_allocator::CachingAllocator;
 use blockyard_device::{DeviceError, DeviceMemory, VirtualDevice};
 use blockyard_device_wgpu::{Gpu, PATTERN_ALIGNMENT, WgpuDevice};
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use blockyard_tests::conformance;
 use blockyard_tests::workload::{RandomWorkload, check_reuse_waits, run};
 

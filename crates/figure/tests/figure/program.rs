@@ -116,7 +116,14 @@ impl Program {
         });
         let Some(found) = found else {
             let device_free = self.state().breakdown().free;
-            self.event(Event::OutOfMemory { requested: size, rounded, segment_size, stream, device_free });
+            self.event(Event::OutOfMemory {
+                requested: size,
+                rounded,
+                segment_size,
+                stream,
+                device_free,
+                is_rejected: false,
+            });
             self.recorder.finish_step(StepOutcome::OutOfMemory(format!(
                 "CUDA out of memory. Tried to allocate {size}."
             )));

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
 use blockyard_record::{Bytes, counted, frame_words, own_line};
-use blockyard_replay::{OnProgress, Progress, setting_values, with_setting};
+use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::{setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 

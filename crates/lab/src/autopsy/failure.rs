@@ -1,7 +1,7 @@
 //! The moment of a failure: the request, the memory, and which request every live block serves.
 
-use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, StreamId};
-use blockyard_replay::{AllocatorConfig, size};
+use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, PoolKind, StreamId};
+use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
 use super::{FailedAllocation, Tell};
@@ -63,7 +63,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
         segment_size: size::segment_size(rounded, config),
         stream,
         pool_id: open_pool(requests.get(..index).unwrap_or_default()),
-        pool: size::pool_kind(rounded),
+        pool: PoolKind::serving(rounded),
         name: tensor.and_then(|tensor| run.workload().tensor_name(tensor)).map(std::borrow::Cow::into_owned),
         stack: run.stack(index),
     }

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::{Advance, VirtualDevice};
 use blockyard_record::{Bytes, EventSink, NullSink, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 use super::{Op, Trace, fold};
 use crate::Contender;

@@ -4,7 +4,7 @@ pub(crate) use _host::module_def;
 
 #[rustpython_vm::pymodule]
 mod _host {
-    use blockyard_allocator::{AllocatorConfig, ConfigError};
+    use blockyard_rules::{AllocatorConfig, ConfigError};
     use rustpython_vm::builtins::PyStrRef;
     use rustpython_vm::{PyResult, VirtualMachine};
 

@@ -2,10 +2,10 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_allocator::size;
 use blockyard_device::AnyDevice;
 use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
+use blockyard_rules::size;
 
 use super::{Rewound, SizeRange};
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};

@@ -1,8 +1,8 @@
 //! Finds the segments before the trace. For an expandable segment, these are the first address and the size of its reserved range.
 
-use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_pytorch::{MemoryBefore, RecordedSegment, Region};
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
+use blockyard_rules::{AllocatorConfig, size};
 
 /// All segments before the trace, by ascending address.
 pub(super) fn regions(
@@ -21,7 +21,8 @@ pub(super) fn regions(
         is_expandable: false,
     });
     let mut regions: Vec<Region> = whole.collect();
-    let reach = |pool| size::range_size(total, size::page_size(pool, config));
+    let reserve = config.address_reserve(total);
+    let reach = |pool| size::range_size(total, reserve, size::page_size(pool, config));
     let mut ranges = group_pages(before, segments, config, &reach);
     find_bases(&mut ranges, trace, config, &reach);
     regions.extend(ranges.into_iter().map(|range| range.region));
@@ -96,7 +97,7 @@ fn pool_of(
     let block = before.blocks.range(addr..end).next();
     match (at_end, block) {
         (Some(segment), _) => segment.pool,
-        (None, Some((_, block))) => size::pool_kind(size::rounded(block.requested, config)),
+        (None, Some((_, block))) => PoolKind::serving(size::rounded(block.requested, config)),
         (None, None) if end.saturating_sub(addr).is_multiple_of(page) => PoolKind::Large,
         (None, None) => PoolKind::Small,
     }

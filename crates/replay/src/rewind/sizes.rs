@@ -8,9 +8,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_allocator::{AllocatorConfig, size};
 use blockyard_pytorch::{BlockBefore, MemoryBefore, Region};
 use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
+use blockyard_rules::{AllocatorConfig, size};
 
 use super::{RewindError, Rewound, SizeSources};
 

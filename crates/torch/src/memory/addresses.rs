@@ -6,9 +6,10 @@
 //! request of a program, on devices whose addresses come in other orders; a number that all of them agree on depends on no tie that
 //! they decide differently.
 
-use blockyard_allocator::{AllocatorConfig, BackendAllocation};
+use blockyard_allocator::BackendAllocation;
 use blockyard_device::{AddressOrder, VirtualDevice};
 use blockyard_record::{Bytes, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 use super::{Allocator, Sink};
 use crate::{Result, TorchError, session};

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_allocator::{Allocation, AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_allocator::{Allocation, CachingAllocator, SharedAllocator};
 use blockyard_device::{DeviceMemory, VirtualDevice};
 use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, Snapshot, Stats, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 use crate::failing::FailingDevice;
 use crate::follower::Follower;

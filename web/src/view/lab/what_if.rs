@@ -2,7 +2,7 @@
 
 use blockyard_lab::WhatIf;
 use blockyard_record::grouped;
-use blockyard_replay::{AllocatorConfig, SETTING_KEYS, with_setting};
+use blockyard_rules::{AllocatorConfig, SETTING_KEYS, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 

@@ -2,9 +2,10 @@
 
 use std::ptr;
 
-use blockyard_allocator::{AllocatorConfig, CachingAllocator, SharedAllocator};
+use blockyard_allocator::{CachingAllocator, SharedAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, DeviceAddr, NullSink, Stat, StatArray, StreamId};
+use blockyard_rules::AllocatorConfig;
 
 type AbiAllocator = SharedAllocator<VirtualDevice, NullSink>;
 

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use blockyard_allocator::AllocatorConfig;
 use blockyard_measure::{Replay, Trace};
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 
 thread_local! {
     static INPUT: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };

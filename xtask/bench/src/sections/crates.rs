@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use blockyard_allocator::AllocatorConfig;
 use blockyard_measure::{Contender, Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate};
 use blockyard_record::{Bytes, StreamId};
+use blockyard_rules::AllocatorConfig;
 use vk_mem::{
     VirtualAllocation, VirtualAllocationCreateFlags, VirtualAllocationCreateInfo, VirtualBlock,
     VirtualBlockCreateInfo,

@@ -1,11 +1,12 @@
 //! What the allocator's lock saves beside an ordinary one.
 
 use anyhow::Result;
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_lock::BiasedMutex;
 use blockyard_measure::{Contender, Measure, RatioGoal, ReportRow, Section, Trace, alternate};
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use parking_lot::Mutex;
 
 use super::{BenchContext, times_for};

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_allocator::AllocatorConfig;
 use blockyard_measure::{Measure, OpKind, Replay, ReportRow, Section, Trace};
 use blockyard_record::Bytes;
 use blockyard_replay::verify;
+use blockyard_rules::AllocatorConfig;
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, Suite, recording};

@@ -4,10 +4,11 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use blockyard_allocator::{AllocError, Allocation, AllocatorConfig, CachingAllocator};
+use blockyard_allocator::{AllocError, Allocation, CachingAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_measure::Section;
 use blockyard_record::{Bytes, NullSink, StreamId};
+use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 use super::BenchContext;

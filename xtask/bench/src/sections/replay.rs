@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use blockyard_allocator::AllocatorConfig;
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::requests;
 use blockyard_record::Bytes;
 use blockyard_replay::{PreparedWorkload, RunSettings, run, sweep, totals};
+use blockyard_rules::AllocatorConfig;
 
 use super::BenchContext;
 use crate::suite::{CAPACITY, PROGRAMS, recording};

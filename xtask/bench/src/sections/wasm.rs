@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use blockyard_allocator::AllocatorConfig;
 use blockyard_e2e::{GpuChoice, Page, Window};
 use blockyard_measure::{Measure, RatioGoal, Replay, ReportRow, Section, Trace, alternate, geometric_mean};
 use blockyard_record::Bytes;
+use blockyard_rules::AllocatorConfig;
 use serde_json::json;
 
 use super::BenchContext;

@@ -13,6 +13,9 @@ void standin_advance(void* stream);
 /// The same for every stream.
 void standin_advance_all();
 
+/// Whether every stream says that it is being captured. Off at first.
+void standin_set_capturing(int capturing);
+
 /// Whether work is done as soon as it is queued, so that no event is ever waited for. Off at first.
 void standin_set_eager(int eager);
 }

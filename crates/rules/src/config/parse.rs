@@ -1,33 +1,45 @@
 //! PyTorch's two parsers of a settings text: one for all kinds of devices, one for CUDA. Each parser skips the keys of the
 //! other.
 
-use blockyard_record::{Backend, Bytes};
-
+use super::reserve::{self, AddressReserve};
 use super::tokens::Tokens;
-use super::{AllocatorConfig, MOST_MIB, ROUNDUP_INTERVALS, UNLIMITED};
-use crate::ConfigError;
+use super::{AllocatorConfig, ConfigError, MOST_MIB, ROUNDUP_INTERVALS};
+use crate::size::UNLIMITED;
+use crate::{Backend, Bytes, Release};
 
-pub(super) const GENERIC_KEYS: [&str; 7] = [
-    "max_split_size_mb",
-    "max_non_split_rounding_mb",
-    "garbage_collection_threshold",
-    "roundup_power2_divisions",
-    "expandable_segments",
-    "pinned_use_background_threads",
-    "large_segment_size_mb",
+/// The keys of the parser for all kinds of devices, each with the first release that has it.
+pub(super) const GENERIC_KEYS: [(&str, Release); 9] = [
+    ("max_split_size_mb", Release::V2_11),
+    ("max_non_split_rounding_mb", Release::V2_11),
+    ("garbage_collection_threshold", Release::V2_11),
+    ("roundup_power2_divisions", Release::V2_11),
+    ("expandable_segments", Release::V2_11),
+    ("pinned_use_background_threads", Release::V2_11),
+    ("large_segment_size_mb", Release::V2_11),
+    ("pinned_max_round_threshold_mb", Release::V2_13),
+    ("pinned_max_cached_size_mb", Release::V2_13),
 ];
 
-pub(super) const CUDA_KEYS: [&str; 9] = [
-    "backend",
-    "release_lock_on_cudamalloc",
-    "release_lock_on_hipmalloc",
-    "pinned_use_cuda_host_register",
-    "pinned_use_hip_host_register",
-    "pinned_num_register_threads",
-    "pinned_reserve_segment_size_mb",
-    "graph_capture_record_stream_reuse",
-    "per_process_memory_fraction",
+/// The keys of the parser for CUDA.
+pub(super) const CUDA_KEYS: [(&str, Release); 13] = [
+    ("backend", Release::V2_11),
+    ("release_lock_on_cudamalloc", Release::V2_11),
+    ("release_lock_on_hipmalloc", Release::V2_11),
+    ("pinned_use_cuda_host_register", Release::V2_11),
+    ("pinned_use_hip_host_register", Release::V2_11),
+    ("pinned_num_register_threads", Release::V2_11),
+    ("pinned_reserve_segment_size_mb", Release::V2_11),
+    ("graph_capture_record_stream_reuse", Release::V2_11),
+    ("per_process_memory_fraction", Release::V2_11),
+    ("pinned_free_catch_all", Release::V2_12),
+    ("throw_on_cudamalloc_oom", Release::V2_12),
+    ("expandable_segments_reserve", Release::V2_15),
+    ("expandable_segments_reserve_by_class", Release::V2_15),
 ];
+
+fn has_key(keys: &[(&str, Release)], key: &str, release: Release) -> bool {
+    keys.iter().any(|(known, since)| *known == key && *since <= release)
+}
 
 const MOST_REGISTER_THREADS: u64 = 128;
 
@@ -87,7 +99,14 @@ impl AllocatorConfig {
     /// Returns the index of the value's last token.
     fn apply_generic_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
         let value = at + 2;
-        match tokens.get(at)? {
+        let key = tokens.get(at)?;
+        if !has_key(&GENERIC_KEYS, key, self.release) {
+            if has_key(&CUDA_KEYS, key, self.release) {
+                return tokens.skip_value(at);
+            }
+            return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "Accelerator" });
+        }
+        match key {
             "max_split_size_mb" => {
                 let mib = self.at_least_a_segment(tokens.value(at)?, "max_split_size_mb")?;
                 self.max_split_size = Bytes::mib(mib);
@@ -108,8 +127,16 @@ impl AllocatorConfig {
             "pinned_use_background_threads" => {
                 self.pinned.use_background_threads = tokens.boolean(value)?;
             }
-            key if GENERIC_KEYS.contains(&key) || CUDA_KEYS.contains(&key) => return tokens.skip_value(at),
-            key => return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "Accelerator" }),
+            "pinned_max_round_threshold_mb" => {
+                self.pinned.max_round_threshold = Bytes::mib(tokens.integer(value)?.min(MOST_MIB));
+                self.warn_about_pinned_sizes();
+            }
+            "pinned_max_cached_size_mb" => {
+                self.pinned.max_cached_size = Bytes::mib(tokens.integer(value)?.min(MOST_MIB));
+                self.warn_about_pinned_sizes();
+            }
+            // `large_segment_size_mb` was read before all others.
+            _ => return tokens.skip_value(at),
         }
         Ok(value)
     }
@@ -165,7 +192,7 @@ impl AllocatorConfig {
             if key == "backend" {
                 is_async = self.check_backend(tokens.get(at + 2)?)? == Backend::CudaMallocAsync;
             } else {
-                has_native_option |= CUDA_KEYS.contains(&key);
+                has_native_option |= has_key(&CUDA_KEYS, key, self.release);
             }
             at = self.apply_cuda_key(&tokens, at)? + 2;
         }
@@ -189,7 +216,14 @@ impl AllocatorConfig {
 
     fn apply_cuda_key(&mut self, tokens: &Tokens, at: usize) -> Result<usize, ConfigError> {
         let value = at + 2;
-        match tokens.get(at)? {
+        let key = tokens.get(at)?;
+        if !has_key(&CUDA_KEYS, key, self.release) {
+            if has_key(&GENERIC_KEYS, key, self.release) {
+                return tokens.skip_value(at);
+            }
+            return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "CUDA" });
+        }
+        match key {
             "backend" => {}
             // The lock of the handle that threads share is always kept.
             "release_lock_on_cudamalloc" | "release_lock_on_hipmalloc" => {
@@ -225,9 +259,55 @@ impl AllocatorConfig {
                 }
                 self.per_process_memory_fraction = fraction;
             }
-            key if GENERIC_KEYS.contains(&key) => return tokens.skip_value(at),
-            key => return Err(ConfigError::UnrecognizedKey { key: key.to_owned(), parser: "CUDA" }),
+            "pinned_free_catch_all" => self.pinned.free_catch_all = tokens.boolean(value)?,
+            "throw_on_cudamalloc_oom" => self.throw_on_cudamalloc_oom = tokens.boolean(value)?,
+            "expandable_segments_reserve" => {
+                if let Some(reserve) = self.read_reserve(tokens.get(value)?) {
+                    self.expandable_segments_reserve = Some(reserve);
+                }
+            }
+            "expandable_segments_reserve_by_class" => return self.apply_reserves_by_class(tokens, value),
+            _ => return tokens.skip_value(at),
         }
         Ok(value)
+    }
+
+    /// A value of a reserve of addresses; a wrong one is a warning.
+    fn read_reserve(&mut self, text: &str) -> Option<AddressReserve> {
+        let reserve = AddressReserve::read(text);
+        if reserve.is_none() {
+            self.warnings.push(reserve::ignored(text));
+        }
+        reserve
+    }
+
+    /// Reads `[name:value,...]`; returns the index of the bracket at the end.
+    fn apply_reserves_by_class(&mut self, tokens: &Tokens, value: usize) -> Result<usize, ConfigError> {
+        let mut at = value + 1;
+        while tokens.get(at)? != "]" {
+            let class = tokens.get(at)?.to_owned();
+            let text = tokens.get(at + 2)?.to_owned();
+            if let Some(reserve) = self.read_reserve(&text) {
+                self.expandable_segments_reserve_by_class.retain(|(known, _)| *known != class);
+                self.expandable_segments_reserve_by_class.push((class, reserve));
+            }
+            at += 3;
+            if tokens.get(at)? == "," {
+                at += 1;
+            }
+        }
+        Ok(at)
+    }
+
+    fn warn_about_pinned_sizes(&mut self) {
+        let (rounded, cached) = (self.pinned.max_round_threshold, self.pinned.max_cached_size);
+        if rounded != UNLIMITED && rounded > cached {
+            self.warnings.push(format!(
+                "pinned_max_round_threshold_mb ({}) > pinned_max_cached_size_mb ({}). The cache size limit takes precedence: \
+                 allocations above pinned_max_cached_size_mb are never rounded up.",
+                rounded.get() >> 20,
+                cached.get() >> 20
+            ));
+        }
     }
 }

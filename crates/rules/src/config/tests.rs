@@ -1,5 +1,3 @@
-use blockyard_record::{Backend, Bytes};
-
 use super::*;
 
 fn config(text: &str) -> AllocatorConfig {
@@ -29,6 +27,7 @@ fn defaults() {
         register_threads: 1,
         use_background_threads: false,
         reserve_segment_size: Bytes::ZERO,
+        ..PinnedConfig::default()
     };
     assert_eq!(config.pinned(), pinned);
 }
@@ -54,6 +53,7 @@ fn options_of_cudas_own_parser_are_read() {
         register_threads: 8,
         use_background_threads: true,
         reserve_segment_size: Bytes::mib(3),
+        ..PinnedConfig::default()
     };
     assert_eq!(all.pinned(), pinned);
     let aliases = config("release_lock_on_hipmalloc:True,pinned_use_hip_host_register:True");

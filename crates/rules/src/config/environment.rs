@@ -1,8 +1,9 @@
 //! The environment variables that PyTorch reads, and their order.
 
 use super::AllocatorConfig;
+use super::ConfigError;
 use super::parse::backend_at_load;
-use crate::ConfigError;
+use crate::Release;
 
 const CUDA_ALLOC_CONF: &str = "PYTORCH_CUDA_ALLOC_CONF";
 const HIP_ALLOC_CONF: &str = "PYTORCH_HIP_ALLOC_CONF";
@@ -69,13 +70,22 @@ impl Environment {
         variables.into_iter().find(|(_, text)| text.is_some()).map(|(name, _)| name)
     }
 
-    /// The settings that PyTorch would work with. Warnings are in [`AllocatorConfig::warnings`].
+    /// [`Environment::config_under`] the default release.
     ///
     /// # Errors
     ///
     /// [`EnvironmentError`] says when PyTorch reports the error, and the text.
     pub fn config(&self) -> Result<AllocatorConfig, EnvironmentError> {
-        let mut config = AllocatorConfig::default();
+        self.config_under(Release::default())
+    }
+
+    /// The settings that PyTorch of this release would work with. Warnings are in [`AllocatorConfig::warnings`].
+    ///
+    /// # Errors
+    ///
+    /// [`EnvironmentError`] says when PyTorch reports the error, and the text.
+    pub fn config_under(&self, release: Release) -> Result<AllocatorConfig, EnvironmentError> {
+        let mut config = AllocatorConfig::of(release);
         self.read_caching(&mut config);
         let cuda = self.cuda_text();
         if let Some(text) = cuda {
@@ -120,7 +130,7 @@ impl Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blockyard_record::{Backend, Bytes};
+    use crate::{Backend, Bytes};
 
     fn environment(pairs: &[(&str, &str)]) -> Environment {
         Environment::read(|name| {

@@ -1,5 +1,7 @@
 //! The keys of `PYTORCH_CUDA_ALLOC_CONF` for people: what each does, its default, and values to try.
 
+use crate::Release;
+
 /// A key of a settings text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingKey {
@@ -15,6 +17,8 @@ pub struct SettingKey {
     pub is_choice: bool,
     /// Whether it changes what this allocator does.
     pub is_modeled: bool,
+    /// The first release of PyTorch that has it.
+    pub since: Release,
 }
 
 const fn number(
@@ -23,7 +27,7 @@ const fn number(
     values: &'static [&'static str],
     meaning: &'static str,
 ) -> SettingKey {
-    SettingKey { key, meaning, default, values, is_choice: false, is_modeled: true }
+    SettingKey { key, meaning, default, values, is_choice: false, is_modeled: true, since: Release::V2_11 }
 }
 
 const fn switch(key: &'static str, meaning: &'static str) -> SettingKey {
@@ -34,11 +38,12 @@ const fn switch(key: &'static str, meaning: &'static str) -> SettingKey {
         values: &["True", "False"],
         is_choice: true,
         is_modeled: false,
+        since: Release::V2_11,
     }
 }
 
 /// Every key that PyTorch's parsers know, those first that people use most.
-pub const SETTING_KEYS: [SettingKey; 16] = [
+pub const SETTING_KEYS: [SettingKey; 22] = [
     SettingKey {
         is_modeled: true,
         ..switch(
@@ -89,6 +94,34 @@ pub const SETTING_KEYS: [SettingKey; 16] = [
         values: &["native", "cudaMallocAsync"],
         is_choice: true,
         is_modeled: true,
+        since: Release::V2_11,
+    },
+    SettingKey {
+        is_modeled: true,
+        since: Release::V2_12,
+        ..switch(
+            "throw_on_cudamalloc_oom",
+            "A request that the device cannot have memory for is rejected at once: nothing is released before, and the device is not asked.",
+        )
+    },
+    SettingKey {
+        since: Release::V2_15,
+        ..number(
+            "expandable_segments_reserve",
+            "nine eighths of the device",
+            &["0.25", "0.5", "40G"],
+            "How many addresses an expandable segment reserves: a share of the device, or GiB. A larger request is out of memory.",
+        )
+    },
+    SettingKey {
+        is_modeled: false,
+        since: Release::V2_15,
+        ..number(
+            "expandable_segments_reserve_by_class",
+            "none",
+            &["[kv:0.5,weights:40G]"],
+            "The same for streams that a C++ program tags with the name of a class.",
+        )
     },
     switch(
         "pinned_use_background_threads",
@@ -115,6 +148,31 @@ pub const SETTING_KEYS: [SettingKey; 16] = [
             "none",
             &["256", "1024"],
             "Pinned host memory of this many MiB is reserved at once, and small requests are served from there.",
+        )
+    },
+    SettingKey {
+        since: Release::V2_13,
+        ..number(
+            "pinned_max_round_threshold_mb",
+            "no limit",
+            &["64", "256"],
+            "Pinned host memory is rounded up to a power of two for requests of at most this many MiB.",
+        )
+    },
+    SettingKey {
+        since: Release::V2_13,
+        ..number(
+            "pinned_max_cached_size_mb",
+            "no limit",
+            &["256", "1024"],
+            "Pinned host memory above this many MiB is given back at once and not cached.",
+        )
+    },
+    SettingKey {
+        since: Release::V2_12,
+        ..switch(
+            "pinned_free_catch_all",
+            "An error while pinned host memory is freed is a warning and no exception.",
         )
     },
     switch(
@@ -183,14 +241,17 @@ mod tests {
     #[test]
     fn every_key_of_the_parsers_is_described_and_every_value_is_accepted() {
         let known = GENERIC_KEYS.iter().chain(&CUDA_KEYS);
-        for key in known.clone() {
-            assert!(SETTING_KEYS.iter().any(|entry| entry.key == *key), "{key}");
+        for (key, since) in known.clone() {
+            assert!(SETTING_KEYS.iter().any(|entry| entry.key == *key && entry.since == *since), "{key}");
         }
         assert_eq!(known.count(), SETTING_KEYS.len());
         for entry in &SETTING_KEYS {
             for value in entry.values {
                 let text = format!("{}:{value}", entry.key);
-                assert!(text.parse::<AllocatorConfig>().is_ok(), "{text}");
+                for release in Release::ALL {
+                    let is_known = AllocatorConfig::parse(&text, release).is_ok();
+                    assert_eq!(is_known, release >= entry.since, "{text} in {release}");
+                }
             }
         }
     }
@@ -199,11 +260,15 @@ mod tests {
     fn a_default_that_is_a_value_changes_nothing() {
         for entry in &SETTING_KEYS {
             let text = format!("{}:{}", entry.key, entry.default);
-            let Ok(config) = text.parse::<AllocatorConfig>() else {
+            let Ok(config) = AllocatorConfig::parse(&text, Release::LATEST) else {
                 assert!(entry.default.contains(' ') || ["never", "none"].contains(&entry.default), "{text}");
                 continue;
             };
-            let plain = AllocatorConfig::default();
+            if !config.warnings().is_empty() {
+                assert!(entry.default.contains(' '), "{text}");
+                continue;
+            }
+            let plain = AllocatorConfig::of(Release::LATEST);
             let named = AllocatorConfig { text: String::new(), ..config };
             assert_eq!(format!("{named:?}"), format!("{plain:?}"), "{text}");
         }

@@ -1,4 +1,4 @@
-use crate::ConfigError;
+use super::ConfigError;
 
 /// The tokens of a settings text. `,` `:` `[` `]` are tokens of one character, everything between them is one token, and
 /// white space is removed.

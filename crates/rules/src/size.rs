@@ -1,8 +1,6 @@
 //! Thresholds, rounding and segment sizes: pure functions over bytes.
 
-use blockyard_record::{Bytes, PoolKind};
-
-use crate::AllocatorConfig;
+use crate::{AllocatorConfig, Bytes, PoolKind};
 
 /// Every block is a multiple of this (`kMinBlockSize`).
 pub const MIN_BLOCK_SIZE: Bytes = Bytes::new(512);
@@ -14,6 +12,8 @@ pub const SMALL_SEGMENT_SIZE: Bytes = Bytes::mib(2);
 pub const MIN_LARGE_ALLOCATION: Bytes = Bytes::mib(10);
 /// Segments for such requests are multiples of this (`kRoundLarge`).
 pub const LARGE_SEGMENT_ROUNDING: Bytes = Bytes::mib(2);
+/// The size of segments for requests between [`SMALL_SIZE`] and [`MIN_LARGE_ALLOCATION`], unless `large_segment_size_mb` is set (`kLargeBuffer`).
+pub const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 /// Stands for no limit on the size of blocks.
 pub const UNLIMITED: Bytes = Bytes::new(u64::MAX);
 /// Requests of at least this are refused before anything else happens.
@@ -44,13 +44,6 @@ fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
     let floor = 1_u64 << count.ilog2();
     let step = floor >> divisions.ilog2();
     if step == 0 { Bytes::new(floor << 1) } else { round_up(requested, Bytes::new(step)) }
-}
-
-/// The pool that serves a rounded request.
-#[inline]
-#[must_use]
-pub fn pool_kind(rounded: Bytes) -> PoolKind {
-    PoolKind::serving(rounded)
 }
 
 /// The size of the segment for a rounded request (`get_allocation_size`).
@@ -87,7 +80,8 @@ pub fn should_split(
 
 /// [`should_split`] for default settings.
 #[inline]
-pub(crate) fn should_split_by_default(size: Bytes, rounded: Bytes, pool: PoolKind) -> bool {
+#[must_use]
+pub fn should_split_by_default(size: Bytes, rounded: Bytes, pool: PoolKind) -> bool {
     let least_remainder = match pool {
         PoolKind::Small => MIN_BLOCK_SIZE,
         PoolKind::Large => Bytes::new(SMALL_SIZE.get() + 1),
@@ -104,15 +98,23 @@ pub fn page_size(pool: PoolKind, config: &AllocatorConfig) -> Bytes {
     }
 }
 
-/// How many bytes of addresses an expandable segment reserves on a device of `total` bytes: an eighth more, in whole pages.
+/// The most addresses that an expandable segment reserves on a device of `total` bytes: an eighth more.
 #[must_use]
-pub fn range_size(total: Bytes, page: Bytes) -> Bytes {
-    round_up(total.saturating_add(Bytes::new(total.get() / 8)), page)
+pub fn most_addresses(total: Bytes) -> Bytes {
+    total.saturating_add(Bytes::new(total.get() / 8))
+}
+
+/// How many bytes of addresses an expandable segment reserves on a device of `total` bytes: `reserve`, else [`most_addresses`], in whole
+/// pages.
+#[must_use]
+pub fn range_size(total: Bytes, reserve: Option<Bytes>, page: Bytes) -> Bytes {
+    round_up(reserve.unwrap_or_else(|| most_addresses(total)), page)
 }
 
 /// The next multiple of `step`. Saturates: sizes that reach the end of 64 bits are larger than any device.
 #[inline]
-pub(crate) fn round_up(size: Bytes, step: Bytes) -> Bytes {
+#[must_use]
+pub fn round_up(size: Bytes, step: Bytes) -> Bytes {
     Bytes::new(size.get().div_ceil(step.get()).saturating_mul(step.get()))
 }
 
@@ -167,8 +169,9 @@ mod tests {
 
     #[test]
     fn an_expandable_segment_reserves_an_eighth_more_than_the_device_has() {
-        assert_eq!(range_size(Bytes::gib(1), Bytes::mib(2)).get(), 1_207_959_552);
-        assert_eq!(range_size(Bytes::gib(1), Bytes::mib(20)).get(), 1_216_348_160);
+        assert_eq!(range_size(Bytes::gib(1), None, Bytes::mib(2)).get(), 1_207_959_552);
+        assert_eq!(range_size(Bytes::gib(1), None, Bytes::mib(20)).get(), 1_216_348_160);
+        assert_eq!(range_size(Bytes::gib(1), Some(Bytes::mib(512)), Bytes::mib(20)), Bytes::mib(520));
     }
 
     #[test]

@@ -2,21 +2,22 @@
 
 use std::str::FromStr;
 
-use blockyard_record::{Backend, Bytes};
-
-use crate::ConfigError;
-use crate::size::UNLIMITED;
+use crate::size::{DEFAULT_LARGE_SEGMENT_SIZE, UNLIMITED, most_addresses};
+use crate::{Backend, Bytes, Release};
 
 mod environment;
+mod error;
 mod keys;
 mod parse;
+mod reserve;
 mod tokens;
 
 pub use environment::{Environment, EnvironmentError};
+pub use error::ConfigError;
 pub use keys::{SETTING_KEYS, SettingKey, setting_values, with_setting};
+pub use reserve::AddressReserve;
 
 const ROUNDUP_INTERVALS: usize = 16;
-const DEFAULT_LARGE_SEGMENT_SIZE: Bytes = Bytes::mib(20);
 /// The largest number of MiB whose bytes fit in 64 bits. A larger number counts as this one, as in PyTorch for `max_split_size_mb`.
 const MOST_MIB: u64 = u64::MAX >> 20;
 
@@ -26,6 +27,7 @@ const MOST_MIB: u64 = u64::MAX >> 20;
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each of them")]
 pub struct AllocatorConfig {
+    release: Release,
     text: String,
     max_split_size: Bytes,
     max_non_split_rounding: Bytes,
@@ -34,6 +36,9 @@ pub struct AllocatorConfig {
     per_process_memory_fraction: f64,
     roundup_divisions: [u64; ROUNDUP_INTERVALS],
     expandable_segments: bool,
+    expandable_segments_reserve: Option<AddressReserve>,
+    expandable_segments_reserve_by_class: Vec<(String, AddressReserve)>,
+    throw_on_cudamalloc_oom: bool,
     backend: Backend,
     pinned: PinnedConfig,
     release_lock_on_device_malloc: bool,
@@ -53,6 +58,12 @@ pub struct PinnedConfig {
     pub use_background_threads: bool,
     /// How much is pinned at once as a reserve that blocks are taken from; zero for no reserve.
     pub reserve_segment_size: Bytes,
+    /// Whether an error while memory is freed is a warning and no exception (`pinned_free_catch_all`).
+    pub free_catch_all: bool,
+    /// Requests up to this size are rounded up to a power of two; 2^64-1 for no limit.
+    pub max_round_threshold: Bytes,
+    /// Blocks above this size are not cached; 2^64-1 for no limit.
+    pub max_cached_size: Bytes,
 }
 
 impl Default for PinnedConfig {
@@ -62,6 +73,9 @@ impl Default for PinnedConfig {
             register_threads: 1,
             use_background_threads: false,
             reserve_segment_size: Bytes::ZERO,
+            free_catch_all: false,
+            max_round_threshold: UNLIMITED,
+            max_cached_size: UNLIMITED,
         }
     }
 }
@@ -69,6 +83,7 @@ impl Default for PinnedConfig {
 impl Default for AllocatorConfig {
     fn default() -> Self {
         Self {
+            release: Release::default(),
             text: String::new(),
             max_split_size: UNLIMITED,
             max_non_split_rounding: DEFAULT_LARGE_SEGMENT_SIZE,
@@ -77,6 +92,9 @@ impl Default for AllocatorConfig {
             per_process_memory_fraction: 1.0,
             roundup_divisions: [0; ROUNDUP_INTERVALS],
             expandable_segments: false,
+            expandable_segments_reserve: None,
+            expandable_segments_reserve_by_class: Vec::new(),
+            throw_on_cudamalloc_oom: false,
             backend: Backend::Native,
             pinned: PinnedConfig::default(),
             release_lock_on_device_malloc: false,
@@ -87,19 +105,41 @@ impl Default for AllocatorConfig {
     }
 }
 
-/// The settings of a process with this text in `PYTORCH_CUDA_ALLOC_CONF`.
+/// The settings of a process of the default release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
 impl FromStr for AllocatorConfig {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let environment = Environment { cuda_alloc_conf: Some(text.to_owned()), ..Environment::default() };
-        environment.config().map_err(|error| match error {
-            EnvironmentError::AtImport(error) | EnvironmentError::AtFirstUse(error) => error,
-        })
+        Self::parse(text, Release::default())
     }
 }
 
 impl AllocatorConfig {
+    /// The settings of a process of this release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] with PyTorch's message.
+    pub fn parse(text: &str, release: Release) -> Result<Self, ConfigError> {
+        let environment = Environment { cuda_alloc_conf: Some(text.to_owned()), ..Environment::default() };
+        environment.config_under(release).map_err(|error| match error {
+            EnvironmentError::AtImport(error) | EnvironmentError::AtFirstUse(error) => error,
+        })
+    }
+
+    /// The default settings of a release.
+    #[must_use]
+    pub fn of(release: Release) -> Self {
+        Self { release, ..Self::default() }
+    }
+
+    /// The release of PyTorch whose rules hold.
+    #[inline]
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release
+    }
+
     /// The settings text last applied, even if it had an error.
     #[must_use]
     pub fn text(&self) -> &str {
@@ -142,10 +182,44 @@ impl AllocatorConfig {
         self.per_process_memory_fraction
     }
 
+    /// The bytes that may be reserved on a device of `total` bytes under [`AllocatorConfig::per_process_memory_fraction`].
+    #[must_use]
+    pub fn memory_limit(&self, total: Bytes) -> Bytes {
+        self.release.memory_limit(total, self.per_process_memory_fraction)
+    }
+
     /// Whether new segments are expandable.
     #[must_use]
     pub fn expandable_segments(&self) -> bool {
         self.expandable_segments
+    }
+
+    /// The value of `expandable_segments_reserve`. Classes that `expandable_segments_reserve_by_class` names are for streams that a C++
+    /// program tags, which is not modeled.
+    #[must_use]
+    pub fn expandable_segments_reserve(&self) -> Option<AddressReserve> {
+        self.expandable_segments_reserve
+    }
+
+    /// How many bytes of addresses the settings let an expandable segment reserve on a device of `total` bytes, before the number is rounded
+    /// up to whole pages; `None` where they do not ask for less than [`most_addresses`](crate::size::most_addresses).
+    #[must_use]
+    pub fn address_reserve(&self, total: Bytes) -> Option<Bytes> {
+        let reserve = self.expandable_segments_reserve?.bytes(total);
+        (reserve < most_addresses(total)).then_some(reserve)
+    }
+
+    /// The reserves of `expandable_segments_reserve_by_class`, by the name of the class, in the order of the text.
+    #[must_use]
+    pub fn expandable_segments_reserve_by_class(&self) -> &[(String, AddressReserve)] {
+        &self.expandable_segments_reserve_by_class
+    }
+
+    /// Whether a request for which the device cannot have enough memory is rejected before the device is asked.
+    #[inline]
+    #[must_use]
+    pub fn throw_on_cudamalloc_oom(&self) -> bool {
+        self.throw_on_cudamalloc_oom
     }
 
     /// The backend that the settings name.

@@ -1,0 +1,102 @@
+use crate::Backend;
+
+/// A settings text that PyTorch refuses, in PyTorch's words if those are clear.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No option has this name.
+    #[error("Unrecognized key '{key}' in {parser} allocator config.")]
+    UnrecognizedKey {
+        /// The name.
+        key: String,
+        /// Which of PyTorch's two parsers read the name first: `CUDA` or `Accelerator`.
+        parser: &'static str,
+    },
+    /// A list has no end.
+    #[error("Expected closing bracket ']' in ConfigTokenizer but reached end of config")]
+    UnclosedList,
+    /// The text ends where a value was expected.
+    #[error("Index out of bounds in ConfigTokenizer: the value of '{0}' is missing")]
+    Missing(String),
+    /// Neither `True` nor `False`.
+    #[error("Expected 'True' or 'False' at index {index} in ConfigTokenizer but got '{found}'")]
+    Boolean {
+        /// The token's index.
+        index: usize,
+        /// The token.
+        found: String,
+    },
+    /// Not a whole number.
+    #[error("stoull: '{0}' is not a number")]
+    NotAnInteger(String),
+    /// A whole number of more than 64 bits.
+    #[error("stoull: '{0}' is out of range")]
+    IntegerRange(String),
+    /// Not a real number.
+    #[error("stod: '{0}' is not a number")]
+    NotAReal(String),
+    /// A real number that is too large.
+    #[error("stod: '{0}' is out of range")]
+    RealRange(String),
+    /// Less than a large segment.
+    #[error("CachingAllocator option {option} too small, must be >= {least}")]
+    TooSmall {
+        /// The option's name.
+        option: &'static str,
+        /// The least value, in MiB.
+        least: u64,
+    },
+    /// `large_segment_size_mb` of 10 or less.
+    #[error("CachingAllocator option large_segment_size_mb must be > 10 MB")]
+    LargeSegmentTooSmall,
+    /// `garbage_collection_threshold` outside of 0 to 1, both excluded.
+    #[error("garbage_collect_threshold is invalid, set it in (0.0, 1.0)")]
+    GarbageCollectionThreshold,
+    /// `per_process_memory_fraction` outside of 0 to 1.
+    #[error("per_process_memory_fraction is invalid, set it in [0.0, 1.0]")]
+    MemoryFraction,
+    /// A single number of divisions that is no power of two.
+    #[error("For roundups, the divisions has to be power of 2 ")]
+    Divisions,
+    /// A number of divisions in a list that is neither zero nor a power of two.
+    #[error("For roundups, the divisions has to be power of 2 or 0 to disable roundup ")]
+    DivisionsInList,
+    /// A size in a list that is no power of two.
+    #[error("For roundups, the intervals have to be power of 2 ")]
+    Intervals,
+    /// No backend has this name.
+    #[error("Unknown allocator backend, options are native and cudaMallocAsync")]
+    Backend,
+    /// Another backend than the one that the library was loaded with.
+    #[error(
+        "Allocator backend parsed at runtime != allocator backend parsed at load time, {asked} != {loaded}"
+    )]
+    BackendChanged {
+        /// The backend that the text names.
+        asked: Backend,
+        /// The backend in use.
+        loaded: Backend,
+    },
+    /// `pinned_num_register_threads` that is no power of two.
+    #[error("Number of register threads has to be power of 2, got {0}")]
+    RegisterThreadsNotPowerOfTwo(u64),
+    /// `pinned_num_register_threads` above 128.
+    #[error("Number of register threads should be less than or equal to 128, got {0}")]
+    TooManyRegisterThreads(u64),
+    /// `pinned_reserve_segment_size_mb` of zero.
+    #[error("Pinned reserve segment size has to be greater than 0")]
+    PinnedReserve,
+}
+
+impl ConfigError {
+    /// The exception that Python raises at run time; `None` for numbers that C++ cannot convert, where the exception is not
+    /// known.
+    #[must_use]
+    pub fn python_exception(&self) -> Option<&'static str> {
+        match self {
+            Self::Missing(_) | Self::UnclosedList | Self::BackendChanged { .. } => Some("RuntimeError"),
+            Self::NotAnInteger(_) | Self::IntegerRange(_) | Self::NotAReal(_) | Self::RealRange(_) => None,
+            _ => Some("ValueError"),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! PyTorch's numbers and rules, by release: the sizes of blocks and segments, which block pool serves which request, when a block is
+//! split, the settings and the texts of their errors.
+//!
+//! All functions are plain: they take sizes and settings and keep no state. What an allocator does with the rules is in the crates
+//! above; a number of PyTorch stands here and nowhere else.
+//!
+//! # Example
+//!
+//! A request of 3 MiB takes a segment of 20 MiB, unless a setting says otherwise:
+//!
+//! ```
+//! use blockyard_rules::{AllocatorConfig, Bytes, PoolKind, size};
+//!
+//! let config = AllocatorConfig::default();
+//! let rounded = size::rounded(Bytes::mib(3), &config);
+//! assert_eq!(PoolKind::serving(rounded), PoolKind::Large);
+//! assert_eq!(size::segment_size(rounded, &config), Bytes::mib(20));
+//!
+//! let wider: AllocatorConfig = "large_segment_size_mb:32".parse()?;
+//! assert_eq!(size::segment_size(rounded, &wider), Bytes::mib(32));
+//! # Ok::<(), blockyard_rules::ConfigError>(())
+//! ```
+//!
+//! # Reading order
+//!
+//! `release` (the releases of PyTorch), `size` (thresholds and rounding), `config` (settings and their syntax, as two parsers read
+//! them; [`Environment`] is the order of the environment variables).
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod bytes;
+mod config;
+mod pool_kind;
+mod release;
+pub mod size;
+
+pub use backend::Backend;
+pub use bytes::Bytes;
+pub use config::{
+    AddressReserve, AllocatorConfig, ConfigError, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS,
+    SettingKey, setting_values, with_setting,
+};
+pub use pool_kind::PoolKind;
+pub use release::{Release, ReleaseError};

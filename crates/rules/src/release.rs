@@ -1,0 +1,209 @@
+//! The releases of PyTorch whose rules are known.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// A minor release of PyTorch, oldest first. Patch releases have the rules of their minor release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Release {
+    /// 2.11.
+    #[default]
+    #[serde(rename = "2.11")]
+    V2_11,
+    /// 2.12.
+    #[serde(rename = "2.12")]
+    V2_12,
+    /// 2.13.
+    #[serde(rename = "2.13")]
+    V2_13,
+    /// 2.14.
+    #[serde(rename = "2.14")]
+    V2_14,
+    /// 2.15.
+    #[serde(rename = "2.15")]
+    V2_15,
+}
+
+impl Release {
+    /// All releases, oldest first.
+    pub const ALL: [Self; 5] = [Self::V2_11, Self::V2_12, Self::V2_13, Self::V2_14, Self::V2_15];
+
+    /// The newest release.
+    pub const LATEST: Self = Self::V2_15;
+
+    /// The name without a patch number: `2.11`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V2_11 => "2.11",
+            Self::V2_12 => "2.12",
+            Self::V2_13 => "2.13",
+            Self::V2_14 => "2.14",
+            Self::V2_15 => "2.15",
+        }
+    }
+
+    /// The number after the first point: 11 for 2.11.
+    #[must_use]
+    pub const fn minor(self) -> u32 {
+        match self {
+            Self::V2_11 => 11,
+            Self::V2_12 => 12,
+            Self::V2_13 => 13,
+            Self::V2_14 => 14,
+            Self::V2_15 => 15,
+        }
+    }
+
+    /// Whether the allocator takes each open scope on a memory pool for a graph capture. From 2.13 on a capture announces itself
+    /// (`markCaptureBegin`, pull request 181830).
+    #[inline]
+    #[must_use]
+    pub const fn scopes_are_captures(self) -> bool {
+        matches!(self, Self::V2_11 | Self::V2_12)
+    }
+
+    /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the `Block` that describes it, which a split
+    /// makes anew for its front; in all other releases the lowest address comes first. Found by running the libraries.
+    #[inline]
+    #[must_use]
+    pub const fn oldest_block_first(self) -> bool {
+        matches!(self, Self::V2_12)
+    }
+
+    /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut off to whole bytes, from 2.13 on rounded
+    /// to the nearest (pull request 179444).
+    #[must_use]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "PyTorch multiplies doubles as well"
+    )]
+    pub fn memory_limit(self, total: Bytes, fraction: f64) -> Bytes {
+        if self < Self::V2_13 {
+            return total.share(fraction);
+        }
+        Bytes::new((total.get() as f64 * fraction).round() as u64)
+    }
+}
+
+/// `2.11`.
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Reads `2.11` and what `torch.__version__` shows: `2.11.0`, `2.12.1+cu130`, `2.15.0a0+git5f1c3e2`.
+impl FromStr for Release {
+    type Err = ReleaseError;
+
+    fn from_str(text: &str) -> Result<Self, ReleaseError> {
+        let named = text.trim();
+        let number = minor_release(named).ok_or_else(|| ReleaseError::NoVersion(text.to_owned()))?;
+        let known = Self::ALL.into_iter().find(|release| release.name() == number);
+        known.ok_or_else(|| ReleaseError::Unknown(named.to_owned()))
+    }
+}
+
+/// The part `2.11` of a version, if the text is a version.
+fn minor_release(text: &str) -> Option<&str> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let major = digits(text);
+    let rest = text.get(major..)?.strip_prefix('.')?;
+    let minor = digits(rest);
+    let end = major.checked_add(1)?.checked_add(minor)?;
+    let tail = rest.get(minor..)?;
+    let is_version =
+        major > 0 && minor > 0 && (tail.is_empty() || tail.starts_with(['.', '+', '-', 'a', 'b', 'r', 'd']));
+    if is_version { text.get(..end) } else { None }
+}
+
+/// A text that names none of the releases.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// The text is no version at all.
+    #[error("'{0}' is no release of PyTorch; the releases are {all}", all = all_names())]
+    NoVersion(String),
+    /// The version belongs to a release whose rules are not known.
+    #[error("the rules of PyTorch {0} are not known; the releases are {all}", all = all_names())]
+    Unknown(String),
+}
+
+/// `2.11, 2.12, 2.13, 2.14 and 2.15`.
+fn all_names() -> String {
+    let names = Release::ALL.map(Release::name);
+    match names.split_last() {
+        Some((last, others)) => format!("{} and {last}", others.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_read_from_its_name_and_from_versions_of_it() {
+        for release in Release::ALL {
+            assert_eq!(release.to_string().parse(), Ok(release));
+            let json = serde_json::to_string(&release).unwrap();
+            assert_eq!(json, format!("\"{release}\""));
+            assert_eq!(serde_json::from_str::<Release>(&json).unwrap(), release);
+        }
+        let cases = [
+            ("2.11.0", Release::V2_11),
+            ("2.12.1+cu130", Release::V2_12),
+            ("2.13.0a0+git5f1c3e2", Release::V2_13),
+            ("2.14.0.dev20260901", Release::V2_14),
+            (" 2.15.0+cu132\n", Release::V2_15),
+            ("2.15+cu132", Release::V2_15),
+            ("2.15rc1", Release::V2_15),
+        ];
+        for (text, release) in cases {
+            assert_eq!(text.parse(), Ok(release), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_release_that_is_not_known_is_refused_by_name() {
+        let message = |text: &str| text.parse::<Release>().unwrap_err().to_string();
+        assert_eq!(
+            message("2.16.0+cu140"),
+            "the rules of PyTorch 2.16.0+cu140 are not known; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
+        );
+        for unknown in ["2.1", "2.110", "2.10.0", "3.11", "12.11"] {
+            assert_eq!(unknown.parse::<Release>(), Err(ReleaseError::Unknown(unknown.to_owned())));
+        }
+        for text in ["", "2", "2.", ".11", "x2.11", "2.11x", "2.11 or so", "-2.11", "2,11", "\u{661}.\u{661}"]
+        {
+            assert_eq!(text.parse::<Release>(), Err(ReleaseError::NoVersion(text.to_owned())), "{text}");
+        }
+        assert_eq!(
+            message("newest"),
+            "'newest' is no release of PyTorch; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
+        );
+    }
+
+    #[test]
+    fn a_limit_of_whole_bytes_is_met_exactly_from_2_13_on() {
+        // From a run of both libraries: 2.11 refuses the last of 249,561,088 bytes that the fraction allows.
+        let (total, limit) = (Bytes::new(150_109_880_320), Bytes::new(249_561_088));
+        #[expect(clippy::cast_precision_loss, reason = "as a program computes the fraction")]
+        let fraction = limit.get() as f64 / total.get() as f64;
+        assert_eq!(Release::V2_12.memory_limit(total, fraction), Bytes::new(249_561_087));
+        assert_eq!(Release::V2_13.memory_limit(total, fraction), limit);
+    }
+
+    #[test]
+    fn releases_are_ordered_by_age() {
+        assert!(Release::ALL.is_sorted());
+        assert_eq!(Release::ALL.last(), Some(&Release::LATEST));
+    }
+}
