@@ -78,7 +78,7 @@ fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Vec<(S
     let on_progress = &mut |progress| bar.report(&progress);
     let mut comparisons = Vec::new();
     for (name, mut run) in runs(&output::read(path)?, name)? {
-        let (config, left_out) = known_config(&run.meta.config);
+        let (config, left_out) = known_config(&run.meta.config, run.meta.release());
         run.meta.config = config;
         let mut verified = match device {
             DeviceName::Virtual => replay(&run, on_progress)?,

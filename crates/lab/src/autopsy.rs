@@ -108,7 +108,7 @@ pub fn autopsy(
     let replay = Replay::of(run, conditions, &mut tell)?;
     let run = replay.run();
     let Some((met, terms, request)) = first_failure(&replay, conditions, &mut tell)? else { return Ok(None) };
-    let config: AllocatorConfig = conditions.conf.parse()?;
+    let config = conditions.config(run)?;
     let failure = Failure::replayed(run, &terms, &config, request, &mut tell)?;
     let limit = replay.limit().unwrap_or(met);
     let examined = Examined { replay: &replay, run, conditions, limit: met, failure: &failure };

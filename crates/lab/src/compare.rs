@@ -206,7 +206,7 @@ fn pytorch(
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<AllocatorRow, LabError> {
     const INTERVAL: usize = 8192;
-    let config: AllocatorConfig = terms.conf.parse()?;
+    let config = terms.config()?;
     let total = run.requests().len();
     let mut timed = terms.replayer(run, &config, NullSink)?;
     let begin = now();

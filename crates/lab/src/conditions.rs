@@ -1,4 +1,5 @@
 use blockyard_record::Bytes;
+use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
@@ -14,13 +15,15 @@ pub struct Conditions {
     /// The most that may be reserved, as a memory fraction limits it; `None` for the limit that the run's file implies, if it
     /// implies one: [`Run::limit_under`].
     pub limit: Option<Bytes>,
+    /// The release of PyTorch whose rules hold; `None` for the run's own.
+    pub release: Option<Release>,
 }
 
 impl Conditions {
     /// A setting on the run's own device, under the limit that its file implies.
     #[must_use]
     pub fn with_conf(conf: &str) -> Self {
-        Self { conf: conf.to_owned(), capacity: None, limit: None }
+        Self { conf: conf.to_owned(), ..Self::default() }
     }
 
     /// The same under another setting.
@@ -33,6 +36,27 @@ impl Conditions {
     #[must_use]
     pub fn and_limit(&self, limit: Bytes) -> Self {
         Self { limit: Some(limit), ..self.clone() }
+    }
+
+    /// The same under the rules of another release.
+    #[must_use]
+    pub fn and_release(&self, release: Release) -> Self {
+        Self { release: Some(release), ..self.clone() }
+    }
+
+    /// The release that counts for a run.
+    #[must_use]
+    pub fn release_of(&self, run: &Run) -> Release {
+        self.release.unwrap_or(run.release)
+    }
+
+    /// The settings as the release that counts reads them.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] for settings that are wrong, or that the release does not have.
+    pub fn config(&self, run: &Run) -> Result<AllocatorConfig, ConfigError> {
+        AllocatorConfig::parse(&self.conf, self.release_of(run))
     }
 
     /// The capacity that counts for a run.

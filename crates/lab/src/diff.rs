@@ -190,7 +190,7 @@ impl Peaks {
         let ends = run.terms(&run.conditions());
         let terms = ends.first().ok_or(LabError::NoTrace)?;
         let (allocated, reserved) = peak_requests(run, terms, &part.requests, tell)?;
-        let config: AllocatorConfig = terms.conf.parse()?;
+        let config = terms.config()?;
         let mut replayer = terms.replayer(run, &config, Served::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
@@ -221,7 +221,7 @@ fn peak_requests(
     part: &Range<usize>,
     tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<(usize, usize), LabError> {
-    let config: AllocatorConfig = terms.conf.parse()?;
+    let config = terms.config()?;
     let mut replayer = terms.replayer(run, &config, blockyard_record::NullSink)?;
     let (mut allocated, mut reserved) = ((0, part.start), (0, part.start));
     for (request, kind) in run.requests().iter().enumerate().take(part.end) {

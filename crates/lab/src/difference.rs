@@ -49,8 +49,7 @@ fn first_difference_at(
     other: &ReplayTerms,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Option<FirstDifference>, LabError> {
-    let (config, other_config): (AllocatorConfig, AllocatorConfig) =
-        (baseline.conf.parse()?, other.conf.parse()?);
+    let (config, other_config) = (baseline.config()?, other.config()?);
     let mut left = baseline.replayer(run, &config, Vec::new())?;
     let mut right = other.replayer(run, &other_config, Vec::new())?;
     left.sink_mut().clear();

@@ -3,7 +3,7 @@
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
 use blockyard_replay::{OnProgress, known_config, left_out_note};
-use blockyard_rules::size;
+use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::Request;
 
 use crate::{LabError, Run};
@@ -39,8 +39,8 @@ fn from_device(
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = file.run(place, &name)?;
-    let (config, left_out) = known_config(&recorded.meta.config);
-    let full = full_device(device, &config)?;
+    let (config, left_out) = known_config(&recorded.meta.config, recorded.meta.release());
+    let full = full_device(device, &config, recorded.meta.release())?;
     recorded.meta.config = config;
     let needed = recorded.meta.total_memory;
     recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
@@ -88,8 +88,12 @@ fn from_device(
 }
 
 /// What the device had for PyTorch, where a request failed because the device had no more.
-fn full_device(device: &DeviceSnapshot, config: &str) -> Result<Option<Bytes>, LabError> {
-    let config = config.parse()?;
+fn full_device(
+    device: &DeviceSnapshot,
+    config: &str,
+    release: Release,
+) -> Result<Option<Bytes>, LabError> {
+    let config = AllocatorConfig::parse(config, release)?;
     let mut held: Bytes = device.segments.iter().map(|segment| segment.size).sum();
     let mut full = None;
     // Back from the end, where it is known what was held.

@@ -170,7 +170,7 @@ pub(crate) fn outcome_before(
     end: usize,
     on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
 ) -> Result<Outcome, LabError> {
-    let config: AllocatorConfig = terms.conf.parse()?;
+    let config = terms.config()?;
     let mut replay = Replay {
         run,
         terms,

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, EventSink};
 use blockyard_replay::Replayer;
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 
 use crate::limit::{Limit, LimitSource};
 use crate::outcome::outcome;
@@ -103,6 +103,8 @@ pub(crate) fn row(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplayTerms {
     pub(crate) conf: String,
+    /// The release of PyTorch whose rules hold.
+    pub(crate) release: Release,
     /// All bytes of the device.
     pub(crate) capacity: Bytes,
     /// The most that may be reserved, where a memory fraction limits it.
@@ -113,6 +115,11 @@ impl ReplayTerms {
     /// The most that may be reserved.
     pub(crate) fn most(&self) -> Bytes {
         self.fraction.map_or(self.capacity, |limit| limit.min(self.capacity))
+    }
+
+    /// The settings as the release reads them.
+    pub(crate) fn config(&self) -> Result<AllocatorConfig, ConfigError> {
+        AllocatorConfig::parse(&self.conf, self.release)
     }
 
     /// A replayer of a run before its first request.
@@ -131,10 +138,10 @@ impl ReplayTerms {
 }
 
 /// The share of `capacity` that limits the reserved bytes to `limit`, to the byte.
-#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles and cuts off")]
+#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
 fn share(limit: Bytes, capacity: Bytes) -> f64 {
-    // Half a byte more, so that cutting off the product gives the limit again.
-    ((limit.get() as f64 + 0.5) / capacity.get().max(1) as f64).min(1.0)
+    // A quarter of a byte more, so that cutting off the product gives the limit again, and so does rounding it.
+    ((limit.get() as f64 + 0.25) / capacity.get().max(1) as f64).min(1.0)
 }
 
 impl Run {
@@ -155,7 +162,9 @@ impl Run {
     /// Under what the run is replayed: at the lower bound of the limit, and at the upper one where that is another.
     pub(crate) fn terms(&self, conditions: &Conditions) -> Vec<ReplayTerms> {
         let capacity = conditions.capacity_of(self);
-        let terms = |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), capacity, fraction };
+        let release = conditions.release_of(self);
+        let terms =
+            |capacity, fraction| ReplayTerms { conf: conditions.conf.clone(), release, capacity, fraction };
         match self.limit_under(conditions) {
             None | Some(Limit { source: LimitSource::Capacity, .. }) => vec![terms(capacity, None)],
             // A full device is a smaller device: a memory fraction would switch garbage collection on.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
-use blockyard_rules::{AllocatorConfig, size};
+use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied::{implied_limit, recorded_limit};
@@ -21,6 +21,8 @@ pub struct Run {
     pub name: String,
     /// `PYTORCH_CUDA_ALLOC_CONF` of the run.
     pub config: String,
+    /// The release of PyTorch that the run was made with; the default where that is not known.
+    pub release: Release,
     /// All bytes of its device.
     pub capacity: Bytes,
     /// Whether the file does not say how much memory the device has, and nothing in it tells.
@@ -50,7 +52,7 @@ impl Run {
     pub fn from_recorded(recorded: &RecordedRun, on_progress: OnProgress) -> Result<Self, LabError> {
         let settings = RunSettings {
             title: recorded.meta.name.clone(),
-            config: recorded.meta.config.parse()?,
+            config: AllocatorConfig::parse(&recorded.meta.config, recorded.meta.release())?,
             capacity: recorded.meta.total_memory,
         };
         let replayable = open(recorded, &settings, on_progress)?;
@@ -68,6 +70,7 @@ impl Run {
         });
         let mut run =
             Self::new(&recorded.meta.name, workload, &recorded.meta.config, recorded.meta.total_memory);
+        run.release = recorded.meta.release();
         run.goes_on_after_oom = goes_on;
         run.recorded_oom = failed.first().copied();
         run.implied_limit = implied_limit(recorded_limit, fraction);
@@ -98,6 +101,7 @@ impl Run {
         Self {
             name: name.to_owned(),
             config: config.to_owned(),
+            release: Release::default(),
             capacity,
             is_capacity_assumed: false,
             plan: PreparedWorkload::new(&workload),
@@ -206,6 +210,7 @@ impl Run {
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
         let mut run =
             Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
+        run.release = self.release;
         run.is_capacity_assumed = self.is_capacity_assumed;
         run.implied_limit = self.implied_limit;
         run.goes_on_after_oom = self.goes_on_after_oom;
@@ -229,6 +234,7 @@ impl Run {
     pub fn under(&self, conditions: &Conditions) -> Self {
         let mut run = self.clone();
         run.config.clone_from(&conditions.conf);
+        run.release = conditions.release_of(self);
         run.capacity = conditions.capacity_of(self);
         run.is_capacity_assumed &= conditions.capacity.is_none();
         run.implied_limit = self.limit_under(conditions);

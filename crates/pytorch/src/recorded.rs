@@ -42,6 +42,12 @@ pub struct Meta {
 }
 
 impl Meta {
+    /// The release of PyTorch whose rules are taken for the run.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        Release::nearest(&self.torch)
+    }
+
     /// The allocator that the run used, as far as its settings name it.
     #[must_use]
     pub fn backend(&self) -> Backend {

@@ -65,7 +65,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
         return Ok(without("the snapshot has no trace, so there is nothing to decide again".to_owned()));
     }
-    let (config, left_out) = known_config(&run.meta.config);
+    let (config, left_out) = known_config(&run.meta.config, run.meta.release());
     run.meta.config = config;
     let verified = match verify(&run, on_progress) {
         Ok(verified) => verified,

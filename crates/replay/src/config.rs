@@ -1,15 +1,15 @@
 //! The settings of a recorded run, as far as our allocator has them.
 
-use blockyard_rules::{AllocatorConfig, ConfigError};
+use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 
-/// The settings without those that our allocator does not know, and the names of these: later releases of PyTorch have more settings.
+/// The settings without those that a release does not have, and the names of these: later releases of PyTorch have more settings.
 ///
 /// A text that is wrong in another way stays as it is.
 #[must_use]
-pub fn known_config(text: &str) -> (String, Vec<String>) {
+pub fn known_config(text: &str, release: Release) -> (String, Vec<String>) {
     let mut settings = settings(text);
     let (mut known, mut left_out) = (text.to_owned(), Vec::new());
-    while let Err(ConfigError::UnrecognizedKey { key, .. }) = known.parse::<AllocatorConfig>() {
+    while let Err(ConfigError::UnrecognizedKey { key, .. }) = AllocatorConfig::parse(&known, release) {
         let count = settings.len();
         settings.retain(|setting| name(setting) != key);
         if settings.len() == count {
@@ -54,16 +54,17 @@ mod tests {
     #[test]
     fn settings_of_later_releases_are_left_out_by_name() {
         let text = "expandable_segments:True, expandable_segments_reserve_by_class:[a:1,b:2],max_split_size_mb:64,later:1";
-        let (known, left_out) = known_config(text);
+        let (known, left_out) = known_config(text, Release::V2_14);
         assert_eq!(known, "expandable_segments:True,max_split_size_mb:64");
         assert_eq!(left_out, ["expandable_segments_reserve_by_class", "later"]);
         assert_eq!(
             left_out_note(&left_out).unwrap(),
             "settings of later releases are left out of the replay: expandable_segments_reserve_by_class, later"
         );
+        assert_eq!(known_config(text, Release::V2_15).1, ["later"]);
         // What is known, and what is wrong, stays.
         for text in ["", "roundup_power2_divisions:[64:8,>:4]", "max_split_size_mb:x"] {
-            assert_eq!(known_config(text), (text.to_owned(), Vec::new()), "{text}");
+            assert_eq!(known_config(text, Release::V2_11), (text.to_owned(), Vec::new()), "{text}");
         }
     }
 }

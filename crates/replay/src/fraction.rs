@@ -85,10 +85,10 @@ fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
     most
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles and cuts off")]
+#[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
 fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
-    // Half a byte is added, so that the product, which is cut off to whole bytes, is the limit again.
-    let fraction = ((limit.get() as f64 + 0.5) / total.get().max(1) as f64).min(1.0);
+    // A quarter of a byte is added, so that the product, which is cut off or rounded to whole bytes, is the limit again.
+    let fraction = ((limit.get() as f64 + 0.25) / total.get().max(1) as f64).min(1.0);
     let first = Request::SetFraction { fraction };
     let requests = std::iter::once(first).chain(inferred.workload.requests().iter().copied());
     let mut workload = Workload::from_requests(requests.collect());

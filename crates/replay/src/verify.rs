@@ -56,7 +56,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     device_for: impl FnOnce(RecordedDevice) -> D,
     on_progress: OnProgress,
 ) -> Result<Verified, RunError> {
-    let config: AllocatorConfig = run.meta.config.parse()?;
+    let config = AllocatorConfig::parse(&run.meta.config, run.meta.release())?;
     let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();

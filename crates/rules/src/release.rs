@@ -47,6 +47,18 @@ impl Release {
         }
     }
 
+    /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known; the default for a text that
+    /// is no version.
+    #[must_use]
+    pub fn nearest(version: &str) -> Self {
+        let Some(number) = minor_release(version.trim()) else {
+            return Self::default();
+        };
+        let of = |text: &str| text.split('.').filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<u32>>();
+        let number = of(number);
+        Self::ALL.into_iter().rev().find(|release| of(release.name()) <= number).unwrap_or(Self::ALL[0])
+    }
+
     /// The number after the first point: 11 for 2.11.
     #[must_use]
     pub const fn minor(self) -> u32 {
@@ -199,6 +211,22 @@ mod tests {
         let fraction = limit.get() as f64 / total.get() as f64;
         assert_eq!(Release::V2_12.memory_limit(total, fraction), Bytes::new(249_561_087));
         assert_eq!(Release::V2_13.memory_limit(total, fraction), limit);
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_has_the_rules_of_the_nearest() {
+        let cases = [
+            ("2.9.1+cu128", Release::V2_11),
+            ("1.13.1", Release::V2_11),
+            ("2.12.0", Release::V2_12),
+            ("2.16.0a0+git1", Release::LATEST),
+            ("3.0", Release::LATEST),
+            ("", Release::V2_11),
+            ("unknown", Release::V2_11),
+        ];
+        for (version, release) in cases {
+            assert_eq!(Release::nearest(version), release, "{version}");
+        }
     }
 
     #[test]
