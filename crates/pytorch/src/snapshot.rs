@@ -1,12 +1,10 @@
 //! PyTorch's memory snapshots, which `torch.cuda.memory._dump_snapshot` writes.
 //!
 //! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or inside a zip archive, the
-//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments. [`SnapshotFile::record`] makes
-//! a [`Recording`](blockyard_record::Recording) of one device without any allocator: each block is where the trace says it was.
+//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments.
 //!
 //! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
-mod beginning;
 mod container;
 mod error;
 mod finish;
@@ -14,15 +12,9 @@ mod from_recording;
 mod html;
 mod json;
 mod keys;
-mod layout;
 mod memories;
-mod names;
-mod record;
-mod run;
-mod sizes;
 mod so_far;
 mod trace;
-mod unplaced;
 mod write;
 mod zip;
 
@@ -40,13 +32,9 @@ use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
-pub use self::layout::Misfits;
 pub use self::memories::{MemoryName, MemoryNameError, memory_name};
-pub use self::record::DeviceRecording;
-pub use self::run::SnapshotRequests;
 pub use self::so_far::TraceSoFar;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};
-pub use self::unplaced::{UnplacedStack, UnplacedTrace};
 pub use self::write::Entries;
 
 /// A memory snapshot of PyTorch, as the file has it.
