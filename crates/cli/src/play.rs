@@ -88,7 +88,8 @@ fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Res
     for (place, memory) in file.memories().enumerate() {
         let bar = Bar::new(name);
         let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
-        let found = file.record(place, name, on_progress).with_context(|| name.to_owned())?;
+        let found =
+            blockyard_trace::record(&file, place, name, on_progress).with_context(|| name.to_owned())?;
         drop(bar);
         eprintln!("{name}: {}", memory.name());
         for note in &found.notes {

@@ -6,7 +6,8 @@ use anyhow::bail;
 use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_replay::{Comparison, known_config, left_out_note, verify as replay, verify_on};
+use blockyard_replay::{Comparison, verify as replay, verify_on};
+use blockyard_rules::{known_config, left_out_note};
 use serde_json::json;
 
 use crate::device::{DeviceName, open_cuda};
@@ -105,7 +106,7 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
         } else {
             format!("{name}, device {}", device.index)
         };
-        Ok((name.clone(), file.run(place, &name)?))
+        Ok((name.clone(), blockyard_trace::recorded_run(&file, place, &name)?))
     });
     let runs: Vec<(String, RecordedRun)> = runs.collect::<anyhow::Result<_>>()?;
     if runs.is_empty() {

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, MemoryAtFailure, OomCause, OomRequest, PoolId, PoolKind, StreamId};
 use blockyard_replay::{OnProgress, Progress};
-use blockyard_rules::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::limit::{Limit, LimitSource};

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use blockyard_record::{Bytes, Event, EventSink, NullSink, grouped};
 use blockyard_replay::{OnProgress, Progress, StepResult, replay_rival};
 use blockyard_rivals::{Allocator, Arena, Bfc, Buddy, NoCache, Stitching, Tlsf, Usage};
-use blockyard_rules::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::bytes;

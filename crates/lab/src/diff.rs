@@ -5,7 +5,6 @@ use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink};
 use blockyard_replay::{OnProgress, Progress};
-use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 

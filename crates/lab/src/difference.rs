@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use blockyard_record::Event;
-use blockyard_rules::AllocatorConfig;
 use serde::{Deserialize, Serialize};
 
 use crate::replay::ReplayTerms;

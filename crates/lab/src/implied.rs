@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use blockyard_pytorch::{Inferred, RecordedRun};
+use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, SegmentSnapshot, StreamId, TraceAction};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::{AllocatorConfig, size};
+use blockyard_trace::Inferred;
 use blockyard_workload::Request;
 
 use crate::limit::{Limit, LimitSource};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use blockyard_record::{Bytes, StreamId};
+use blockyard_rules::size;
 use blockyard_workload::{Request, TensorId};
 
 use crate::Run;
@@ -32,7 +33,7 @@ pub(crate) fn lifetimes(run: &Run) -> Vec<Lifetime> {
     for (index, request) in requests.iter().enumerate() {
         match *request {
             Request::Allocate { tensor, size, stream: _ } => {
-                let Some(rounded) = size.get().checked_next_multiple_of(512).filter(|size| *size > 0) else {
+                let Some(rounded) = size::least(size).filter(|_| !size.is_zero()) else {
                     continue;
                 };
                 if run.recorded_oom() == Some(index) {
@@ -43,7 +44,7 @@ pub(crate) fn lifetimes(run: &Run) -> Vec<Lifetime> {
                     request: index,
                     freed: requests.len(),
                     done: requests.len(),
-                    size: Bytes::new(rounded),
+                    size: rounded,
                     requested: size,
                 });
             }

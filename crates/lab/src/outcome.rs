@@ -3,7 +3,6 @@ use std::ops::ControlFlow;
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Bytes, NullSink, Stats};
 use blockyard_replay::{Replayer, StepResult};
-use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 

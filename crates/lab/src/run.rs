@@ -3,10 +3,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blockyard_pytorch::{Allocated, Inferred, OperationKind, RecordedRun};
+use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
+use blockyard_trace::Inferred;
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied::{implied_limit, recorded_limit};
@@ -315,7 +316,7 @@ fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Opti
 /// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded
 /// to the same. Says so.
 fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &AllocatorConfig) -> Vec<String> {
-    if !run.operations.is_empty() || !run.meta.config.contains("roundup_power2_divisions") {
+    if !run.operations.is_empty() || !config.has_roundup() {
         return Vec::new();
     }
     let failed = failed_requests(run, inferred);

@@ -1,11 +1,10 @@
 //! PyTorch's files and texts: recorded runs in, `memory_stats` and `memory_summary` out.
 //!
-//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip); [`requests`]
-//! turns it into a workload. [`memory_stats`] and [`memory_summary`] show
+//! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip). [`memory_stats`] and [`memory_summary`] show
 //! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
 //! this crate reads.
 //!
-//! This crate knows no allocator: the events of a file are kept apart from the decisions of our allocator.
+//! This crate has formats alone: what a trace implies is in the crate `trace`, and an allocator is known to neither.
 //!
 //! # Example
 //!
@@ -30,12 +29,10 @@
     )
 )]
 
-mod before;
 mod compact;
 mod error;
 mod gzip;
 mod host_stats;
-mod infer;
 pub mod log;
 mod pickle;
 mod read;
@@ -44,11 +41,9 @@ pub mod snapshot;
 mod stats;
 mod summary;
 
-pub use before::{BlockBefore, MemoryBefore, Region, SMALL_SEGMENT, SegmentBefore, UndoError};
 pub use compact::{CompactError, CompactTrace};
 pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
-pub use infer::{DeviceFailure, Inferred, OomReport, requests, requests_after};
 pub use read::unpack;
 pub use recorded::{
     Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,

@@ -1,4 +1,5 @@
 use blockyard_record::{Backend, Bytes, PoolId, PoolKind, StreamId, TraceEntry};
+use blockyard_rules::Release;
 use blockyard_workload::Request;
 
 /// A run of PyTorch's own allocator, as it was recorded.

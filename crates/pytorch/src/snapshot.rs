@@ -1,12 +1,10 @@
 //! PyTorch's memory snapshots, which `torch.cuda.memory._dump_snapshot` writes.
 //!
 //! [`read`] takes a snapshot from any reader: a pickle of protocol 2 to 5, also packed with gzip or zstd or inside a zip archive, the
-//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments. [`SnapshotFile::record`] makes
-//! a [`Recording`](blockyard_record::Recording) of one device without any allocator: each block is where the trace says it was.
+//! JSON and the HTML that `_memory_viz.py` writes, `_snapshot()` as a dictionary or a bare list of segments.
 //!
 //! No code of a file ever runs: the pickle machine has no opcode that imports or calls anything.
 
-mod beginning;
 mod container;
 mod error;
 mod finish;
@@ -14,15 +12,9 @@ mod from_recording;
 mod html;
 mod json;
 mod keys;
-mod layout;
 mod memories;
-mod names;
-mod record;
-mod run;
-mod sizes;
 mod so_far;
 mod trace;
-mod unplaced;
 mod write;
 mod zip;
 
@@ -33,6 +25,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_record::{BlockState, Bytes, PoolId, PoolKind, StackId, Stacks, StreamId, TextId};
+use blockyard_rules::Release;
 
 use self::container::Content;
 use self::heap::{Heap, Misfit};
@@ -40,13 +33,9 @@ use crate::pickle::{Input, Machine};
 
 pub use self::container::{FileKind, file_kind};
 pub use self::error::{ContainerError, Excess, FieldError, OtherFile, PickleError, SnapshotError};
-pub use self::layout::Misfits;
 pub use self::memories::{MemoryName, MemoryNameError, memory_name};
-pub use self::record::DeviceRecording;
-pub use self::run::SnapshotRequests;
 pub use self::so_far::TraceSoFar;
 pub use self::trace::{DeviceTrace, EntryContext, SnapshotEntry, TensorAnnotation};
-pub use self::unplaced::{UnplacedStack, UnplacedTrace};
 pub use self::write::Entries;
 
 /// A memory snapshot of PyTorch, as the file has it.
@@ -143,6 +132,25 @@ pub struct SnapshotSettings {
     pub config: String,
     /// Each setting as the file has it, in its order.
     pub values: Vec<(String, String)>,
+}
+
+impl SnapshotFile {
+    /// The release of PyTorch that wrote the file, as far as the file tells by what it has: `internal_metadata` (2.15), settings of pinned
+    /// memory (2.13), pools of trace entries (2.12). Releases from 2.13 on that nothing tells apart count as the newest: they decide alike.
+    ///
+    /// A file without a trace and without settings counts as one of 2.11.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        let has_setting = |name: &str| self.settings.values.iter().any(|(known, _)| known == name);
+        let has_pool = |context: &EntryContext| context.pool_id.is_some();
+        if self.host.is_some() || has_setting("max_round_threshold") {
+            Release::LATEST
+        } else if self.contexts.iter().any(has_pool) {
+            Release::V2_12
+        } else {
+            Release::V2_11
+        }
+    }
 }
 
 impl SnapshotSettings {

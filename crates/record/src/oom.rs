@@ -1,12 +1,10 @@
 //! Why a request ran out of memory. The lab's autopsy, the figure's sentences and PyTorch's exception all take the cause from here.
 //! One cause is not decided here: only a replay without the setting shows that a setting rounds requests up too far.
 
+use blockyard_rules::size;
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockState, Bytes, PoolId, PoolKind, Snapshot, StreamId};
-
-/// Every allocator rounds up to a multiple of this, so a request takes at least its size rounded up.
-const ROUNDING: u64 = 512;
 
 /// A request that ran out of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +25,7 @@ impl OomRequest {
     /// The least memory that any allocator needs for the request. A size that cannot be rounded up is larger than any limit.
     #[must_use]
     pub fn least(&self) -> Bytes {
-        rounded_up(self.size).unwrap_or(Bytes::new(u64::MAX))
+        size::least(self.size).unwrap_or(Bytes::new(u64::MAX))
     }
 }
 
@@ -97,7 +95,7 @@ impl MemoryAtFailure {
                 match block.state {
                     BlockState::Allocated => {
                         add(&mut memory.allocated, block.size);
-                        add(&mut memory.live, rounded_up(block.requested).unwrap_or(block.size));
+                        add(&mut memory.live, size::least(block.requested).unwrap_or(block.size));
                     }
                     BlockState::PendingFree => add(&mut memory.pending, block.size),
                     BlockState::Unmapped => {}
@@ -271,10 +269,6 @@ fn fragmentation(request: &OomRequest, memory: &MemoryAtFailure) -> String {
         "{} are cached for this stream, but {largest}, and live blocks keep their segments from being released: {} find no place",
         memory.cached_here, request.size
     )
-}
-
-fn rounded_up(size: Bytes) -> Option<Bytes> {
-    size.get().max(1).checked_next_multiple_of(ROUNDING).map(Bytes::new)
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use blockyard_pytorch::snapshot::{SnapshotError, SnapshotFile};
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 
-use crate::config::{known_config, left_out_note};
 use crate::verify::verify;
 use crate::{Difference, OnProgress, RunError};
+use blockyard_rules::{known_config, left_out_note};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
@@ -57,7 +57,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     if file.host_place() == Some(place) {
         return Ok(without("not replayed: host (pinned) memory has another allocator than a GPU".to_owned()));
     }
-    let mut run = match file.run(place, "") {
+    let mut run = match blockyard_trace::recorded_run(&file, place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
         Err(error) => return Ok(without(error.to_string())),

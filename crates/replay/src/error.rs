@@ -4,7 +4,7 @@ use blockyard_pytorch::ReadError;
 use blockyard_record::RecordingError;
 use blockyard_rules::ConfigError;
 
-use crate::RewindError;
+use blockyard_trace::RewindError;
 
 /// Why a run or a comparison has no result.
 #[derive(Debug, thiserror::Error)]

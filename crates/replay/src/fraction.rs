@@ -6,8 +6,9 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-use blockyard_pytorch::{Inferred, RecordedRun};
+use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
+use blockyard_trace::Inferred;
 use blockyard_workload::{Request, Workload};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};

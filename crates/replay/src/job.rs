@@ -18,7 +18,8 @@ use crate::{
 use self::error::{job_error, text_error};
 
 pub use self::error::JobError;
-pub use blockyard_pytorch::snapshot::{TraceSoFar, UnplacedStack, UnplacedTrace};
+pub use blockyard_pytorch::snapshot::TraceSoFar;
+pub use blockyard_trace::{UnplacedStack, UnplacedTrace};
 
 /// The work of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -268,12 +269,11 @@ fn open_snapshot(
         |done: u64| on_progress(Progress { phase: "reading".to_owned(), done, total: opening.length });
     let file = snapshot::read_with_figure(content, Limits::default(), &mut read, on_trace).map_err(failed)?;
     let place = shown_device(&file, opening.device);
-    let found = file
-        .record(place, name, &mut |done, total| {
-            on_progress(Progress::new("making the recording", done, total))
-        })
-        .map_err(failed)?;
-    let unplaced = file.unplaced(place).map_err(failed)?;
+    let found = blockyard_trace::record(&file, place, name, &mut |done, total| {
+        on_progress(Progress::new("making the recording", done, total))
+    })
+    .map_err(failed)?;
+    let unplaced = blockyard_trace::unplaced(&file, place).map_err(failed)?;
     let opened = OpenedRecording {
         torch: String::new(),
         config: file.settings.config.clone(),

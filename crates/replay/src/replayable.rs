@@ -1,13 +1,15 @@
 use std::borrow::Cow;
 
 use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
-use blockyard_pytorch::{Inferred, ReadError, RecordedRun, requests, requests_after};
+use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
 use blockyard_rules::{AllocatorConfig, size};
+use blockyard_trace::{Inferred, requests, requests_after};
 
+use crate::decide::decide;
 use crate::fraction::infer_fraction;
-use crate::rewind::{RewindError, Rewound, decide, rewind};
 use crate::{OnProgress, RunError, RunSettings};
+use blockyard_trace::{RewindError, Rewound, rewind};
 
 /// A recorded run, ready to be replayed.
 #[derive(Clone, Debug)]

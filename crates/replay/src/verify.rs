@@ -12,8 +12,8 @@ use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
 use crate::replayable::{Replayable, device_of, open};
-use crate::rewind::Rewound;
 use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner, progress};
+use blockyard_trace::Rewound;
 
 use self::segments::{compare_segments, first_new_block};
 use self::steps::StepComparer;

@@ -8,6 +8,7 @@ use crate::{Backend, Bytes, Release};
 mod environment;
 mod error;
 mod keys;
+mod known;
 mod parse;
 mod reserve;
 mod tokens;
@@ -15,6 +16,7 @@ mod tokens;
 pub use environment::{Environment, EnvironmentError};
 pub use error::ConfigError;
 pub use keys::{SETTING_KEYS, SettingKey, setting_values, with_setting};
+pub use known::{known_config, left_out_note};
 pub use reserve::AddressReserve;
 
 const ROUNDUP_INTERVALS: usize = 16;
@@ -233,6 +235,12 @@ impl AllocatorConfig {
     pub fn roundup_divisions(&self, requested: Bytes) -> u64 {
         let exponent = requested.get().checked_ilog2().unwrap_or(0) as usize;
         self.roundup_divisions[exponent.saturating_sub(20).min(ROUNDUP_INTERVALS - 1)]
+    }
+
+    /// Whether requests of some size are rounded to steps between two powers of two.
+    #[must_use]
+    pub fn has_roundup(&self) -> bool {
+        self.roundup_divisions.iter().any(|divisions| *divisions > 1)
     }
 
     /// The table behind [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to 2^(`i` + 1) MiB.

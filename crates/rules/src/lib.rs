@@ -39,7 +39,7 @@ pub use backend::Backend;
 pub use bytes::Bytes;
 pub use config::{
     AddressReserve, AllocatorConfig, ConfigError, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS,
-    SettingKey, setting_values, with_setting,
+    SettingKey, known_config, left_out_note, setting_values, with_setting,
 };
 pub use pool_kind::PoolKind;
 pub use release::{Release, ReleaseError};

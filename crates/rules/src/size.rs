@@ -35,6 +35,14 @@ pub fn rounded(requested: Bytes, config: &AllocatorConfig) -> Bytes {
     }
 }
 
+/// The size of a request without any setting: at least one byte, rounded up to a multiple of [`MIN_BLOCK_SIZE`]. Every setting rounds to
+/// at least this, so a block for the request is never smaller. `None` if that does not fit in 64 bits.
+#[inline]
+#[must_use]
+pub fn least(requested: Bytes) -> Option<Bytes> {
+    requested.get().max(1).checked_next_multiple_of(MIN_BLOCK_SIZE.get()).map(Bytes::new)
+}
+
 /// Rounds up to one of `divisions` equal steps between two powers of two (`roundup_power2_next_division`).
 fn rounded_to_division(requested: Bytes, divisions: u64) -> Bytes {
     let count = requested.get();

@@ -46,7 +46,7 @@ impl AskedReport {
         let options = ReportOptions { redact: self.redact, notes: self.notes.clone(), device };
         let conditions = |run: &Run| {
             let conf = self.conf.clone().unwrap_or_else(|| run.conditions().conf);
-            Conditions { conf, limit: self.limit, capacity: self.capacity }
+            Conditions { conf, limit: self.limit, capacity: self.capacity, release: None }
         };
         let mut signals = Signals::new(py);
         let found = py.detach(|| {

@@ -46,6 +46,6 @@ impl Session {
         let own_capacity = || untrack(|| self.shown_program()).map(|result| result.run.recording.capacity());
         let capacity = optional_size(&self.lab.capacity.get_untracked())?.or_else(own_capacity);
         let limit = optional_size(&self.lab.limit.get_untracked())?;
-        Ok(Conditions { conf, capacity, limit })
+        Ok(Conditions { conf, capacity, limit, release: None })
     }
 }

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use anyhow::bail;
-use blockyard_pytorch::snapshot::{DeviceRecording, SnapshotFile};
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, TraceAction};
 use blockyard_replay::{Certificate, OnProgress, Progress, certify};
+use blockyard_trace::DeviceRecording;
 use serde_json::{Value, json};
 
 use super::At;
@@ -69,8 +70,9 @@ impl DeviceReport {
         question: ReportOptions,
         on_progress: OnProgress,
     ) -> anyhow::Result<Self> {
-        let found =
-            file.record(place, "", &mut |done, total| on_progress(Progress::new("recording", done, total)))?;
+        let found = blockyard_trace::record(&file, place, "", &mut |done, total| {
+            on_progress(Progress::new("recording", done, total))
+        })?;
         let certificate = if question.has_certificate {
             Some(certify(file, place, &mut |progress| -> ControlFlow<()> { on_progress(progress) })?)
         } else {

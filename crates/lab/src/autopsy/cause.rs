@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, OomCause};
+use blockyard_rules::setting_values;
 
 use super::changes::without;
 use super::{Examined, Tell};
@@ -23,7 +24,9 @@ fn part(span: Bytes, place: u64) -> Bytes {
 pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause, Vec<OomCause>), LabError> {
     let Examined { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
-    if conditions.conf.contains("roundup_power2_divisions") && request.least() <= limit.highest {
+    if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
+        && request.least() <= limit.highest
+    {
         let plain = without(&conditions.conf, "roundup_power2_divisions");
         if examined.passes_under(&plain, tell)?.always() {
             return Ok((OomCause::RoundingBySetting, Vec::new()));

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use blockyard_pytorch::{ReadError, RecordedRun, requests};
+use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::StreamId;
+use blockyard_trace::requests;
 use blockyard_workload::{Request, TensorSlots};
 
 use super::{Op, OpKind, Trace};

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::{DeviceSnapshot, SnapshotFile};
+use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
 
 /// How a caller names a device of a snapshot, or host memory: `0`, `cuda:0`, `host`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,37 @@ impl SnapshotFile {
     /// The devices, then host memory: all that can be drawn, each at its place.
     pub fn memories(&self) -> impl Iterator<Item = &DeviceSnapshot> {
         self.devices.iter().chain(&self.host)
+    }
+
+    /// The device, or host memory, at `place` of [`SnapshotFile::memories`].
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device.
+    pub fn memory(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
+        let host = self.host.as_ref().filter(|_| place == self.devices.len());
+        self.devices.get(place).or(host).ok_or_else(|| SnapshotError::Field {
+            byte: None,
+            path: String::new(),
+            error: match self.devices.len() {
+                0 => FieldError::Empty,
+                count => FieldError::NoDevice { count, wanted: place.saturating_add(1) },
+            },
+        })
+    }
+
+    /// The device at `place` of [`SnapshotFile::devices`], whose allocator is known.
+    ///
+    /// # Errors
+    ///
+    /// [`SnapshotError::Field`] where there is no such device, and for host memory.
+    pub fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
+        let device = self.memory(place)?;
+        if device.is_host {
+            let path = "host_traces".to_owned();
+            return Err(SnapshotError::Field { byte: None, path, error: FieldError::HostMemory });
+        }
+        Ok(device)
     }
 
     /// The place of host memory among [`SnapshotFile::memories`], if the file has any.

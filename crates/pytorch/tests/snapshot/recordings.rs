@@ -2,8 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_pytorch::snapshot::{DeviceRecording, DeviceSnapshot, Misfits, SnapshotFile};
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
 use blockyard_record::{BlockState, Bytes, SegmentSnapshot, StackId, TraceAction};
+use blockyard_trace::{DeviceRecording, Misfits};
 
 use serde_json::json;
 
@@ -11,7 +12,7 @@ use crate::pickles::pickle;
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> DeviceRecording {
-    file.record(place, "test", &mut |_, _| ControlFlow::Continue(())).unwrap()
+    blockyard_trace::record(&file, place, "test", &mut |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 /// Segments and blocks: address, size, state, and what active blocks were asked for.
@@ -214,7 +215,7 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
     let nothing = json!({"action": "snapshot", "addr": 0, "size": 0, "stream": 0});
     let file = json!({"segments": [], "device_traces": [many, [nothing]]});
     let file = read(&pickle(&file)).unwrap();
-    let unplaced = file.unplaced(0).unwrap().expect("no memory");
+    let unplaced = blockyard_trace::unplaced(&file, 0).unwrap().expect("no memory");
     assert!(
         unplaced.reason.starts_with(
             "The trace of device 0 has 14 allocations of 12.5 KiB in all, in memory that no segment"
@@ -228,11 +229,11 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
     assert_eq!((first.allocations, first.requested.get()), (3, 5301));
     assert_eq!(file.stacks.frames(first.stack).map(|frame| file.stacks.frame(frame).line).next(), Some(3));
     assert!(unplaced.stacks.is_sorted_by(|one, next| one.requested >= next.requested));
-    let other = file.unplaced(1).unwrap().expect("no memory either");
+    let other = blockyard_trace::unplaced(&file, 1).unwrap().expect("no memory either");
     assert!(other.reason.contains("no allocation and no segment (entries: 1)"), "{}", other.reason);
     assert_eq!(other.actions, [("snapshot".to_owned(), 1)]);
     for name in ["resnet50_amp.pickle.gz", "segments.pickle.gz", "mem_pool_cache_100.pickle.gz"] {
-        assert_eq!(open(name).unplaced(0).unwrap(), None, "{name} has memory");
+        assert_eq!(blockyard_trace::unplaced(&open(name), 0).unwrap(), None, "{name} has memory");
     }
-    file.unplaced(2).expect_err("there is no third device");
+    blockyard_trace::unplaced(&file, 2).expect_err("there is no third device");
 }

@@ -2,13 +2,14 @@
 
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_pytorch::{
-    Allocated, Inferred, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
+    Allocated, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
 };
 use blockyard_record::Stats;
+use blockyard_trace::Inferred;
 
 use crate::baseline::StatsBaseline;
-use crate::rewind::Rewound;
 use crate::{Comparison, Runner, StepResult};
+use blockyard_trace::Rewound;
 
 /// Compares recorded placements and statistics with those of the replay, step by step.
 pub(super) struct StepComparer<'a> {

@@ -215,7 +215,7 @@ pub fn with_setting(text: &str, key: &str, value: Option<&str>) -> String {
 }
 
 /// The parts between commas; lists in brackets hold commas too.
-fn parts(text: &str) -> Vec<&str> {
+pub(super) fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);
     for (at, letter) in text.char_indices().chain([(text.len(), ',')]) {

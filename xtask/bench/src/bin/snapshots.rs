@@ -26,7 +26,9 @@ fn main() -> Result<()> {
             let read_seconds = begun.elapsed().as_secs_f64();
             let longest =
                 (0..snapshot.devices.len()).max_by_key(|place| snapshot.devices[*place].trace.len());
-            let found = snapshot.record(longest.unwrap_or(0), file, &mut |_, _| ControlFlow::Continue(()))?;
+            let found = blockyard_trace::record(&snapshot, longest.unwrap_or(0), file, &mut |_, _| {
+                ControlFlow::Continue(())
+            })?;
             let seconds = begun.elapsed().as_secs_f64();
             println!(
                 "{{\"read_seconds\": {read_seconds:.3}, \"seconds\": {seconds:.3}, \"entries\": {}, \"events\": {}, \"peak_bytes\": {}}}",

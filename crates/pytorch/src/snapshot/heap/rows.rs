@@ -1,6 +1,7 @@
 //! Dictionaries of values become rows: entries, segments, blocks, annotations, stacks.
 
 use blockyard_record::{BlockState, Bytes, PoolKind, StackId, StreamId, TextId, TraceAction, TraceEntry};
+use blockyard_rules::size::SMALL_SEGMENT_SIZE;
 
 use super::lists::RowKind;
 use super::{DEEPEST_STACK, Heap, Misfit, Object, Value, count_one, fields, missing};
@@ -158,7 +159,7 @@ impl Heap {
             segment.blocks = self.take_blocks(blocks)?;
         }
         // Segments of the small pool have one size, and no others have it.
-        let is_small = is_small.unwrap_or(segment.size == crate::before::SMALL_SEGMENT);
+        let is_small = is_small.unwrap_or(segment.size == SMALL_SEGMENT_SIZE);
         segment.pool = if is_small { PoolKind::Small } else { PoolKind::Large };
         segment.place_blocks()?;
         Ok(SegmentRow { segment, unknown_device })

@@ -5,10 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use blockyard_record::{BlockState, Bytes, PoolId, SegmentSnapshot, Snapshot, TraceAction, TraceEntry};
 
 use super::{Burst, DeviceFailure};
-use crate::before::SMALL_SEGMENT;
-
-/// The largest small request.
-const SMALL: Bytes = Bytes::mib(1);
+use blockyard_rules::size::{self, SMALL_SEGMENT_SIZE, SMALL_SIZE};
 
 /// Bursts up to this length are looked at in detail.
 const LONGEST: usize = 4096;
@@ -179,7 +176,7 @@ impl<'a> Scan<'a> {
         let freed = &self.trace[entry];
         freed.action == TraceAction::FreeCompleted
             && freed.stream == request.stream
-            && (freed.size <= SMALL) == (request.size <= SMALL)
+            && (freed.size <= SMALL_SIZE) == (request.size <= SMALL_SIZE)
             && !self.is_released_next(entry)
             && self.would_serve(self.space_at(freed), request.size)
     }
@@ -214,7 +211,9 @@ impl<'a> Scan<'a> {
             .map_or((freed.addr, u64::MAX), |(base, (size, _))| (*base, base.saturating_add(size.get())));
         let lowest = if whole.is_some() { base } else { 0 };
         let below = self.active.range(lowest..freed.addr).next_back();
-        let start = below.map_or(base, |(addr, size)| addr.saturating_add(size.get()).next_multiple_of(512));
+        let start = below.map_or(base, |(addr, size)| {
+            addr.saturating_add(size.get()).next_multiple_of(size::MIN_BLOCK_SIZE.get())
+        });
         let above = self.active.range(freed.addr.saturating_add(1)..end).next();
         Bytes::new(above.map_or(end, |(addr, _)| *addr).saturating_sub(start))
     }
@@ -250,9 +249,13 @@ impl<'a> Scan<'a> {
             let serves = entry.stream == request.stream && self.would_serve(entry.size, request.size);
             serves
                 && match entry.action {
-                    TraceAction::SegmentFree => (entry.size == SMALL_SEGMENT) == (request.size <= SMALL),
+                    TraceAction::SegmentFree => {
+                        (entry.size == SMALL_SEGMENT_SIZE) == (request.size <= SMALL_SIZE)
+                    }
                     // Pages for large requests are larger than 10 MiB; many small ones may look like them.
-                    TraceAction::SegmentUnmap => request.size <= SMALL || entry.size > Bytes::mib(10),
+                    TraceAction::SegmentUnmap => {
+                        request.size <= SMALL_SIZE || entry.size > size::MIN_LARGE_ALLOCATION
+                    }
                     _ => false,
                 }
         })
@@ -266,5 +269,5 @@ fn is_of_burst(entry: &TraceEntry) -> bool {
 /// Large segments before small ones, each by stream, size and address: so the whole cache is released.
 fn is_in_order(releases: &[TraceEntry]) -> bool {
     let whole = releases.iter().filter(|entry| entry.action == TraceAction::SegmentFree);
-    whole.is_sorted_by_key(|entry| (entry.size == SMALL_SEGMENT, entry.stream, entry.size, entry.addr))
+    whole.is_sorted_by_key(|entry| (entry.size == SMALL_SEGMENT_SIZE, entry.stream, entry.size, entry.addr))
 }

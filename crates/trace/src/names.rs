@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile, TensorAnnotation};
 use blockyard_record::{AllocationId, Snapshot, TextId, counted};
 use rustc_hash::FxHashMap;
 
-use super::layout::Layout;
-use super::trace::TensorAnnotation;
-use super::{DeviceSnapshot, SnapshotFile};
+use crate::layout::Layout;
 
 /// The names so far, on the way through a trace.
-pub(super) struct Names<'a> {
+pub(crate) struct Names<'a> {
     file: &'a SnapshotFile,
     coming: &'a [TensorAnnotation],
     /// The last allocation at each address; empty for a trace without annotations.
@@ -21,7 +20,7 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(file: &'a SnapshotFile, device: &'a DeviceSnapshot, start: &Snapshot) -> Self {
+    pub(crate) fn of(file: &'a SnapshotFile, device: &'a DeviceSnapshot, start: &Snapshot) -> Self {
         let coming = device.trace.tensor_annotations();
         let blocks = start.segments.iter().flat_map(|segment| &segment.blocks);
         let allocations = blocks.filter(|_| !coming.is_empty());
@@ -29,14 +28,14 @@ impl<'a> Names<'a> {
         Self { file, coming, allocations: allocations.collect(), found: BTreeMap::new(), unplaced: 0 }
     }
 
-    pub(super) fn allocate(&mut self, addr: u64, allocation: AllocationId) {
+    pub(crate) fn allocate(&mut self, addr: u64, allocation: AllocationId) {
         if !self.coming.is_empty() {
             self.allocations.insert(addr, allocation);
         }
     }
 
     /// Takes the annotations before the entry with this index.
-    pub(super) fn pass(&mut self, index: usize, layout: &Layout) {
+    pub(crate) fn pass(&mut self, index: usize, layout: &Layout) {
         while let Some((next, coming)) = self.coming.split_first() {
             if next.after > index {
                 break;
@@ -56,7 +55,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub(super) fn note(&self) -> Option<String> {
+    pub(crate) fn note(&self) -> Option<String> {
         let verb = if self.unplaced == 1 { "names" } else { "name" };
         let count = counted(self.unplaced, "annotation");
         (self.unplaced > 0)
@@ -64,7 +63,7 @@ impl<'a> Names<'a> {
     }
 
     /// The texts of each allocation, by ascending number.
-    pub(super) fn into_names(self) -> Vec<(AllocationId, String)> {
+    pub(crate) fn into_names(self) -> Vec<(AllocationId, String)> {
         let texts = self.file.stacks.texts();
         let join =
             |names: Vec<TextId>| names.into_iter().map(|name| texts.get(name)).collect::<Vec<_>>().join(", ");

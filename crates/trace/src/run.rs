@@ -1,12 +1,14 @@
 //! A snapshot's device as a recorded run, for verification and for questions about other settings.
 
+use blockyard_pytorch::snapshot::{
+    DeviceSnapshot, FieldError, SnapshotBlock, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment,
+};
+use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, TraceAction};
 
-use super::beginning::Beginning;
-use super::record::least_capacity;
-use super::{DeviceSnapshot, FieldError, SnapshotEntry, SnapshotError, SnapshotFile, SnapshotSegment};
+use crate::beginning::Beginning;
 use crate::infer::{Inferred, requests_after};
-use crate::recorded::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
+use crate::record::{beginning, least_capacity};
 
 /// The requests of a program, as a snapshot shows them.
 #[derive(Clone, Debug)]
@@ -17,58 +19,57 @@ pub struct SnapshotRequests {
     pub stacks: Vec<StackId>,
 }
 
-impl SnapshotFile {
-    /// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and the settings.
-    ///
-    /// A snapshot does not have the device's memory; the run has the smallest memory that explains the snapshot.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Field`] where there is no such device, and for host memory, whose allocator is another one.
-    pub fn run(&self, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
-        let device = self.device(place)?;
-        let beginning = Beginning::of(self, device);
-        let trace = (0..device.trace.len()).map_while(|index| device.trace.entry(index)).collect();
-        Ok(RecordedRun {
-            meta: Meta {
-                name: name.to_owned(),
-                config: self.settings.config.clone(),
-                total_memory: total_memory(device, &beginning),
-                ..Meta::default()
-            },
-            trace: Some(trace),
-            trace_pools: self.trace_pools(device),
-            segments: Some(device.segments.iter().map(recorded_segment).collect()),
-            ..RecordedRun::default()
-        })
-    }
+/// The device at `place` of [`SnapshotFile::devices`] as a recorded run: its trace, its final segments and the settings.
+///
+/// A snapshot does not have the device's memory; the run has the smallest memory that explains the snapshot.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] where there is no such device, and for host memory, whose allocator is another one.
+pub fn recorded_run(file: &SnapshotFile, place: usize, name: &str) -> Result<RecordedRun, SnapshotError> {
+    let device = file.device(place)?;
+    let beginning = Beginning::of(file, device);
+    let trace = (0..device.trace.len()).map_while(|index| device.trace.entry(index)).collect();
+    Ok(RecordedRun {
+        meta: Meta {
+            name: name.to_owned(),
+            config: file.settings.config.clone(),
+            torch: file.release().to_string(),
+            total_memory: total_memory(device, &beginning),
+            ..Meta::default()
+        },
+        trace: Some(trace),
+        trace_pools: trace_pools(file, device),
+        segments: Some(device.segments.iter().map(recorded_segment).collect()),
+        ..RecordedRun::default()
+    })
+}
 
-    /// The memory pool of each entry, if all entries that allocate name one.
-    fn trace_pools(&self, device: &DeviceSnapshot) -> Vec<PoolId> {
-        let of = |entry: SnapshotEntry| {
-            let pool = self.contexts.get(entry.context as usize)?.pool_id;
-            let is_needed = matches!(entry.entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
-            if is_needed { pool } else { Some(pool.unwrap_or(PoolId::DEFAULT)) }
-        };
-        device.trace.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
-    }
+/// The memory pool of each entry, if all entries that allocate name one.
+fn trace_pools(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<PoolId> {
+    let of = |entry: SnapshotEntry| {
+        let pool = file.contexts.get(entry.context as usize)?.pool_id;
+        let is_needed = matches!(entry.entry.action, TraceAction::Alloc | TraceAction::SegmentAlloc);
+        if is_needed { pool } else { Some(pool.unwrap_or(PoolId::DEFAULT)) }
+    };
+    device.trace.iter().map(of).collect::<Option<Vec<_>>>().unwrap_or_default()
+}
 
-    /// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Field`] where there is no such device, for host memory, and for a trace that its segments do not explain.
-    pub fn requests(&self, place: usize) -> Result<SnapshotRequests, SnapshotError> {
-        let device = self.device(place)?;
-        let run = self.run(place, "")?;
-        let beginning = self.beginning(place)?;
-        let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
-            byte: None,
-            path: format!("device_traces[{}]", device.index),
-            error: FieldError::Trace(error),
-        })?;
-        Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
-    }
+/// The requests of the device at `place` of [`SnapshotFile::devices`], with their stacks.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] where there is no such device, for host memory, and for a trace that its segments do not explain.
+pub fn snapshot_requests(file: &SnapshotFile, place: usize) -> Result<SnapshotRequests, SnapshotError> {
+    let device = file.device(place)?;
+    let run = recorded_run(file, place, "")?;
+    let beginning = beginning(file, place)?;
+    let inferred = requests_after(&run, beginning).map_err(|error| SnapshotError::Field {
+        byte: None,
+        path: format!("device_traces[{}]", device.index),
+        error: FieldError::Trace(error),
+    })?;
+    Ok(SnapshotRequests { stacks: tensor_stacks(device, &inferred.start), inferred })
 }
 
 /// The tensors are the allocated blocks of the beginning by ascending address, then allocations and failed requests in order.
@@ -104,7 +105,7 @@ fn recorded_segment(segment: &SnapshotSegment) -> RecordedSegment {
     let mut sums = segment.sums;
     if sums.iter().all(|sum| sum.is_zero()) {
         // Old releases have no sums, or they are those of an empty segment.
-        let sum = |part: &dyn Fn(&super::SnapshotBlock) -> Bytes| segment.blocks.iter().map(part).sum();
+        let sum = |part: &dyn Fn(&SnapshotBlock) -> Bytes| segment.blocks.iter().map(part).sum();
         sums = [
             sum(&|block| if block.state == BlockState::Allocated { block.size } else { Bytes::ZERO }),
             sum(&|block| if block.state.is_active() { block.size } else { Bytes::ZERO }),

@@ -1,8 +1,10 @@
 //! Finds the segments before the trace. For an expandable segment, these are the first address and the size of its reserved range.
 
-use blockyard_pytorch::{MemoryBefore, RecordedSegment, Region};
+use blockyard_pytorch::RecordedSegment;
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
 use blockyard_rules::{AllocatorConfig, size};
+
+use crate::before::{MemoryBefore, Region};
 
 /// All segments before the trace, by ascending address.
 pub(super) fn regions(

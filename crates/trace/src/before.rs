@@ -13,11 +13,9 @@ mod regions;
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, PoolId, PoolKind, StackId, StreamId, TraceAction, TraceEntry};
+use blockyard_rules::size::SMALL_SEGMENT_SIZE;
 
 pub use regions::Region;
-
-/// The only size of segments of the small pool, which no segment of the large pool has (PyTorch's `kSmallBuffer`).
-pub const SMALL_SEGMENT: Bytes = Bytes::mib(2);
 
 /// The memory before an entry of a trace.
 #[derive(Clone, Debug, Default)]
@@ -167,7 +165,7 @@ impl MemoryBefore {
         if below.is_some_and(|(base, other)| base.saturating_add(other.size.get()) > addr) {
             return Err(UndoError::MemoryInUse);
         }
-        let pool = if size == SMALL_SEGMENT { PoolKind::Small } else { PoolKind::Large };
+        let pool = if size == SMALL_SEGMENT_SIZE { PoolKind::Small } else { PoolKind::Large };
         let (pool_id, stack) = (PoolId::DEFAULT, StackId::EMPTY);
         self.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
         if self.has_blocks_in(addr, size) { Err(UndoError::MemoryInUse) } else { Ok(()) }

@@ -1,13 +1,15 @@
-//! The settings of a recorded run, as far as our allocator has them.
+//! The settings of a recorded run, as far as they are known here.
 
-use blockyard_rules::{AllocatorConfig, ConfigError, Release};
+use super::keys::parts;
+use super::{AllocatorConfig, ConfigError};
+use crate::Release;
 
 /// The settings without those that a release does not have, and the names of these: later releases of PyTorch have more settings.
 ///
 /// A text that is wrong in another way stays as it is.
 #[must_use]
 pub fn known_config(text: &str, release: Release) -> (String, Vec<String>) {
-    let mut settings = settings(text);
+    let mut settings = parts(text);
     let (mut known, mut left_out) = (text.to_owned(), Vec::new());
     while let Err(ConfigError::UnrecognizedKey { key, .. }) = AllocatorConfig::parse(&known, release) {
         let count = settings.len();
@@ -26,20 +28,6 @@ pub fn known_config(text: &str, release: Release) -> (String, Vec<String>) {
 pub fn left_out_note(left_out: &[String]) -> Option<String> {
     let names = left_out.join(", ");
     (!left_out.is_empty()).then(|| format!("settings of later releases are left out of the replay: {names}"))
-}
-
-/// The parts between commas that stand in no list.
-fn settings(text: &str) -> Vec<&str> {
-    let mut depth = 0_u32;
-    let parts = text.split(move |next: char| {
-        match next {
-            '[' => depth = depth.saturating_add(1),
-            ']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        next == ',' && depth == 0
-    });
-    parts.collect()
 }
 
 fn name(setting: &str) -> String {

@@ -2,34 +2,35 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
 use blockyard_record::{
     AllocationId, BlockSnapshot, BlockState, Bytes, PoolId, PoolKind, Recorder, SegmentId, Snapshot, StackId,
     StreamId, TraceAction, TraceEntry, index_u32,
 };
+use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
-use super::sizes::{Asked, Rules, Size, shown_sizes};
-use super::{DeviceSnapshot, SnapshotError, SnapshotFile, SnapshotSegment};
 use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
+use crate::sizes::{Asked, Rules, Size, shown_sizes};
 
 /// The memory before the first entry, and the sizes that are known.
-pub(super) struct Beginning {
-    pub(super) snapshot: Snapshot,
+pub(crate) struct Beginning {
+    pub(crate) snapshot: Snapshot,
     /// Of each allocation of the snapshot.
     stacks: Vec<StackId>,
     segment_stacks: Vec<StackId>,
     /// Blocks of the snapshot that may be larger.
-    pub(super) open: Vec<(AllocationId, u64)>,
+    pub(crate) open: Vec<(AllocationId, u64)>,
     /// The addresses that expandable segments have at some time: where each range ends and its stream.
-    pub(super) ranges: BTreeMap<u64, (u64, StreamId)>,
-    pub(super) rules: Rules,
+    pub(crate) ranges: BTreeMap<u64, (u64, StreamId)>,
+    pub(crate) rules: Rules,
     /// The entry and the size of the block of each allocation that lives to the end of the trace, by ascending entry.
-    pub(super) sizes_at_end: Vec<(u32, Bytes)>,
-    pub(super) shown: FxHashMap<Asked, u64>,
+    pub(crate) sizes_at_end: Vec<(u32, Bytes)>,
+    pub(crate) shown: FxHashMap<Asked, u64>,
 }
 
 impl Beginning {
-    pub(super) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
+    pub(crate) fn of(file: &SnapshotFile, device: &DeviceSnapshot) -> Self {
         let (before, mut sizes_at_end) = memory_before(device);
         sizes_at_end.reverse();
         let ranges = ranges(device, &before);
@@ -112,7 +113,7 @@ impl Beginning {
         regions
     }
 
-    pub(super) fn give_to(&self, recorder: &mut Recorder) -> Result<(), SnapshotError> {
+    pub(crate) fn give_to(&self, recorder: &mut Recorder) -> Result<(), SnapshotError> {
         if self.snapshot.segments.is_empty() {
             return Ok(());
         }
@@ -132,7 +133,7 @@ impl Beginning {
 
 /// Blocks of at most 1 MiB are only in small pools.
 fn pool_of_pages(blocks: &[BlockSnapshot]) -> PoolKind {
-    let is_small = |block: &BlockSnapshot| block.state.is_active() && block.size <= Bytes::mib(1);
+    let is_small = |block: &BlockSnapshot| block.state.is_active() && block.size <= size::SMALL_SIZE;
     if blocks.iter().any(is_small) { PoolKind::Small } else { PoolKind::Large }
 }
 

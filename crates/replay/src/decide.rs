@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use blockyard_device::AnyDevice;
-use blockyard_pytorch::{RecordedRun, StatChange, requests_after, stat_index};
+use blockyard_pytorch::{RecordedRun, StatChange, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 use blockyard_rules::size;
+use blockyard_trace::{Rewound, SizeRange, requests_after};
 
-use super::{Rewound, SizeRange};
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
 /// Each attempt decides at least one size. More attempts would take too long.
@@ -25,9 +25,12 @@ pub(crate) fn decide(
             break;
         }
         let Some(change) = attempt(run, settings, &mut rewound, on_progress)? else { break };
-        if !rewound.enlarge(change) {
+        let Change { open, by, decides, is_guess } = change;
+        if !rewound.enlarge(open, by) {
             break;
         }
+        rewound.open[open].is_decided |= decides;
+        rewound.open[open].is_guess |= is_guess;
     }
     rewound.sizes.by_consequence = rewound.open.iter().filter(|open| open.is_decided).count();
     rewound.sizes.open = rewound.open.len() - rewound.sizes.by_consequence;
@@ -45,37 +48,6 @@ struct Change {
     decides: bool,
     /// Whether another block may be the larger one instead.
     is_guess: bool,
-}
-
-impl Rewound {
-    /// Changes a size. Returns whether the block can be so large.
-    fn enlarge(&mut self, change: Change) -> bool {
-        let Some(open) = self.open.get_mut(change.open) else { return false };
-        let size = open.size.saturating_add(change.by);
-        if size > open.most {
-            return false;
-        }
-        open.size = size;
-        open.is_decided |= change.decides;
-        open.is_guess |= change.is_guess;
-        let addr = open.addr;
-        let blocks = self.start.segments.iter_mut().map(|segment| &mut segment.blocks);
-        for blocks in blocks {
-            let Ok(index) = blocks.binary_search_by_key(&addr, |block| block.addr.get()) else { continue };
-            if let [block, free, ..] = &mut blocks[index..] {
-                block.size = size;
-                free.addr = free.addr.offset(change.by);
-                free.size = free.size.saturating_sub(change.by);
-            }
-        }
-        true
-    }
-
-    /// The open blocks that are still allocated after this number of entries.
-    fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
-        let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
-        live.map(|(index, _)| index)
-    }
 }
 
 /// One replay, up to the first difference that a size explains; `None` if there is no such difference.

@@ -1,10 +1,9 @@
 //! What the trace of a device says where nothing of it can be drawn.
 
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile};
 use blockyard_record::{Bytes, StackId, TraceAction, counted, grouped};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-
-use super::{DeviceSnapshot, SnapshotError, SnapshotFile};
 
 /// How many stacks are named.
 const MOST_STACKS: usize = 10;
@@ -35,45 +34,42 @@ pub struct UnplacedStack {
     pub requested: Bytes,
 }
 
-impl SnapshotFile {
-    /// Why nothing of the device, or of host memory, at `place` can be drawn; `None` if it had memory at any moment.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Field`] where there is no such device.
-    pub fn unplaced(&self, place: usize) -> Result<Option<UnplacedTrace>, SnapshotError> {
-        let device = self.memory(place)?;
-        if has_memory(device) {
-            return Ok(None);
-        }
-        let mut actions: Vec<(TraceAction, usize)> = TraceAction::all().map(|action| (action, 0)).collect();
-        let mut of_stacks: FxHashMap<StackId, (usize, Bytes)> = FxHashMap::default();
-        let mut requested = Bytes::default();
-        for entry in device.trace.iter() {
-            let action = entry.entry.action;
-            if let Some((_, count)) = actions.iter_mut().find(|(of, _)| *of == action) {
-                *count += 1;
-            }
-            if action == TraceAction::Alloc {
-                requested = requested.saturating_add(entry.entry.size);
-                let (count, bytes) = of_stacks.entry(entry.stack).or_default();
-                *count += 1;
-                *bytes = bytes.saturating_add(entry.entry.size);
-            }
-        }
-        let allocations =
-            actions.iter().find(|(of, _)| *of == TraceAction::Alloc).map_or(0, |(_, count)| *count);
-        let reason = reason(device, allocations, requested);
-        actions.retain(|(_, count)| *count > 0);
-        actions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        Ok(Some(UnplacedTrace {
-            reason,
-            actions: actions.into_iter().map(|(action, count)| (action.name().to_owned(), count)).collect(),
-            requested,
-            stack_count: of_stacks.len(),
-            stacks: largest(of_stacks),
-        }))
+/// Why nothing of the device, or of host memory, at `place` can be drawn; `None` if it had memory at any moment.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] where there is no such device.
+pub fn unplaced(file: &SnapshotFile, place: usize) -> Result<Option<UnplacedTrace>, SnapshotError> {
+    let device = file.memory(place)?;
+    if has_memory(device) {
+        return Ok(None);
     }
+    let mut actions: Vec<(TraceAction, usize)> = TraceAction::all().map(|action| (action, 0)).collect();
+    let mut of_stacks: FxHashMap<StackId, (usize, Bytes)> = FxHashMap::default();
+    let mut requested = Bytes::default();
+    for entry in device.trace.iter() {
+        let action = entry.entry.action;
+        if let Some((_, count)) = actions.iter_mut().find(|(of, _)| *of == action) {
+            *count += 1;
+        }
+        if action == TraceAction::Alloc {
+            requested = requested.saturating_add(entry.entry.size);
+            let (count, bytes) = of_stacks.entry(entry.stack).or_default();
+            *count += 1;
+            *bytes = bytes.saturating_add(entry.entry.size);
+        }
+    }
+    let allocations = actions.iter().find(|(of, _)| *of == TraceAction::Alloc).map_or(0, |(_, count)| *count);
+    let reason = reason(device, allocations, requested);
+    actions.retain(|(_, count)| *count > 0);
+    actions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    Ok(Some(UnplacedTrace {
+        reason,
+        actions: actions.into_iter().map(|(action, count)| (action.name().to_owned(), count)).collect(),
+        requested,
+        stack_count: of_stacks.len(),
+        stacks: largest(of_stacks),
+    }))
 }
 
 /// Whether the device has segments at the end, or its trace makes or releases one.

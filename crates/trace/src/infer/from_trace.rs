@@ -9,7 +9,7 @@ use blockyard_workload::{Request, TensorId, WorkloadBuilder};
 
 use super::Inferred;
 use super::reclaims::Reclaims;
-use crate::ReadError;
+use blockyard_pytorch::ReadError;
 
 /// Larger requests are refused before anything is traced; rounding may make it one byte more.
 const LARGEST_REQUEST: Bytes = Bytes::new((1 << 60) - 1);

@@ -7,7 +7,12 @@ use std::collections::{HashMap, HashSet};
 
 use blockyard_record::{Bytes, PoolId, Snapshot, TraceAction, TraceEntry, counted};
 
-use crate::recorded::RecordedRun;
+use blockyard_pytorch::RecordedRun;
+
+use blockyard_rules::AllocatorConfig;
+use blockyard_rules::size::UNLIMITED;
+
+use crate::settings;
 
 use retries::Retries;
 use scan::Scan;
@@ -79,24 +84,19 @@ pub(super) fn find_reclaims(
     private: &HashMap<usize, PoolId>,
 ) -> Reclaims {
     let mut scan = Scan::new(trace, start, private);
-    scan.limit = split_limit(&run.meta.config);
+    let config = settings(&run.meta.config);
+    scan.limit = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED);
     let mut index = 0;
     while index < trace.len() {
         index = scan.take(index);
     }
-    resolve(scan, run, start.segments.is_empty())
+    resolve(scan, run, &config, start.segments.is_empty())
 }
 
-fn split_limit(config: &str) -> Option<Bytes> {
-    let value = config.split("max_split_size_mb:").nth(1)?;
-    let digits = value.split(|next: char| !next.is_ascii_digit()).next()?;
-    Some(Bytes::new(digits.parse::<u64>().ok()?.checked_mul(1 << 20)?))
-}
-
-fn resolve(mut scan: Scan<'_>, run: &RecordedRun, is_whole: bool) -> Reclaims {
+fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_whole: bool) -> Reclaims {
     let retries = Retries::new(run, scan.trace, &scan.bursts, is_whole);
     let limits = scan.limit.is_some();
-    let collects = run.meta.config.contains("garbage_collection_threshold");
+    let collects = config.garbage_collection_threshold() > 0.0;
     let mut reclaims =
         Reclaims { device_failures: std::mem::take(&mut scan.failures), ..Reclaims::default() };
     let (mut collected, mut refused, mut undecided) = (0, 0, 0);

@@ -3,8 +3,8 @@
 use blockyard_record::{TraceAction, TraceEntry};
 
 use super::Burst;
-use crate::recorded::RecordedRun;
-use crate::stat_index;
+use blockyard_pytorch::RecordedRun;
+use blockyard_pytorch::{StatChange, stat_index};
 
 /// How many allocations were tried twice between checkpoints, where statistics were recorded.
 pub(super) struct Retries {
@@ -15,9 +15,8 @@ impl Retries {
     pub(super) fn new(run: &RecordedRun, trace: &[TraceEntry], bursts: &[Burst], is_whole: bool) -> Self {
         let mut known = vec![None; bursts.len()];
         let Some(key) = stat_index("num_alloc_retries") else { return Self { known } };
-        let value = |stats: &[crate::StatChange]| {
-            stats.iter().find(|change| change.key == key).map(|change| change.value)
-        };
+        let value =
+            |stats: &[StatChange]| stats.iter().find(|change| change.key == key).map(|change| change.value);
         let moments = run.checkpoints.iter().map(|(_, at, stats)| (*at, stats));
         let last = run.final_stats.iter().map(|stats| (trace.len(), stats));
         // A program begins with no retries.

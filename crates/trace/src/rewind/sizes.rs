@@ -8,9 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_pytorch::{BlockBefore, MemoryBefore, Region};
 use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 use blockyard_rules::{AllocatorConfig, size};
+
+use crate::before::{BlockBefore, MemoryBefore, Region};
 
 use super::{RewindError, Rewound, SizeSources};
 
@@ -28,11 +29,11 @@ pub struct SizeRange {
     /// Whether later events leave only this size.
     pub is_decided: bool,
     /// Whether the size was increased to match a sum over several blocks.
-    pub(crate) is_guess: bool,
+    pub is_guess: bool,
     /// The entry that requests the free of the block; the length of the trace if there is none.
-    pub(crate) freed: usize,
+    pub freed: usize,
     /// The entry that completes the free of the block.
-    pub(crate) gone: usize,
+    pub gone: usize,
 }
 
 /// What is known about a block's size before later allocations are considered.
@@ -143,7 +144,7 @@ fn size_of(
     }
     // If a rounding setting was changed after the allocation, the rounded size may exceed the space.
     let rounded = size::rounded(old.requested.min(room), config);
-    let plain = Bytes::new(old.requested.get().max(1).checked_next_multiple_of(512)?);
+    let plain = size::least(old.requested)?;
     let least = if rounded <= room { rounded } else { plain };
     if least > room {
         return None;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotError, SnapshotFile};
 use blockyard_record::{
     Backend, Breakdown, Bytes, Event, EventSink, Marker, PoolId, PoolKind, Recorder, Recording, RunInfo,
     SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
+use blockyard_rules::{AllocatorConfig, size};
 use rustc_hash::FxHashMap;
 
-use super::beginning::Beginning;
-use super::layout::{Layout, Misfits, NewSegment};
-use super::names::Names;
-use super::sizes::{Asked, Rules, SMALL_SIZE, Size, UNIT, least};
-use super::{DeviceSnapshot, FieldError, SnapshotError, SnapshotFile};
-use crate::before::SMALL_SEGMENT;
+use crate::beginning::Beginning;
+use crate::layout::{Layout, Misfits, NewSegment};
+use crate::names::Names;
+use crate::sizes::{Asked, Rules, Size, least};
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -37,101 +37,72 @@ pub struct DeviceRecording {
     pub notes: Vec<String>,
 }
 
-impl SnapshotFile {
-    /// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_progress` gets how many entries of how many
-    /// are done.
-    ///
-    /// Without a trace, the recording has no events and begins with the memory of the snapshot.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Cancelled`] when `on_progress` breaks off, [`SnapshotError::Recording`] when the run is too long to
-    /// record, [`SnapshotError::Field`] where there is no such device.
-    pub fn record(
-        &self,
-        place: usize,
-        title: &str,
-        on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
-    ) -> Result<DeviceRecording, SnapshotError> {
-        let device = self.memory(place)?;
-        let beginning = Beginning::of(self, device);
-        let info = RunInfo {
-            title: title.to_owned(),
-            config: self.settings.config.clone(),
-            capacity: least_capacity(device, &beginning.snapshot),
-            is_capacity_unknown: true,
-            max_split_size: self.settings.max_split_size(),
-            backend: Backend::Native,
-        };
-        let mut recorder = Recorder::new(info);
-        recorder.set_stacks(Arc::clone(&self.stacks));
-        beginning.give_to(&mut recorder)?;
-        let replay = TraceReplay {
-            file: self,
-            device,
-            layout: Layout::new(recorder, &beginning.snapshot),
-            ranges: &beginning.ranges,
-            pools: private_pools(device),
-            rules: beginning.rules,
-            sizes_at_end: &beginning.sizes_at_end,
-            shown: &beginning.shown,
-            steps: 0,
-            is_open: false,
-            names: Names::of(self, device, &beginning.snapshot),
-            annotations: self.annotations_of(device),
-            next_annotation: 0,
-            markers: Markers::default(),
-            open: 0,
-        };
-        replay.run(&beginning, on_progress)
-    }
+/// The recording of the device, or of host memory, at `place` of [`SnapshotFile::memories`]. `on_progress` gets how many entries of how many
+/// are done.
+///
+/// Without a trace, the recording has no events and begins with the memory of the snapshot.
+///
+/// # Errors
+///
+/// [`SnapshotError::Cancelled`] when `on_progress` breaks off, [`SnapshotError::Recording`] when the run is too long to
+/// record, [`SnapshotError::Field`] where there is no such device.
+pub fn record(
+    file: &SnapshotFile,
+    place: usize,
+    title: &str,
+    on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<DeviceRecording, SnapshotError> {
+    let device = file.memory(place)?;
+    let beginning = Beginning::of(file, device);
+    let info = RunInfo {
+        title: title.to_owned(),
+        config: file.settings.config.clone(),
+        capacity: least_capacity(device, &beginning.snapshot),
+        is_capacity_unknown: true,
+        max_split_size: file.settings.max_split_size(),
+        backend: Backend::Native,
+    };
+    let mut recorder = Recorder::new(info);
+    recorder.set_stacks(Arc::clone(&file.stacks));
+    beginning.give_to(&mut recorder)?;
+    let replay = TraceReplay {
+        file,
+        device,
+        layout: Layout::new(recorder, &beginning.snapshot),
+        ranges: &beginning.ranges,
+        pools: private_pools(device),
+        rules: beginning.rules,
+        sizes_at_end: &beginning.sizes_at_end,
+        shown: &beginning.shown,
+        steps: 0,
+        is_open: false,
+        names: Names::of(file, device, &beginning.snapshot),
+        annotations: annotations_of(file, device),
+        next_annotation: 0,
+        markers: Markers::default(),
+        open: 0,
+    };
+    replay.run(&beginning, on_progress)
+}
 
-    /// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Field`] where there is no such device.
-    pub fn beginning(&self, place: usize) -> Result<Snapshot, SnapshotError> {
-        Ok(Beginning::of(self, self.memory(place)?).snapshot)
-    }
+/// The memory of the device, or of the host, at `place` before the first entry of its trace; empty if the trace begins with the program.
+///
+/// # Errors
+///
+/// [`SnapshotError::Field`] where there is no such device.
+pub fn beginning(file: &SnapshotFile, place: usize) -> Result<Snapshot, SnapshotError> {
+    Ok(Beginning::of(file, file.memory(place)?).snapshot)
+}
 
-    /// The device, or host memory, at `place` of [`SnapshotFile::memories`].
-    ///
-    /// # Errors
-    ///
-    /// [`SnapshotError::Field`] where there is no such device.
-    pub fn memory(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
-        let host = self.host.as_ref().filter(|_| place == self.devices.len());
-        self.devices.get(place).or(host).ok_or_else(|| SnapshotError::Field {
-            byte: None,
-            path: String::new(),
-            error: match self.devices.len() {
-                0 => FieldError::Empty,
-                count => FieldError::NoDevice { count, wanted: place.saturating_add(1) },
-            },
-        })
-    }
-
-    /// The device at `place` of [`SnapshotFile::devices`], whose allocator is known.
-    pub(super) fn device(&self, place: usize) -> Result<&DeviceSnapshot, SnapshotError> {
-        let device = self.memory(place)?;
-        if device.is_host {
-            let path = "host_traces".to_owned();
-            return Err(SnapshotError::Field { byte: None, path, error: FieldError::HostMemory });
-        }
-        Ok(device)
-    }
-
-    /// Annotations of a device by time: the moment, the name and whether it ends.
-    fn annotations_of(&self, device: &DeviceSnapshot) -> Vec<(u64, TextId, bool)> {
-        // What the program does, it does to host memory too.
-        let is_of = |of: u32| device.is_host || of == device.index;
-        let of_device = self.annotations.iter().filter(|annotation| annotation.device.is_none_or(is_of));
-        let mut annotations: Vec<_> =
-            of_device.map(|annotation| (annotation.time_us, annotation.name, annotation.is_end)).collect();
-        annotations.sort_by_key(|(time, ..)| *time);
-        annotations
-    }
+/// Annotations of a device by time: the moment, the name and whether it ends.
+fn annotations_of(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<(u64, TextId, bool)> {
+    // What the program does, it does to host memory too.
+    let is_of = |of: u32| device.is_host || of == device.index;
+    let of_device = file.annotations.iter().filter(|annotation| annotation.device.is_none_or(is_of));
+    let mut annotations: Vec<_> =
+        of_device.map(|annotation| (annotation.time_us, annotation.name, annotation.is_end)).collect();
+    annotations.sort_by_key(|(time, ..)| *time);
+    annotations
 }
 
 /// The entries that made segments of private pools, as far as these are there at the end, and the pools of entries that name one.
@@ -154,7 +125,7 @@ fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
 }
 
 /// The least memory that the device must have had.
-pub(super) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes {
+pub(crate) fn least_capacity(device: &DeviceSnapshot, start: &Snapshot) -> Bytes {
     let mut reserved: Bytes = start.segments.iter().map(SegmentSnapshot::mapped).sum();
     let mut most = reserved;
     for index in 0..device.trace.len() {
@@ -266,8 +237,11 @@ impl TraceReplay<'_> {
                 }
             }
             TraceAction::SegmentAlloc => {
-                let is_small =
-                    if self.device.is_host { size.get() <= SMALL_SIZE } else { size == SMALL_SEGMENT };
+                let is_small = if self.device.is_host {
+                    size <= size::SMALL_SIZE
+                } else {
+                    size == size::SMALL_SEGMENT_SIZE
+                };
                 let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
                 let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
                 let at_end = self.pools.get(&addr).filter(|(last, _)| *last == index).map(|(_, pool)| *pool);
@@ -297,8 +271,9 @@ impl TraceReplay<'_> {
             known.map_or((addr, addr.saturating_add(size.get())), |(start, (end, _))| (*start, *end));
         let request = (index..index.saturating_add(4)).filter_map(|index| self.device.trace.entry(index));
         let mut request = request.filter(|entry| entry.action == TraceAction::Alloc);
-        let is_small = request.next().is_some_and(|entry| least(entry.size, u64::MAX) <= Bytes::mib(1).get());
-        let pool = if is_small { PoolKind::Small } else { PoolKind::Large };
+        let pool = request
+            .next()
+            .map_or(PoolKind::Large, |entry| PoolKind::serving(Bytes::new(least(entry.size, u64::MAX))));
         let named = self.file.contexts.get(self.context(index)).and_then(|context| context.pool_id);
         let pool_id = named.unwrap_or(PoolId::DEFAULT);
         NewSegment { addr: start, size: Bytes::new(end.saturating_sub(start)), stream, pool_id, pool }
@@ -326,7 +301,7 @@ impl TraceReplay<'_> {
         let allocation = self.layout.next_allocation();
         self.names.allocate(addr, allocation);
         self.layout.allocate(addr, size.size, requested);
-        let extra = size.extra.saturating_sub(size.extra % UNIT);
+        let extra = size.extra.saturating_sub(size.extra % size::MIN_BLOCK_SIZE.get());
         if extra > 0 {
             self.open += 1;
             self.layout.recorder.set_open_size(allocation, Bytes::new(extra));
@@ -470,7 +445,7 @@ impl Markers {
 /// snapshot's own numbers and says so; `most` is the most that was ever reserved.
 fn failure(size: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
     let (reserved, active) = (memory.reserved(), memory.active());
-    let wanted = segment_size(size);
+    let wanted = size::segment_size(size, &AllocatorConfig::default());
     let cause = if free < wanted && wanted > reserved.saturating_add(free) {
         "More than the GPU could give".to_owned()
     } else if free < wanted {
@@ -492,15 +467,4 @@ fn host_failure(size: Bytes, memory: Breakdown) -> String {
         memory.reserved(),
         memory.active()
     )
-}
-
-/// The segment that PyTorch wants for a request under default settings.
-fn segment_size(size: Bytes) -> Bytes {
-    const LARGE_BUFFER: Bytes = Bytes::mib(20);
-    let whole = || size.get().checked_next_multiple_of(SMALL_SEGMENT.get()).map_or(size, Bytes::new);
-    match size {
-        _ if size <= Bytes::mib(1) => SMALL_SEGMENT,
-        _ if size < Bytes::mib(10) => LARGE_BUFFER,
-        _ => whole(),
-    }
 }

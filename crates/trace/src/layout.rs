@@ -24,11 +24,11 @@ pub struct Misfits {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     id: SegmentId,
-    pub(super) end: u64,
-    pub(super) pool: PoolKind,
-    pub(super) is_expandable: bool,
+    pub(crate) end: u64,
+    pub(crate) pool: PoolKind,
+    pub(crate) is_expandable: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,29 +47,29 @@ impl Block {
 
 /// A new segment or range of addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NewSegment {
-    pub(super) addr: u64,
-    pub(super) size: Bytes,
-    pub(super) stream: StreamId,
-    pub(super) pool_id: PoolId,
-    pub(super) pool: PoolKind,
+pub(crate) struct NewSegment {
+    pub(crate) addr: u64,
+    pub(crate) size: Bytes,
+    pub(crate) stream: StreamId,
+    pub(crate) pool_id: PoolId,
+    pub(crate) pool: PoolKind,
 }
 
 /// The memory of one device at one entry.
-pub(super) struct Layout {
-    pub(super) recorder: Recorder,
+pub(crate) struct Layout {
+    pub(crate) recorder: Recorder,
     segments: BTreeMap<u64, Segment>,
     /// All memory of all segments, without gaps inside of one.
     blocks: BTreeMap<u64, Block>,
     segments_made: u32,
     blocks_made: u32,
     allocations_made: u32,
-    pub(super) misfits: Misfits,
+    pub(crate) misfits: Misfits,
 }
 
 impl Layout {
     /// The memory of the snapshot, whose identities are counted from 0 without gaps.
-    pub(super) fn new(recorder: Recorder, start: &Snapshot) -> Self {
+    pub(crate) fn new(recorder: Recorder, start: &Snapshot) -> Self {
         let mut layout = Self {
             recorder,
             segments: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Layout {
     }
 
     /// The number of the next allocation.
-    pub(super) fn next_allocation(&self) -> AllocationId {
+    pub(crate) fn next_allocation(&self) -> AllocationId {
         AllocationId::new(self.allocations_made)
     }
 
@@ -129,12 +129,12 @@ impl Layout {
     }
 
     /// Where the allocated or pending block begins that has this address.
-    pub(super) fn active_start(&self, addr: u64) -> Option<u64> {
+    pub(crate) fn active_start(&self, addr: u64) -> Option<u64> {
         self.block_at(addr).filter(|(_, block)| block.state.is_active()).map(|(start, _)| start)
     }
 
     /// The free space from `addr` on for an allocation there, and its segment. Blocks in the way are freed.
-    pub(super) fn make_room(&mut self, addr: u64, least: u64) -> Option<(u64, Segment)> {
+    pub(crate) fn make_room(&mut self, addr: u64, least: u64) -> Option<(u64, Segment)> {
         let (_, segment) = self.segment_at(addr)?;
         if addr.saturating_add(least) > segment.end {
             return None;
@@ -169,7 +169,7 @@ impl Layout {
     }
 
     /// Allocates `size` bytes at `addr`, which [`Layout::make_room`] found free.
-    pub(super) fn allocate(&mut self, addr: u64, size: u64, requested: Bytes) {
+    pub(crate) fn allocate(&mut self, addr: u64, size: u64, requested: Bytes) {
         self.cut_front(addr);
         let Some(block) = self.blocks.get(&addr).copied() else { return };
         let mut taken = block;
@@ -196,7 +196,7 @@ impl Layout {
     }
 
     /// Requests the free of the allocated block at `addr`; returns false if no allocated block begins there.
-    pub(super) fn request_free(&mut self, addr: u64) -> bool {
+    pub(crate) fn request_free(&mut self, addr: u64) -> bool {
         let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::Allocated)
         else {
             return false;
@@ -208,7 +208,7 @@ impl Layout {
     }
 
     /// Completes the free of the block at `addr`; returns false if no block with a pending free begins there.
-    pub(super) fn complete_free(&mut self, addr: u64) -> bool {
+    pub(crate) fn complete_free(&mut self, addr: u64) -> bool {
         let Some(block) = self.blocks.get_mut(&addr).filter(|block| block.state == BlockState::PendingFree)
         else {
             return false;
@@ -243,7 +243,7 @@ impl Layout {
     }
 
     /// The device allocated a segment.
-    pub(super) fn add_segment(&mut self, new: NewSegment) {
+    pub(crate) fn add_segment(&mut self, new: NewSegment) {
         let NewSegment { addr, size, stream, pool_id, pool } = new;
         let Some(end) = addr.checked_add(size.get()).filter(|_| !size.is_zero()) else {
             self.misfits.segments += 1;
@@ -279,7 +279,7 @@ impl Layout {
     }
 
     /// A segment was released; a release of an unknown segment does not fit and is counted.
-    pub(super) fn release_segment(&mut self, addr: u64) {
+    pub(crate) fn release_segment(&mut self, addr: u64) {
         match self.segments.get(&addr) {
             Some(segment) if !segment.is_expandable => self.remove_segment(addr),
             _ => self.misfits.segments += 1,
@@ -312,7 +312,7 @@ impl Layout {
     }
 
     /// Memory was mapped into pages. `range` is the range of addresses that they belong to, which is reserved if it is not yet.
-    pub(super) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
+    pub(crate) fn map(&mut self, addr: u64, size: Bytes, range: NewSegment) {
         let Some(end) = addr.checked_add(size.get()).filter(|end| *end > addr) else {
             self.misfits.segments += 1;
             return;
@@ -359,7 +359,7 @@ impl Layout {
     }
 
     /// Memory was unmapped from pages.
-    pub(super) fn unmap(&mut self, addr: u64, size: Bytes) {
+    pub(crate) fn unmap(&mut self, addr: u64, size: Bytes) {
         let end = addr.saturating_add(size.get());
         let Some((base, segment)) = self.segment_at(addr).filter(|(_, segment)| segment.is_expandable) else {
             self.misfits.segments += 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, Snapshot, TraceAction, TraceEntry};
 
 use super::OomReport;
-use crate::recorded::{Allocated, OperationKind, RecordedRun};
+use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
 
 /// Addresses of an expandable segment that has memory.
 struct MappedRange {

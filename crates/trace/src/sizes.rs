@@ -7,60 +7,60 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use blockyard_pytorch::snapshot::DeviceTrace;
 use blockyard_record::{Bytes, PoolKind, TraceAction};
+use blockyard_rules::size::{self, UNLIMITED};
 use rustc_hash::FxHashMap;
 
-use super::DeviceTrace;
+use crate::settings;
 
-/// Every size is a multiple of this.
-pub(super) const UNIT: u64 = 512;
+const UNIT: u64 = size::MIN_BLOCK_SIZE.get();
 /// A free block of the large pool is always larger.
-pub(super) const SMALL_SIZE: u64 = 1 << 20;
+const SMALL_SIZE: u64 = size::SMALL_SIZE.get();
 
 /// The rules of a run, as far as they follow from its settings.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rules {
+pub(crate) struct Rules {
     /// Requests may be rounded to parts of a power of two.
-    pub(super) has_divisions: bool,
+    pub(crate) has_divisions: bool,
     /// Blocks of this size and larger are not split.
-    pub(super) max_split: Option<u64>,
+    pub(crate) max_split: Option<u64>,
     /// The trace has the sizes of blocks, not of requests: that of host memory.
-    pub(super) has_block_sizes: bool,
+    pub(crate) has_block_sizes: bool,
 }
 
 /// A size and by how much it may be larger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Size {
-    pub(super) size: u64,
-    pub(super) extra: u64,
+pub(crate) struct Size {
+    pub(crate) size: u64,
+    pub(crate) extra: u64,
 }
 
 /// The request, rounded up to whole units; at most all there is.
-pub(super) fn least(requested: Bytes, room: u64) -> u64 {
-    requested.get().max(1).checked_next_multiple_of(UNIT).unwrap_or(u64::MAX).min(room)
+pub(crate) fn least(requested: Bytes, room: u64) -> u64 {
+    size::least(requested).map_or(u64::MAX, Bytes::get).min(room)
 }
 
 impl Rules {
-    pub(super) fn of(config: &str, max_split: Option<u64>) -> Self {
-        let named = config.split("max_split_size_mb:").nth(1).and_then(|rest| {
-            rest.split(|next: char| !next.is_ascii_digit()).next()?.parse::<u64>().ok()?.checked_mul(1 << 20)
-        });
-        let has_divisions = config.contains("roundup_power2_divisions");
-        Self { has_divisions, max_split: named.or(max_split), has_block_sizes: false }
+    /// The rules under a settings text; `max_split` is the limit that the file has beside the text.
+    pub(crate) fn of(text: &str, max_split: Option<u64>) -> Self {
+        let config = settings(text);
+        let named = Some(config.max_split_size()).filter(|limit| *limit < UNLIMITED).map(Bytes::get);
+        Self { has_divisions: config.has_roundup(), max_split: named.or(max_split), has_block_sizes: false }
     }
 
     /// The rules of host memory, where a block is as large as its trace says.
-    pub(super) fn of_host() -> Self {
+    pub(crate) fn of_host() -> Self {
         Self { has_block_sizes: true, ..Self::default() }
     }
 
     /// The least size of a block for the request; at most all there is.
-    pub(super) fn least(&self, requested: Bytes, room: u64) -> u64 {
+    pub(crate) fn least(&self, requested: Bytes, room: u64) -> u64 {
         if self.has_block_sizes { requested.get().max(1).min(room) } else { least(requested, room) }
     }
 
     /// The size of a block that is allocated where `room` bytes are free.
-    pub(super) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
+    pub(crate) fn size(&self, requested: Bytes, room: u64, pool: PoolKind, is_expandable: bool) -> Size {
         let least = self.least(requested, room);
         if self.has_block_sizes {
             return Size { size: least, extra: 0 };
@@ -78,7 +78,7 @@ impl Rules {
     }
 
     /// The size of a block that was there before, with `room` bytes up to its neighbor by now: it may have had less.
-    pub(super) fn size_before(
+    pub(crate) fn size_before(
         &self,
         requested: Bytes,
         room: u64,
@@ -103,7 +103,7 @@ impl Rules {
 
 /// A block whose size something behind it may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Asked {
+pub(crate) enum Asked {
     /// It was there before the first entry.
     Before(u64),
     /// The entry allocated it.
@@ -112,7 +112,7 @@ pub(super) enum Asked {
 
 /// Sizes that follow from the next allocation after a block. `before` has the blocks from before and what their sizes may be; with
 /// `asks_entries` those of the trace are watched too.
-pub(super) fn shown_sizes(
+pub(crate) fn shown_sizes(
     trace: &DeviceTrace,
     before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
@@ -172,6 +172,8 @@ mod tests {
         assert_eq!(size(19 * MIB - 512, 20 * MIB), Size { size: 19 * MIB - 512, extra: 0 });
         let small = rules.size(Bytes::new(0), 2 * MIB, PoolKind::Small, false);
         assert_eq!(small, Size { size: 512, extra: 0 });
+        let spaced = Rules::of(" max_split_size_mb : 64, roundup_power2_divisions : 1", None);
+        assert_eq!((spaced.max_split, spaced.has_divisions), (Some(64 * MIB), false), "as PyTorch reads it");
         let divided = Rules::of("roundup_power2_divisions:4,max_split_size_mb:64", None);
         let size = |requested| divided.size(Bytes::new(requested), 200 * MIB, PoolKind::Large, false);
         assert_eq!(size(5 * MIB), Size { size: 5 * MIB, extra: 3 * MIB });

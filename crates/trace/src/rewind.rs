@@ -2,17 +2,17 @@
 //!
 //! [`MemoryBefore`] goes back entry by entry, which is enough for a drawing. A replay needs more: the addresses of expandable segments
 //! that have no memory (the module `ranges`), and exactly one size for each block (the module `sizes`). Sizes that do not follow from
-//! the trace are decided by replays (the module `decide`).
+//! the trace are decided by replays, which the crate `replay` makes.
 
-mod decide;
 mod ranges;
 mod sizes;
 
-use blockyard_pytorch::{BlockBefore, MemoryBefore, RecordedRun, RecordedSegment, SegmentBefore, UndoError};
-use blockyard_record::{BlockState, Snapshot, StackId, TraceEntry, counted};
+use blockyard_pytorch::{RecordedRun, RecordedSegment};
+use blockyard_record::{BlockState, Bytes, Snapshot, StackId, TraceEntry, counted};
 use blockyard_rules::AllocatorConfig;
 
-pub(crate) use decide::decide;
+use crate::before::{BlockBefore, MemoryBefore, SegmentBefore, UndoError};
+
 pub use sizes::SizeRange;
 
 /// The memory before the trace, and how certain the sizes of its blocks are.
@@ -28,6 +28,33 @@ pub struct Rewound {
 }
 
 impl Rewound {
+    /// Makes a block of [`Rewound::open`], by its index, `by` bytes larger. Returns whether the block can be so large.
+    pub fn enlarge(&mut self, open: usize, by: Bytes) -> bool {
+        let Some(open) = self.open.get_mut(open) else { return false };
+        let size = open.size.saturating_add(by);
+        if size > open.most {
+            return false;
+        }
+        open.size = size;
+        let addr = open.addr;
+        let blocks = self.start.segments.iter_mut().map(|segment| &mut segment.blocks);
+        for blocks in blocks {
+            let Ok(index) = blocks.binary_search_by_key(&addr, |block| block.addr.get()) else { continue };
+            if let [block, free, ..] = &mut blocks[index..] {
+                block.size = size;
+                free.addr = free.addr.offset(by);
+                free.size = free.size.saturating_sub(by);
+            }
+        }
+        true
+    }
+
+    /// The open blocks that are still allocated after this number of entries, as indices of [`Rewound::open`].
+    pub fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
+        let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
+        live.map(|(index, _)| index)
+    }
+
     /// Notes for the comparison: what was found, and how.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

@@ -5,8 +5,8 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload, WorkloadBuilder};
 
-use crate::recorded::{Allocated, OperationKind, RecordedOperation, RecordedRun};
-use crate::{LineError, ReadError};
+use blockyard_pytorch::{Allocated, OperationKind, RecordedOperation, RecordedRun};
+use blockyard_pytorch::{LineError, ReadError};
 
 mod driver;
 mod from_trace;
