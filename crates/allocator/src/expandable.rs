@@ -253,16 +253,17 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         };
         memory.unmap(addr, size, page)?;
         self.take_from_pool(index);
+        // In this order, as PyTorch makes them: in 2.12 the age of a block counts.
+        let before = (!before_size.is_zero()).then(|| {
+            let before = self.cut_below(index, before_size);
+            self.put_in_pool(before);
+            (self.blocks[before].id, before_size)
+        });
         let after = (!after_size.is_zero()).then(|| {
             let kept = self.blocks[index].size - after_size;
             let after = self.cut_above(index, kept);
             self.put_in_pool(after);
             (self.blocks[after].id, after_size)
-        });
-        let before = (!before_size.is_zero()).then(|| {
-            let before = self.cut_below(index, before_size);
-            self.put_in_pool(before);
-            (self.blocks[before].id, before_size)
         });
         self.blocks[index].state = BlockState::Unmapped;
         self.reserved -= size;

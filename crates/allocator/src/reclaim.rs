@@ -69,13 +69,16 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                 .saturating_sub(block.calls_when_freed)
         };
         let mut unsplit = self.cached_blocks(DEFAULT_POOL, PoolKind::Large);
-        unsplit.retain(|index| !self.blocks[*index].is_split() && !self.blocks[*index].is_expandable);
+        unsplit.retain(|index| !self.blocks[*index].is_split());
+        // An expandable segment that is one block, mapped as a whole, counts in the mean; only other segments are released.
         let mut total_age: f64 = unsplit.iter().map(|index| age(self, *index) as f64).sum();
+        let mut count = unsplit.len();
         let mut candidates = unsplit;
+        candidates.retain(|index| !self.blocks[*index].is_expandable);
         let mut reclaimed = Bytes::ZERO;
         let mut released_any = true;
-        while reclaimed < target && released_any && !candidates.is_empty() {
-            let mean = total_age / candidates.len() as f64;
+        while reclaimed < target && released_any && count > 0 {
+            let mean = total_age / count as f64;
             released_any = false;
             let mut kept = Vec::new();
             for index in candidates {
@@ -85,6 +88,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
                     continue;
                 }
                 total_age -= age;
+                count -= 1;
                 reclaimed += self.blocks[index].size;
                 released_any = true;
                 self.release_segment(index)?;

@@ -4,6 +4,7 @@ use anyhow::{Context as _, bail};
 use blockyard_lab::{Conditions, Run};
 use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
+use blockyard_rules::Release;
 use clap::{Args, Parser, Subcommand};
 
 use crate::device::DeviceName;
@@ -139,12 +140,20 @@ pub(crate) struct LimitOptions {
     /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) capacity: Option<Bytes>,
+    /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
+    #[arg(long, value_name = "RELEASE")]
+    pub(crate) release: Option<Release>,
 }
 
 impl LimitOptions {
     /// A run's own settings under these limits.
     pub(crate) fn conditions(&self, run: &Run) -> Conditions {
-        let own = Conditions { capacity: self.capacity, limit: self.limit, ..run.conditions() };
+        let own = Conditions {
+            capacity: self.capacity,
+            limit: self.limit,
+            release: self.release,
+            ..run.conditions()
+        };
         match self.fraction {
             Some(fraction) => Conditions { limit: Some(own.capacity_of(run).share(fraction)), ..own },
             None => own,
@@ -254,6 +263,12 @@ pub(crate) struct VerifyOptions {
     /// Where segments are taken from: `virtual`, or `cuda:0` for a real one behind each recorded address.
     #[arg(long, default_value = "virtual")]
     pub(crate) device: DeviceName,
+    /// The release of PyTorch whose rules hold ("2.15"); without it, the one that made the recording.
+    #[arg(long, value_name = "RELEASE")]
+    pub(crate) release: Option<Release>,
+    /// Says also under which other releases of PyTorch the replay would be identical.
+    #[arg(long)]
+    pub(crate) every_release: bool,
 }
 
 #[derive(Debug, Args)]

@@ -7,7 +7,7 @@ use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
 use blockyard_replay::{Comparison, verify as replay, verify_on};
-use blockyard_rules::{known_config, left_out_note};
+use blockyard_rules::{Release, known_config, left_out_note};
 use serde_json::json;
 
 use crate::device::{DeviceName, open_cuda};
@@ -28,15 +28,15 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
     let mut out = output::stdout();
     for path in &options.files {
         let name = path.display().to_string();
-        match compare(path, &name, options.device) {
+        match compare(path, &name, options) {
             Ok(comparisons) => {
-                for (name, comparison) in comparisons {
-                    worst = worst.max(match agreement(&comparison) {
+                for found in comparisons {
+                    worst = worst.max(match agreement(&found.comparison) {
                         Agreement::Identical => 0,
                         Agreement::Differs => DIFFERS,
                         Agreement::Nothing => NOT_REPLAYED,
                     });
-                    write_comparison(&mut out, &name, &comparison, options.json)?;
+                    write_comparison(&mut out, &found, options.json)?;
                 }
             }
             Err(error) => {
@@ -73,15 +73,30 @@ fn agreement(comparison: &Comparison) -> Agreement {
     }
 }
 
+/// A run with its comparison.
+struct VerifiedRun {
+    name: String,
+    /// The release of PyTorch whose rules held.
+    release: Release,
+    /// The other releases under which the replay is identical, where that was asked for.
+    others: Option<Vec<Release>>,
+    comparison: Comparison,
+}
+
 /// Compares the runs of a file: that of a recording, or those of the devices of a snapshot.
-fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Vec<(String, Comparison)>> {
+fn compare(path: &Path, name: &str, options: &VerifyOptions) -> anyhow::Result<Vec<VerifiedRun>> {
     let bar = Bar::new(name);
     let on_progress = &mut |progress| bar.report(&progress);
     let mut comparisons = Vec::new();
     for (name, mut run) in runs(&output::read(path)?, name)? {
-        let (config, left_out) = known_config(&run.meta.config, run.meta.release());
+        let recorded_config = run.meta.config.clone();
+        if let Some(release) = options.release {
+            run.meta.torch = release.to_string();
+        }
+        let release = run.meta.release();
+        let (config, left_out) = known_config(&recorded_config, release);
         run.meta.config = config;
-        let mut verified = match device {
+        let mut verified = match options.device {
             DeviceName::Virtual => replay(&run, on_progress)?,
             DeviceName::Cuda(index) => {
                 let device = open_cuda(index)?;
@@ -89,7 +104,19 @@ fn compare(path: &Path, name: &str, device: DeviceName) -> anyhow::Result<Vec<(S
             }
         };
         verified.comparison.notes.extend(left_out_note(&left_out));
-        comparisons.push((name, verified.comparison));
+        let mut others = None;
+        if options.every_release {
+            let mut equal = Vec::new();
+            for other in Release::ALL.into_iter().filter(|other| *other != release) {
+                run.meta.torch = other.to_string();
+                run.meta.config = known_config(&recorded_config, other).0;
+                if replay(&run, on_progress)?.comparison.is_identical() {
+                    equal.push(other);
+                }
+            }
+            others = Some(equal);
+        }
+        comparisons.push(VerifiedRun { name, release, others, comparison: verified.comparison });
     }
     Ok(comparisons)
 }
@@ -117,8 +144,7 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
 
 fn write_comparison(
     out: &mut impl Write,
-    name: &str,
-    comparison: &Comparison,
+    VerifiedRun { name, release, others, comparison }: &VerifiedRun,
     as_json: bool,
 ) -> anyhow::Result<()> {
     if as_json {
@@ -137,7 +163,9 @@ fn write_comparison(
         });
         let value = json!({
             "file": name,
+            "release": release,
             "identical": comparison.is_identical(),
+            "identical_under": others,
             "counts": counts,
             "first_difference": difference,
             "notes": comparison.notes,
@@ -164,6 +192,11 @@ fn write_comparison(
         }
         output::line(out, &format!("    PyTorch  {}", difference.expected))?;
         output::line(out, &format!("    replay   {}", difference.found))?;
+    }
+    if let Some(others) = others {
+        let names: Vec<&str> = others.iter().map(|release| release.name()).collect();
+        let names = if names.is_empty() { "no other release".to_owned() } else { names.join(", ") };
+        output::line(out, &format!("  replayed as PyTorch {release}; identical under {names} too"))?;
     }
     for note in &comparison.notes {
         output::line(out, &format!("  note: {note}"))?;

@@ -88,11 +88,7 @@ fn from_device(
 }
 
 /// What the device had for PyTorch, where a request failed because the device had no more.
-fn full_device(
-    device: &DeviceSnapshot,
-    config: &str,
-    release: Release,
-) -> Result<Option<Bytes>, LabError> {
+fn full_device(device: &DeviceSnapshot, config: &str, release: Release) -> Result<Option<Bytes>, LabError> {
     let config = AllocatorConfig::parse(config, release)?;
     let mut held: Bytes = device.segments.iter().map(|segment| segment.size).sum();
     let mut full = None;

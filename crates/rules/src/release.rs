@@ -54,7 +54,8 @@ impl Release {
         let Some(number) = minor_release(version.trim()) else {
             return Self::default();
         };
-        let of = |text: &str| text.split('.').filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<u32>>();
+        let of =
+            |text: &str| text.split('.').filter_map(|part| part.parse::<u32>().ok()).collect::<Vec<u32>>();
         let number = of(number);
         Self::ALL.into_iter().rev().find(|release| of(release.name()) <= number).unwrap_or(Self::ALL[0])
     }

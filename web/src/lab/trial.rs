@@ -54,7 +54,8 @@ impl Session {
             return;
         }
         let info = before.recording.info();
-        let own = Conditions { conf: info.config.clone(), capacity: Some(info.capacity), ..Conditions::default() };
+        let own =
+            Conditions { conf: info.config.clone(), capacity: Some(info.capacity), ..Conditions::default() };
         let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
         let title = "Before and after the change of settings".to_owned();
         self.ask(QuestionKind::WhatIf, question, None, move |of, answer| {

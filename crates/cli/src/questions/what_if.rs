@@ -44,7 +44,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
     });
     let mut text = format!("{}\n", counted(run, limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
-    lines.extend(found.rows.iter().map(|row| cells(setting(&row.conditions.conf), row)));
+    lines.extend(found.rows.iter().map(|row| cells(&named(row), row)));
     text.push_str(&table(&lines));
     for (row, difference) in rows {
         explain(&mut text, row, difference.as_ref());
@@ -63,18 +63,28 @@ fn status(row: &Row) -> Status {
     }
 }
 
+/// The settings of a row, with the release where the question names one.
+fn named(row: &Row) -> String {
+    let conf = setting(&row.conditions.conf);
+    row.conditions.release.map_or_else(|| conf.to_owned(), |release| format!("{conf}, PyTorch {release}"))
+}
+
 /// A row as JSON: the numbers are those at the lower bound of the limit.
 pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
     let conf = &row.conditions.conf;
+    let release = row.conditions.release_of(run);
     // A capacity stands beside it.
     let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
     let limit = limit.map(|limit| limit.lowest.get());
     let capacity = row.conditions.capacity_of(run).get();
     match &row.outcome {
-        Err(error) => json!({"conf": conf, "capacity": capacity, "limit": limit, "error": error.to_string()}),
+        Err(error) => json!({
+            "conf": conf, "release": release, "capacity": capacity, "limit": limit, "error": error.to_string(),
+        }),
         Ok(outcome) => {
             let mut value = json!({
                 "conf": conf,
+                "release": release,
                 "capacity": capacity,
                 "limit": limit,
                 "peak_allocated": outcome.peak_allocated.get(),
@@ -140,7 +150,7 @@ fn first_oom(outcome: &Outcome) -> String {
 }
 
 fn explain(text: &mut String, row: &Row, difference: Option<&FirstDifference>) {
-    let name = setting(&row.conditions.conf);
+    let name = named(row);
     match difference {
         Some(difference) => {
             let _ = writeln!(text, "  {name}: first differs at request {}", grouped(difference.request));

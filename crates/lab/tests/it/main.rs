@@ -13,6 +13,7 @@ mod growth;
 mod oom;
 mod properties;
 mod questions;
+mod releases;
 mod search;
 mod verdict;
 mod what_if;
