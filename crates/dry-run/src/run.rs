@@ -17,6 +17,9 @@ use crate::{DryRunError, Prepared, Report, Torch};
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
 
+/// The release of Python whose `close` of a generator leaves its variables (CPython's issue 118272).
+const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
+
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -228,6 +231,12 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
         remarks.push(format!(
             "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
             RECORDED.0, RECORDED.1
+        ));
+    }
+    if torch.python == KEEPS_CLOSED_GENERATORS {
+        remarks.push(format!(
+            "Python {KEEPS_CLOSED_GENERATORS} keeps what a closed generator holds until the generator itself is gone; other releases free it \
+             when the generator is closed"
         ));
     }
     remarks

@@ -28,7 +28,8 @@ pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Resul
 pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let name = gpus.first().map_or("no GPU", |gpu| gpu.name);
-    writeln!(text, "\ndry run: PyTorch {} on {name}, kernels not run", torch.version)?;
+    let python = if torch.python.is_empty() { String::new() } else { format!(", Python {}", torch.python) };
+    writeln!(text, "\ndry run: PyTorch {}{python} on {name}, kernels not run", torch.version)?;
     Ok(text)
 }
 
@@ -174,7 +175,8 @@ mod tests {
     }
 
     fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
-        let torch = Torch { folder: PathBuf::new(), version: "2.11.0+cu130".to_owned(), cuda: 13_000 };
+        let version = "2.11.0+cu130".to_owned();
+        let torch = Torch { folder: PathBuf::new(), version, cuda: 13_000, python: "3.12.7".to_owned() };
         text(report, gpus, &torch).unwrap()
     }
 
