@@ -58,6 +58,7 @@ impl RanksReport {
         whole["status"] = json!(self.status());
         whole["world_size"] = json!(ranks.world());
         whole["failed_rank"] = json!(self.failed);
+        whole["interrupted"] = json!(self.is_interrupted);
         whole["ranks"] = self.ranks.iter().map(of_rank).collect();
         whole
     }

@@ -18,11 +18,13 @@ const REST: &str = "libblockyard_standin_rest.so";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 11] = [
+const RUNNER: [(&str, &str); 13] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
+    ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
     ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
+    ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
     ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),

@@ -102,6 +102,8 @@ pub struct Report {
 struct Counted {
     error: Option<String>,
     error_at: Option<Place>,
+    /// The program's exit status, where the program had ended when its memory was counted.
+    ended_with: Option<i32>,
     #[serde(default)]
     devices: Vec<Map<String, Value>>,
     #[serde(default)]
@@ -141,7 +143,14 @@ impl Report {
             report.devices = devices_of(&report.steps);
         }
         // An alarm may have ended what another signal began.
-        if let Some(signal) = signal.map(|signal| records.signal.unwrap_or(signal)) {
+        let signal = signal.map(|signal| records.signal.unwrap_or(signal));
+        if let (Some(signal), Some(status)) = (signal, found.ended_with) {
+            report.status = status;
+            report.remarks.push(format!(
+                "the process crashed ({}) after the program had ended and its memory was counted",
+                signal_name(signal)
+            ));
+        } else if let Some(signal) = signal {
             report.status = signal.saturating_add(128);
             report.error.get_or_insert_with(|| signal_name(signal));
         }
@@ -289,6 +298,15 @@ mod tests {
         assert_eq!(report.is_steady(), Some(false));
         assert_eq!(report.fits(&[gpu(1 << 30)])[0].is_fitting, None);
         assert_eq!(report.fits(&[gpu(8)])[0].is_fitting, Some(false));
+    }
+
+    #[test]
+    fn a_crash_after_the_end_leaves_the_programs_status() {
+        let counted = COUNTED.replace("\"error_at\": null", "\"error_at\": null, \"ended_with\": 3");
+        let report = Report::of(139, Some(11), Some(&counted), "{\"kind\":\"signal\",\"number\":11}\n");
+        assert_eq!((report.status, report.error.as_deref(), report.is_cut), (3, None, false));
+        assert!(report.remarks[0].contains("SIGSEGV"), "{:?}", report.remarks);
+        assert_eq!(Report::of(139, Some(11), Some(COUNTED), "").status, 139, "the program had not ended");
     }
 
     #[test]

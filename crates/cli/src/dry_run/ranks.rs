@@ -30,6 +30,9 @@ pub(super) fn text(
     for rank in &report.ranks {
         of_rank(&mut text, rank)?;
     }
+    if report.is_interrupted {
+        writeln!(text, "  the run was interrupted; this is what ran")?;
+    }
     if let Some(failed) = report.failed {
         writeln!(text, "  rank {failed} failed first")?;
     }
