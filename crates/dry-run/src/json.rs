@@ -39,6 +39,7 @@ impl Report {
             "gpus": self.fits(gpus).iter().map(fit).collect::<Vec<_>>(),
             "notes": notes.collect::<Vec<_>>(),
             "remarks": self.remarks,
+            "address_orders": Value::Null,
         })
     }
 }

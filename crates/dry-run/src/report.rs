@@ -95,6 +95,8 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
+    /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
+    pub host_peak: Bytes,
 }
 
 /// What the runner writes.

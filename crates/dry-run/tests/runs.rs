@@ -93,12 +93,11 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
     };
     let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
-    let torch =
-        if asked.is_new_release {
-            Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
-        } else {
-            torch
-        };
+    let torch = if asked.is_new_release {
+        Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
+    } else {
+        torch
+    };
     let report = run(&program, &torch, &prepared).expect("it runs");
     let read = |name: &str| fs::read_to_string(in_folder(name));
     Some(Done { report, output: read("output").expect("there is output"), snapshot: read("snapshot").ok() })

@@ -44,7 +44,7 @@ pub(super) fn text(
             largest.rank
         )?;
     }
-    details(&mut text, &largest.report, gpus)?;
+    details(&mut text, &largest.report, gpus, false)?;
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();
     if largest.report.is_exact() && !others.is_empty() {

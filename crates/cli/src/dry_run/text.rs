@@ -2,13 +2,18 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, Report, Torch};
+use blockyard_dry_run::{Fit, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+
+use super::orders;
 
 /// What is said where no value was assumed.
 pub(crate) const EXACT: &str =
     "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments";
+
+/// The same where several orders of addresses were tried.
+const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
 
 /// Steps that are listed; those between the first and the last ones are left out.
 const MOST_STEPS: usize = 10;
@@ -16,11 +21,19 @@ const MOST_STEPS: usize = 10;
 const CLOSE: Bytes = Bytes::gib(1);
 
 /// The report: the first GPU was stood for.
-pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
+pub(super) fn text(
+    report: &Report,
+    others: Option<&OtherOrders>,
+    gpus: &[GpuProfile],
+    torch: &Torch,
+) -> Result<String, fmt::Error> {
     let mut text = head(gpus, torch)?;
     ended(&mut text, report)?;
     peaks(&mut text, report)?;
-    details(&mut text, report, gpus)?;
+    if let Some(others) = others {
+        orders::text(&mut text, report, others, gpus)?;
+    }
+    details(&mut text, report, gpus, others.is_some_and(|others| !others.runs.is_empty()))?;
     Ok(text)
 }
 
@@ -34,7 +47,12 @@ pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Er
 }
 
 /// What follows the peaks.
-pub(super) fn details(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
+pub(super) fn details(
+    text: &mut String,
+    report: &Report,
+    gpus: &[GpuProfile],
+    has_orders: bool,
+) -> fmt::Result {
     steps(text, report)?;
     holders(text, report)?;
     if gpus.len() > 1 {
@@ -44,7 +62,7 @@ pub(super) fn details(text: &mut String, report: &Report, gpus: &[GpuProfile]) -
         writeln!(text, "  {remark}")?;
     }
     if report.is_exact() {
-        writeln!(text, "{EXACT}")?;
+        writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT })?;
     } else if !report.notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
         for sentence in report.sentences() {
@@ -177,7 +195,7 @@ mod tests {
     fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
         let version = "2.11.0+cu130".to_owned();
         let torch = Torch { folder: PathBuf::new(), version, cuda: 13_000, python: "3.12.7".to_owned() };
-        text(report, gpus, &torch).unwrap()
+        text(report, None, gpus, &torch).unwrap()
     }
 
     fn gpus(totals: &[Bytes]) -> Vec<GpuProfile> {
