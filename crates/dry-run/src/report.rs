@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{Note, Place, PrintedLine, Step};
+use crate::{ChildPeak, Note, Place, PrintedLine, Step};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,8 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
+    /// What processes took that the program started; it is in no other number.
+    pub children: Vec<ChildPeak>,
     /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
     pub host_peak: Bytes,
 }
@@ -130,6 +132,7 @@ impl Report {
             lines: records.lines,
             steps: records.steps,
             remarks: records.remarks,
+            children: records.children,
             ..Self::default()
         };
         let found = found.unwrap_or_default();
@@ -171,6 +174,19 @@ impl Report {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
     }
 
+    /// The same with all that processes took which the program started, as if each had its most at that time.
+    #[must_use]
+    pub fn peak_of_all_processes(&self) -> Bytes {
+        let devices =
+            self.devices.len().max(self.children.iter().map(|child| child.device + 1).max().unwrap_or(0));
+        let of_device = |device: usize| {
+            let own = self.devices.get(device).map(|device| device.peak_reserved).unwrap_or_default();
+            let children = self.children.iter().filter(|child| child.device == device);
+            children.fold(own, |sum, child| sum.saturating_add(child.bytes))
+        };
+        (0..devices).map(of_device).max().unwrap_or_default()
+    }
+
     /// Whether the last two steps were alike; none where there were not two.
     #[must_use]
     pub fn is_steady(&self) -> Option<bool> {
@@ -197,6 +213,9 @@ impl Report {
             (Some(false), self.error_at.clone())
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
             // With more memory the program would have gone another way.
+            (None, None)
+        } else if self.peak_of_all_processes() > gpu.total_memory {
+            // They need not have their peaks at one time.
             (None, None)
         } else {
             (Some(true), None)
@@ -320,6 +339,22 @@ mod tests {
         let lines: Vec<Option<String>> =
             fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
         assert_eq!(lines, [None, None, Some("train.py:7".to_owned()), None]);
+    }
+
+    #[test]
+    fn what_the_program_started_may_not_fit_beside_it() {
+        let child = "{\"kind\":\"child\",\"process\":7,\"device\":0,\"bytes\":1000000}\n";
+        let report = Report::of(0, None, Some(COUNTED), child);
+        assert_eq!(
+            (report.peak_reserved().get(), report.peak_of_all_processes().get()),
+            (2_097_152, 3_097_152)
+        );
+        let found: Vec<Option<bool>> = report
+            .fits(&[gpu(4_000_000), gpu(3_000_000), gpu(2_000_000)])
+            .iter()
+            .map(|fit| fit.is_fitting)
+            .collect();
+        assert_eq!(found, [Some(true), None, Some(false)]);
     }
 
     #[test]

@@ -58,6 +58,13 @@ pub(super) fn details(
     if gpus.len() > 1 {
         fits(text, report, gpus)?;
     }
+    for child in &report.children {
+        writeln!(
+            text,
+            "  process {}, which the program started, took {} of cuda:{}: in no other number here, values not followed",
+            child.process, child.bytes, child.device
+        )?;
+    }
     for remark in &report.remarks {
         writeln!(text, "  {remark}")?;
     }
@@ -146,7 +153,7 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
 fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
     let peak = report.peak_reserved();
     for fit in report.fits(gpus) {
-        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak))?;
+        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak, report.peak_of_all_processes()))?;
     }
     let own = gpus.first().map_or("the first", |gpu| gpu.name);
     writeln!(
@@ -155,7 +162,7 @@ fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result 
     )
 }
 
-fn verdict(fit: &Fit, peak: Bytes) -> String {
+fn verdict(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.is_fitting {
@@ -168,6 +175,11 @@ fn verdict(fit: &Fit, peak: Bytes) -> String {
         Some(false) if peak > total => format!("does not fit: peak reserved {peak} of {total}{at}"),
         Some(false) => {
             format!("does not fit: the program ran out of memory{at}, with {peak} of {total} reserved")
+        }
+        None if all > total && peak <= total => {
+            format!(
+                "not known: {peak} of {total} without the processes that the program started, up to {all} with them"
+            )
         }
         None => format!("not known: the run ended early, at {peak} of {total}"),
     }

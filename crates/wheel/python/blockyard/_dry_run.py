@@ -298,6 +298,22 @@ class DryRunNote(Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class ChildPeak(Answer):
+    """The most bytes of a device that a process took which the program started. No other number has them."""
+
+    process: int
+    device: int
+    bytes: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "ChildPeak":
+        return cls(raw, raw["process"], raw["device"], raw["bytes"])
+
+    def __str__(self) -> str:
+        return f"process {self.process}: {size(self.bytes)} of cuda:{self.device}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class DryRun(Answer):
     """What a program took. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
 
@@ -315,6 +331,7 @@ class DryRun(Answer):
     gpus: list[GpuFit]
     notes: list[DryRunNote]
     remarks: list[str]
+    children: list[ChildPeak]
     address_orders: AddressOrders | None
     version: int
     content: bytes | None = dataclasses.field(repr=False, compare=False)
@@ -337,6 +354,7 @@ class DryRun(Answer):
             [GpuFit.of(row) for row in raw["gpus"]],
             [DryRunNote.of(row) for row in raw["notes"]],
             raw["remarks"],
+            [ChildPeak.of(row) for row in raw["children"]],
             AddressOrders.of(raw["address_orders"]),
             raw["version"],
             content,
@@ -352,7 +370,7 @@ class DryRun(Answer):
         ended = "ran to its end" if self.status == 0 else f"ended with status {self.status}"
         if self.error:
             ended += f" ({self.error}{f' at {self.error_at}' if self.error_at else ''})"
-        parts = [f"{self.name} {ended}", *map(str, self.peaks)]
+        parts = [f"{self.name} {ended}", *map(str, self.peaks), *map(str, self.children)]
         if not self.peaks:
             parts.append("the GPU was not used")
         if self.steady is not None:

@@ -57,6 +57,8 @@ class Run:
 def run_program(settings, arguments):
     """Runs the program `arguments[0]` with its arguments, and ends the process."""
     run = Run(settings)
+    # Others that the program starts say what they take.
+    os.environ["STANDIN_PROCESS"] = str(run.process)
     sys.argv = arguments
     path = arguments[0]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
