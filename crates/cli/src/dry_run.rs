@@ -1,6 +1,7 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
 mod options;
+mod orders;
 mod ranks;
 mod text;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
-use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_ranks};
+use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_other_orders, run_ranks};
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
@@ -48,7 +49,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         snapshot: opened.path.clone(),
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
-        lists_lines: options.json.is_some(),
+        lists_lines: options.json.is_some() || options.address_orders,
         environment: assumptions(options),
         ..Program::new(options.file.clone(), python, gpu.clone())
     };
@@ -62,7 +63,16 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         (report.status(), text, report.to_json(ranks, &gpus))
     } else {
         let report = run(&program, &torch, &prepared)?;
-        (report.status, text::text(&report, &gpus, &torch)?, report.to_json(&gpus))
+        let others = if options.address_orders && !is_interrupted() {
+            Some(run_other_orders(&program, &report, &torch, &prepared, is_interrupted)?)
+        } else {
+            None
+        };
+        let mut json = report.to_json(&gpus);
+        if let (Some(others), Some(fields)) = (&others, json.as_object_mut()) {
+            fields.insert("address_orders".to_owned(), others.to_json(&report));
+        }
+        (report.status, text::text(&report, others.as_ref(), &gpus, &torch)?, json)
     };
     if !options.quiet {
         std::io::stderr().lock().write_all(text.as_bytes())?;

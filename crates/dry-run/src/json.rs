@@ -3,7 +3,7 @@
 use blockyard_gpus::GpuProfile;
 use serde_json::{Value, json};
 
-use crate::{Fit, Place, PrintedLine, RankReport, Ranks, RanksReport, Report, Step};
+use crate::{ChildPeak, Fit, Place, PrintedLine, RankReport, Ranks, RanksReport, Report, Step};
 
 /// Counts changes of the fields that take something away.
 const VERSION: u32 = 1;
@@ -39,6 +39,8 @@ impl Report {
             "gpus": self.fits(gpus).iter().map(fit).collect::<Vec<_>>(),
             "notes": notes.collect::<Vec<_>>(),
             "remarks": self.remarks,
+            "children": self.children.iter().map(child).collect::<Vec<_>>(),
+            "address_orders": Value::Null,
         })
     }
 }
@@ -58,9 +60,14 @@ impl RanksReport {
         whole["status"] = json!(self.status());
         whole["world_size"] = json!(ranks.world());
         whole["failed_rank"] = json!(self.failed);
+        whole["interrupted"] = json!(self.is_interrupted);
         whole["ranks"] = self.ranks.iter().map(of_rank).collect();
         whole
     }
+}
+
+fn child(child: &ChildPeak) -> Value {
+    json!({"process": child.process, "device": child.device, "bytes": child.bytes.get()})
 }
 
 fn place(place: &Place) -> Value {

@@ -5,8 +5,10 @@
 
 mod elf;
 mod error;
+mod extensions;
 mod json;
 mod note;
+mod orders;
 mod prepare;
 mod ranks;
 mod record;
@@ -18,9 +20,10 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use note::{Note, Place};
+pub use orders::{AddressOrder, BytesRange, DeviceRange, OtherOrders, run_other_orders};
 pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
-pub use record::{PrintedLine, Step, StepPeak};
+pub use record::{ChildPeak, PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
 pub use run::{Program, run, run_until};
 pub use symbols::{Wanted, defined};

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Library, write_library};
+use crate::extensions::{add_wanted, libraries_beside};
 use crate::symbols::{Wanted, defined};
 use crate::{DryRunError, Torch};
 
@@ -18,11 +19,13 @@ const REST: &str = "libblockyard_standin_rest.so";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 11] = [
+const RUNNER: [(&str, &str); 13] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
+    ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
     ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
+    ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
     ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),
@@ -89,13 +92,16 @@ pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
 /// As [`prepare`].
 pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepared, DryRunError> {
     let libraries = torch.libraries()?;
-    let key = key(libraries.iter().map(PathBuf::as_path).chain([standin]))?;
+    let others = torch.folder.parent().map(libraries_beside).unwrap_or_default();
+    let key = key(libraries.iter().chain(&others).map(PathBuf::as_path).chain([standin]))?;
     let folder = cache.join(format!("{}-{key:016x}", torch.version.replace(['/', ':'], "_")));
     if !folder.is_dir() {
         fs::create_dir_all(cache).map_err(DryRunError::file(cache))?;
         // Written beside and moved, so that a second run never sees half of it.
         let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
-        fill(&part, &Wanted::of(&libraries)?, standin)?;
+        let mut wanted = Wanted::of(&libraries)?;
+        add_wanted(&mut wanted, &others);
+        fill(&part, &wanted, standin)?;
         if let Err(error) = fs::rename(&part, &folder) {
             let _ = fs::remove_dir_all(&part);
             if !folder.is_dir() {

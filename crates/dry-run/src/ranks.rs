@@ -21,6 +21,11 @@ const COUNTING: Duration = Duration::from_secs(12);
 /// How often the processes are looked at.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// The exit status of a process that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+/// What Python raises then.
+const INTERRUPT: &str = "KeyboardInterrupt";
+
 /// The processes of a program, as `torchrun` numbers them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranks {
@@ -158,8 +163,10 @@ pub struct RankReport {
 pub struct RanksReport {
     /// The ranks that ran, rising.
     pub ranks: Vec<RankReport>,
-    /// The rank that failed first.
+    /// The rank that failed first; none where the run was interrupted before.
     pub failed: Option<u32>,
+    /// Whether the run was interrupted, and the ranks ended for that.
+    pub is_interrupted: bool,
 }
 
 impl RanksReport {
@@ -170,9 +177,12 @@ impl RanksReport {
         self.ranks.iter().rev().max_by_key(peak)
     }
 
-    /// The exit status of the rank that failed first, or 0.
+    /// The exit status of the rank that failed first, that of Ctrl-C where the run was interrupted, or 0.
     #[must_use]
     pub fn status(&self) -> i32 {
+        if self.is_interrupted {
+            return INTERRUPTED;
+        }
         let failed = self.ranks.iter().find(|rank| Some(rank.rank) == self.failed);
         failed.map_or(0, |rank| rank.report.status)
     }
@@ -201,7 +211,7 @@ pub fn run_ranks(
         program.environment.extend(ranks.environment(*rank, store.port()));
         running.processes.push((*rank, Started::new(program, torch, prepared)?));
     }
-    let failed = running.wait(&store, &is_interrupted)?;
+    let mut failed = running.wait(&store, &is_interrupted)?;
     let assumed = assumed(&store, ranks);
     let mut reports = Vec::new();
     for (rank, started) in std::mem::take(&mut running.processes) {
@@ -212,7 +222,16 @@ pub fn run_ranks(
         }
         reports.push(RankReport { rank, report });
     }
-    Ok(RanksReport { ranks: reports, failed })
+    // A rank may be seen to end for the Ctrl-C before the command sees the Ctrl-C itself.
+    let is_by_interrupt = |rank: &RankReport| rank.report.error.as_deref() == Some(INTERRUPT);
+    let ended = reports.iter().find(|rank| Some(rank.rank) == failed);
+    let is_interrupted = is_interrupted()
+        && reports.iter().any(|rank| rank.report.status != 0)
+        && ended.is_none_or(is_by_interrupt);
+    if is_interrupted {
+        failed = None;
+    }
+    Ok(RanksReport { ranks: reports, failed, is_interrupted })
 }
 
 /// What was read of the store that only a rank which does not run would have set.
@@ -254,7 +273,7 @@ impl Running {
                     None => is_running = true,
                     Some(is_well) => {
                         store.leave(*rank);
-                        if !is_well {
+                        if !is_well && !is_interrupted() {
                             failed.get_or_insert(*rank);
                         }
                     }
@@ -332,7 +351,13 @@ mod tests {
             let device = DeviceReport { peak_reserved: Bytes::new(peak), ..DeviceReport::default() };
             RankReport { rank, report: Report { devices: vec![device], status: 3, ..Report::default() } }
         };
-        let report = RanksReport { ranks: vec![rank(0, 5), rank(1, 9), rank(7, 9)], failed: Some(7) };
+        let report = RanksReport {
+            ranks: vec![rank(0, 5), rank(1, 9), rank(7, 9)],
+            failed: Some(7),
+            is_interrupted: false,
+        };
         assert_eq!((report.largest().map(|largest| largest.rank), report.status()), (Some(1), 3));
+        let interrupted = RanksReport { failed: None, is_interrupted: true, ..report };
+        assert_eq!(interrupted.status(), 130);
     }
 }

@@ -34,12 +34,25 @@ pub struct Step {
     pub devices: Vec<StepPeak>,
 }
 
+/// Most bytes of a device that a process had which the program started: its segments, and whatever else it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ChildPeak {
+    /// The process's number.
+    pub process: u32,
+    /// The device.
+    pub device: usize,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
 /// All lines of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     pub(crate) notes: Vec<Note>,
     pub(crate) lines: Vec<PrintedLine>,
     pub(crate) steps: Vec<Step>,
+    /// The most of each process and device.
+    pub(crate) children: Vec<ChildPeak>,
     /// What a person should know and what makes no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
@@ -80,10 +93,20 @@ impl Records {
             "printed" => self.print(&found.text),
             "remark" => self.remarks.push(found.text),
             "signal" => self.signal = Some(found.number),
+            "child" => self.count(serde_json::from_str(line)?),
             "step" => self.steps.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
         Ok(())
+    }
+
+    fn count(&mut self, child: ChildPeak) {
+        let is_same =
+            |before: &&mut ChildPeak| (before.process, before.device) == (child.process, child.device);
+        match self.children.iter_mut().find(is_same) {
+            Some(before) => before.bytes = before.bytes.max(child.bytes),
+            None => self.children.push(child),
+        }
     }
 
     /// A piece of what the program prints; lines are whole once their end came.
@@ -131,6 +154,18 @@ mod tests {
         assert_eq!((records.notes.len(), records.signal), (2, Some(6)));
         assert_eq!(records.steps[0].devices[0].peak_reserved.get(), 20);
         assert_eq!(records.remarks, ["something"]);
+    }
+
+    #[test]
+    fn processes_that_the_program_started_have_their_peaks() {
+        let line = |process, bytes| {
+            format!("{{\"kind\":\"child\",\"process\":{process},\"device\":0,\"bytes\":{bytes}}}\n")
+        };
+        let records = Records::read(&[line(7, 10), line(8, 5), line(7, 30), line(7, 20)].concat());
+        let found: Vec<(u32, u64)> =
+            records.children.iter().map(|child| (child.process, child.bytes.get())).collect();
+        assert_eq!(found, [(7, 30), (8, 5)]);
+        assert!(records.notes.is_empty());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{Note, Place, PrintedLine, Step};
+use crate::{ChildPeak, Note, Place, PrintedLine, Step};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +95,10 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
+    /// What processes took that the program started; it is in no other number.
+    pub children: Vec<ChildPeak>,
+    /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
+    pub host_peak: Bytes,
 }
 
 /// What the runner writes.
@@ -102,6 +106,8 @@ pub struct Report {
 struct Counted {
     error: Option<String>,
     error_at: Option<Place>,
+    /// The program's exit status, where the program had ended when its memory was counted.
+    ended_with: Option<i32>,
     #[serde(default)]
     devices: Vec<Map<String, Value>>,
     #[serde(default)]
@@ -126,6 +132,7 @@ impl Report {
             lines: records.lines,
             steps: records.steps,
             remarks: records.remarks,
+            children: records.children,
             ..Self::default()
         };
         let found = found.unwrap_or_default();
@@ -141,7 +148,14 @@ impl Report {
             report.devices = devices_of(&report.steps);
         }
         // An alarm may have ended what another signal began.
-        if let Some(signal) = signal.map(|signal| records.signal.unwrap_or(signal)) {
+        let signal = signal.map(|signal| records.signal.unwrap_or(signal));
+        if let (Some(signal), Some(status)) = (signal, found.ended_with) {
+            report.status = status;
+            report.remarks.push(format!(
+                "the process crashed ({}) after the program had ended and its memory was counted",
+                signal_name(signal)
+            ));
+        } else if let Some(signal) = signal {
             report.status = signal.saturating_add(128);
             report.error.get_or_insert_with(|| signal_name(signal));
         }
@@ -158,6 +172,19 @@ impl Report {
     #[must_use]
     pub fn peak_reserved(&self) -> Bytes {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
+    }
+
+    /// The same with all that processes took which the program started, as if each had its most at that time.
+    #[must_use]
+    pub fn peak_of_all_processes(&self) -> Bytes {
+        let devices =
+            self.devices.len().max(self.children.iter().map(|child| child.device + 1).max().unwrap_or(0));
+        let of_device = |device: usize| {
+            let own = self.devices.get(device).map(|device| device.peak_reserved).unwrap_or_default();
+            let children = self.children.iter().filter(|child| child.device == device);
+            children.fold(own, |sum, child| sum.saturating_add(child.bytes))
+        };
+        (0..devices).map(of_device).max().unwrap_or_default()
     }
 
     /// Whether the last two steps were alike; none where there were not two.
@@ -186,6 +213,9 @@ impl Report {
             (Some(false), self.error_at.clone())
         } else if self.is_cut || (gpu.total_memory > own.total_memory && self.has_run_out()) {
             // With more memory the program would have gone another way.
+            (None, None)
+        } else if self.peak_of_all_processes() > gpu.total_memory {
+            // They need not have their peaks at one time.
             (None, None)
         } else {
             (Some(true), None)
@@ -292,6 +322,15 @@ mod tests {
     }
 
     #[test]
+    fn a_crash_after_the_end_leaves_the_programs_status() {
+        let counted = COUNTED.replace("\"error_at\": null", "\"error_at\": null, \"ended_with\": 3");
+        let report = Report::of(139, Some(11), Some(&counted), "{\"kind\":\"signal\",\"number\":11}\n");
+        assert_eq!((report.status, report.error.as_deref(), report.is_cut), (3, None, false));
+        assert!(report.remarks[0].contains("SIGSEGV"), "{:?}", report.remarks);
+        assert_eq!(Report::of(139, Some(11), Some(COUNTED), "").status, 139, "the program had not ended");
+    }
+
+    #[test]
     fn a_gpu_that_is_too_small_names_the_line() {
         let report = Report::of(0, None, Some(COUNTED), "");
         let fits = report.fits(&[gpu(3_000_000), gpu(2_097_152), gpu(2_000_000), gpu(1_000_000)]);
@@ -300,6 +339,22 @@ mod tests {
         let lines: Vec<Option<String>> =
             fits.iter().map(|fit| fit.at.as_ref().map(ToString::to_string)).collect();
         assert_eq!(lines, [None, None, Some("train.py:7".to_owned()), None]);
+    }
+
+    #[test]
+    fn what_the_program_started_may_not_fit_beside_it() {
+        let child = "{\"kind\":\"child\",\"process\":7,\"device\":0,\"bytes\":1000000}\n";
+        let report = Report::of(0, None, Some(COUNTED), child);
+        assert_eq!(
+            (report.peak_reserved().get(), report.peak_of_all_processes().get()),
+            (2_097_152, 3_097_152)
+        );
+        let found: Vec<Option<bool>> = report
+            .fits(&[gpu(4_000_000), gpu(3_000_000), gpu(2_000_000)])
+            .iter()
+            .map(|fit| fit.is_fitting)
+            .collect();
+        assert_eq!(found, [Some(true), None, Some(false)]);
     }
 
     #[test]

@@ -12,10 +12,14 @@ use blockyard_record::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::orders::kilobytes;
 use crate::{DryRunError, Prepared, Report, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
+
+/// The release of Python whose `close` of a generator leaves its variables (CPython's issue 118272).
+const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
 
 /// A program to run.
 #[derive(Clone, Debug)]
@@ -128,14 +132,20 @@ pub fn run_until(
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
     let mut started = Started::new(program.clone(), torch, prepared)?;
+    wait(&mut started, &is_stopped)?;
+    started.finish(torch)
+}
+
+/// Waits for the end, or ends the process once `is_stopped` is true; whether that was so.
+pub(crate) fn wait(started: &mut Started, is_stopped: &impl Fn() -> bool) -> Result<bool, DryRunError> {
     while started.poll()?.is_none() {
         if is_stopped() {
             started.end(true);
-            break;
+            return Ok(true);
         }
         std::thread::sleep(PAUSE);
     }
-    started.finish(torch)
+    Ok(false)
 }
 
 /// A program that runs.
@@ -144,6 +154,8 @@ pub(crate) struct Started {
     child: Child,
     status: Option<ExitStatus>,
     scratch: Scratch,
+    /// Most bytes of the host's memory so far.
+    host_peak: u64,
 }
 
 impl Started {
@@ -161,7 +173,7 @@ impl Started {
             command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
         }
         let child = command.spawn().map_err(|error| no_python(&program, error))?;
-        Ok(Self { program, child, status: None, scratch })
+        Ok(Self { program, child, status: None, scratch, host_peak: 0 })
     }
 
     /// Whether the process is known to have ended.
@@ -172,6 +184,8 @@ impl Started {
     /// Looks whether the process ended, and then whether it ended well.
     pub(crate) fn poll(&mut self) -> Result<Option<bool>, DryRunError> {
         if self.status.is_none() {
+            let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+            self.host_peak = self.host_peak.max(kilobytes(&status, "VmHWM:").unwrap_or(0));
             self.status = self.child.try_wait().map_err(|error| no_python(&self.program, error))?;
         }
         Ok(self.status.map(|status| status.success()))
@@ -200,6 +214,7 @@ impl Started {
         let lines = self.scratch.lines();
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
+        report.host_peak = Bytes::new(self.host_peak);
         if !report.devices.is_empty() {
             report.remarks.extend(remarks(&self.program, torch));
         }
@@ -228,6 +243,12 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
         remarks.push(format!(
             "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
             RECORDED.0, RECORDED.1
+        ));
+    }
+    if torch.python == KEEPS_CLOSED_GENERATORS {
+        remarks.push(format!(
+            "Python {KEEPS_CLOSED_GENERATORS} keeps what a closed generator holds until the generator itself is gone; other releases free it \
+             when the generator is closed"
         ));
     }
     remarks

@@ -16,10 +16,13 @@ pub struct Torch {
     pub version: String,
     /// CUDA's version as `cudaRuntimeGetVersion` counts: 13000 for 13.0.
     pub cuda: u32,
+    /// The version of the Python that it was found by: "3.12.3"; empty where it is not known.
+    pub python: String,
 }
 
-/// Says where the package is, without loading it.
-const FIND: &str = "import importlib.util as u\ns = u.find_spec('torch')\nprint(s.submodule_search_locations[0] if s else '')";
+/// Says where the package is, without loading it, and the Python's version.
+const FIND: &str = "import importlib.util as u, platform\ns = u.find_spec('torch')\n\
+                    print(s.submodule_search_locations[0] if s else '')\nprint(platform.python_version())";
 
 impl Torch {
     /// The PyTorch of this Python.
@@ -36,7 +39,9 @@ impl Torch {
             .stderr(Stdio::null())
             .output()
             .map_err(|error| DryRunError::NoPython { python: python.to_owned(), error })?;
-        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = text.lines().map(|line| line.trim().to_owned());
+        let (folder, release) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
         if folder.is_empty() || !output.status.success() {
             return Err(DryRunError::NoTorch { python: python.to_owned() });
         }
@@ -46,7 +51,7 @@ impl Torch {
         let version = value(&text, "__version__").unwrap_or_default();
         let cuda = value(&text, "cuda").and_then(|text| cuda_number(&text));
         match cuda {
-            Some(cuda) => Ok(Self { folder, version, cuda }),
+            Some(cuda) => Ok(Self { folder, version, cuda, python: release }),
             None => Err(DryRunError::NoCuda { path: folder, version }),
         }
     }

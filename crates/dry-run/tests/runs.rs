@@ -63,7 +63,7 @@ fn stub() -> PathBuf {
 }
 
 fn torch(folder: PathBuf) -> Torch {
-    Torch { folder, version: "2.11.0+stub".to_owned(), cuda: 13_000 }
+    Torch { folder, version: "2.11.0+stub".to_owned(), cuda: 13_000, python: "3.12.7".to_owned() }
 }
 
 /// Runs a program with the runner alone; none where there is no Python.
@@ -93,8 +93,11 @@ fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
     };
     let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
-    let torch =
-        if asked.is_new_release { Torch { version: "2.99.0+stub".to_owned(), ..torch } } else { torch };
+    let torch = if asked.is_new_release {
+        Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
+    } else {
+        torch
+    };
     let report = run(&program, &torch, &prepared).expect("it runs");
     let read = |name: &str| fs::read_to_string(in_folder(name));
     Some(Done { report, output: read("output").expect("there is output"), snapshot: read("snapshot").ok() })
@@ -322,6 +325,7 @@ fn a_release_without_recordings_is_named() {
         "{:?}",
         new.report.remarks
     );
+    assert!(new.report.remarks[1].starts_with("Python 3.12.3 keeps"), "{:?}", new.report.remarks);
 }
 
 #[test]

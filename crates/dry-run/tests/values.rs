@@ -3,46 +3,9 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::expect_used, reason = "helpers of tests")]
 
-use std::path::{Path, PathBuf};
-use std::{env, fs};
+mod common;
 
-use blockyard_dry_run::{Program, Report, Torch, prepare_in, run};
-use blockyard_gpus::GpuProfile;
-
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
-fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
-    let Some(python) = env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned))
-    else {
-        eprintln!("skipped: TORCH names no Python with PyTorch");
-        return None;
-    };
-    let folder = Folder(env::temp_dir().join(format!("blockyard-values-{name}-{}", std::process::id())));
-    fs::create_dir_all(&folder.0).expect("the folder is made");
-    let own = env::current_exe().expect("the test has a file");
-    let standin = own.parent().unwrap_or(Path::new(".")).join("libblockyard_standin.so");
-    let torch = Torch::find(&python).expect("it has PyTorch");
-    let prepared = prepare_in(&torch, &standin, &folder.0.join("cache")).expect("it is made");
-    let (file, output) = (folder.0.join("program.py"), folder.0.join("output"));
-    fs::write(&file, source).expect("the program is written");
-    let program = Program {
-        environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
-        output: Some(output.clone()),
-        ..Program::new(file, python, GpuProfile::H200)
-    };
-    let report = run(&program, &torch, &prepared).expect("it runs");
-    let text = fs::read_to_string(output).expect("there is output");
-    assert_eq!(report.status, 0, "{text}");
-    Some((report, text.lines().map(str::to_owned).collect()))
-}
+use common::done;
 
 const LARGE: &str = "\
 import resource, torch

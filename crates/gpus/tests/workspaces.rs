@@ -98,7 +98,11 @@ fn plan(line: &Recorded<'_>) -> fft::Workspace {
         "s" => Precision::Single,
         _ => Precision::Double,
     };
-    let transform = if line.words[1] == "C" { Transform::Complex } else { Transform::Real };
+    let transform = match line.words[1] {
+        "C" => Transform::Complex,
+        "I" => Transform::Inverse,
+        _ => Transform::Real,
+    };
     let lengths: Vec<u64> = (3..line.words.len()).map(|place| line.number(place)).collect();
     fft::workspace(&lengths, line.number(2), transform, precision)
 }

@@ -26,9 +26,12 @@ fn transform(input: c_int, output: c_int) -> Option<(Transform, Precision)> {
         (4, 4) => (Transform::Complex, Precision::Single),
         (5, 5) => (Transform::Complex, Precision::Double),
         (6, 6) => (Transform::Complex, Precision::Half),
-        (0, 4) | (4, 0) => (Transform::Real, Precision::Single),
-        (1, 5) | (5, 1) => (Transform::Real, Precision::Double),
-        (2, 6) | (6, 2) => (Transform::Real, Precision::Half),
+        (0, 4) => (Transform::Real, Precision::Single),
+        (4, 0) => (Transform::Inverse, Precision::Single),
+        (1, 5) => (Transform::Real, Precision::Double),
+        (5, 1) => (Transform::Inverse, Precision::Double),
+        (2, 6) => (Transform::Real, Precision::Half),
+        (6, 2) => (Transform::Inverse, Precision::Half),
         _ => return None,
     })
 }
@@ -105,6 +108,23 @@ mod tests {
         assert_eq!(bytes, 0);
         assert_eq!(make(plan, &[3000], &mut bytes), SUCCESS);
         assert_eq!(bytes, 24_000);
+        let back = cufftXtMakePlanMany(
+            plan,
+            1,
+            In::of(&[232]),
+            In::from_address(null()),
+            1,
+            1,
+            4,
+            In::from_address(null()),
+            1,
+            1,
+            0,
+            2,
+            Out::of(&mut bytes),
+            4,
+        );
+        assert_eq!((back, bytes), (SUCCESS, 1856));
         assert_eq!(make(plan, &[], &mut bytes), INVALID_SIZE);
         assert_eq!(make(0, &[400], &mut bytes), NOT_INITIALIZED);
         assert_eq!(cufftDestroy(plan), SUCCESS);

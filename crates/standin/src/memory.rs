@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use crate::addresses::{ALIGNMENT, Addresses};
 use crate::known::Known;
+use crate::report;
 use crate::settings::settings;
 
 /// Where the addresses of the first device start: far from what a system gives out by itself.
@@ -61,6 +62,10 @@ pub(crate) struct Device {
     addresses: Addresses,
     /// Bytes that are taken of the device's memory.
     used: u64,
+    /// The most that was ever taken.
+    most_used: u64,
+    /// The device's number.
+    index: i32,
     /// Bytes that are known, however they became so.
     known: Known,
     /// Of these, bytes that a processor computed, which may differ in the last digits.
@@ -82,12 +87,21 @@ impl Device {
         // Variables of kernels.
         let symbols = addresses.reserve(ALIGNMENT)?;
         let (known, rounded, assumed) = Default::default();
-        Some(Self { addresses, used: 0, known, rounded, assumed, next_symbol: symbols })
+        Some(Self { addresses, used: 0, most_used: 0, index, known, rounded, assumed, next_symbol: symbols })
     }
 
     /// The device's addresses, for what the driver takes of them.
     pub(crate) fn addresses(&mut self) -> &mut Addresses {
         &mut self.addresses
+    }
+
+    /// Counts bytes that are taken. A process that the program started says each new peak, since it may end without a word.
+    fn count(&mut self, size: u64) {
+        self.used = self.used.saturating_add(size);
+        if self.used > self.most_used {
+            self.most_used = self.used;
+            report::used(self.index, self.used);
+        }
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
@@ -100,7 +114,7 @@ impl Device {
             return Err(MemoryError::Full);
         }
         let base = self.addresses.take(size).ok_or(MemoryError::Full)?;
-        self.used = self.used.saturating_add(size);
+        self.count(size);
         Ok(base)
     }
 
@@ -128,7 +142,7 @@ impl Device {
         if size > self.free_bytes() {
             return Err(MemoryError::Full);
         }
-        self.used = self.used.saturating_add(size);
+        self.count(size);
         Ok(())
     }
 

@@ -74,6 +74,20 @@ pub(crate) fn estimate(text: &str) {
     }
 }
 
+/// Whether this process is not the program's own, which `STANDIN_PROCESS` names: the program started it.
+fn is_child() -> bool {
+    static OWN: OnceLock<Option<u32>> = OnceLock::new();
+    let own = OWN.get_or_init(|| env::var("STANDIN_PROCESS").ok().and_then(|number| number.parse().ok()));
+    own.is_some_and(|own| own != std::process::id())
+}
+
+/// A process that the program started has so many bytes of a device, more than before.
+pub(crate) fn used(device: i32, bytes: u64) {
+    if is_child() {
+        write(&json!({"kind": "child", "process": std::process::id(), "device": device, "bytes": bytes}));
+    }
+}
+
 /// Called by the generated entry points, with the function's name.
 ///
 /// # Safety

@@ -41,6 +41,10 @@ pub(crate) struct DryRunOptions {
     /// are. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
+    /// Run the program under two further orders of the addresses that a driver gives segments, without its output, and say which numbers
+    /// depend on them.
+    #[arg(long, conflicts_with = "nproc_per_node")]
+    pub(crate) address_orders: bool,
     /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
     #[arg(long, value_name = "FILE")]
     pub(crate) snapshot: Option<PathBuf>,

@@ -30,6 +30,9 @@ pub(super) fn text(
     for rank in &report.ranks {
         of_rank(&mut text, rank)?;
     }
+    if report.is_interrupted {
+        writeln!(text, "  the run was interrupted; this is what ran")?;
+    }
     if let Some(failed) = report.failed {
         writeln!(text, "  rank {failed} failed first")?;
     }
@@ -41,7 +44,7 @@ pub(super) fn text(
             largest.rank
         )?;
     }
-    details(&mut text, &largest.report, gpus)?;
+    details(&mut text, &largest.report, gpus, false)?;
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();
     if largest.report.is_exact() && !others.is_empty() {

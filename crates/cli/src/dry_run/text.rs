@@ -2,13 +2,18 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, Report, Torch};
+use blockyard_dry_run::{Fit, OtherOrders, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
+
+use super::orders;
 
 /// What is said where no value was assumed.
 pub(crate) const EXACT: &str =
     "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments";
+
+/// The same where several orders of addresses were tried.
+const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
 
 /// Steps that are listed; those between the first and the last ones are left out.
 const MOST_STEPS: usize = 10;
@@ -16,11 +21,19 @@ const MOST_STEPS: usize = 10;
 const CLOSE: Bytes = Bytes::gib(1);
 
 /// The report: the first GPU was stood for.
-pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
+pub(super) fn text(
+    report: &Report,
+    others: Option<&OtherOrders>,
+    gpus: &[GpuProfile],
+    torch: &Torch,
+) -> Result<String, fmt::Error> {
     let mut text = head(gpus, torch)?;
     ended(&mut text, report)?;
     peaks(&mut text, report)?;
-    details(&mut text, report, gpus)?;
+    if let Some(others) = others {
+        orders::text(&mut text, report, others, gpus)?;
+    }
+    details(&mut text, report, gpus, others.is_some_and(|others| !others.runs.is_empty()))?;
     Ok(text)
 }
 
@@ -28,22 +41,35 @@ pub(super) fn text(report: &Report, gpus: &[GpuProfile], torch: &Torch) -> Resul
 pub(super) fn head(gpus: &[GpuProfile], torch: &Torch) -> Result<String, fmt::Error> {
     let mut text = String::new();
     let name = gpus.first().map_or("no GPU", |gpu| gpu.name);
-    writeln!(text, "\ndry run: PyTorch {} on {name}, kernels not run", torch.version)?;
+    let python = if torch.python.is_empty() { String::new() } else { format!(", Python {}", torch.python) };
+    writeln!(text, "\ndry run: PyTorch {}{python} on {name}, kernels not run", torch.version)?;
     Ok(text)
 }
 
 /// What follows the peaks.
-pub(super) fn details(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
+pub(super) fn details(
+    text: &mut String,
+    report: &Report,
+    gpus: &[GpuProfile],
+    has_orders: bool,
+) -> fmt::Result {
     steps(text, report)?;
     holders(text, report)?;
     if gpus.len() > 1 {
         fits(text, report, gpus)?;
     }
+    for child in &report.children {
+        writeln!(
+            text,
+            "  process {}, which the program started, took {} of cuda:{}: in no other number here, values not followed",
+            child.process, child.bytes, child.device
+        )?;
+    }
     for remark in &report.remarks {
         writeln!(text, "  {remark}")?;
     }
     if report.is_exact() {
-        writeln!(text, "{EXACT}")?;
+        writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT })?;
     } else if !report.notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
         for sentence in report.sentences() {
@@ -127,7 +153,7 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
 fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result {
     let peak = report.peak_reserved();
     for fit in report.fits(gpus) {
-        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak))?;
+        writeln!(text, "  {}: {}", fit.gpu.name, verdict(&fit, peak, report.peak_of_all_processes()))?;
     }
     let own = gpus.first().map_or("the first", |gpu| gpu.name);
     writeln!(
@@ -136,7 +162,7 @@ fn fits(text: &mut String, report: &Report, gpus: &[GpuProfile]) -> fmt::Result 
     )
 }
 
-fn verdict(fit: &Fit, peak: Bytes) -> String {
+fn verdict(fit: &Fit, peak: Bytes, all: Bytes) -> String {
     let total = fit.gpu.total_memory;
     let at = fit.at.as_ref().map(|place| format!(", first at {place}")).unwrap_or_default();
     match fit.is_fitting {
@@ -149,6 +175,11 @@ fn verdict(fit: &Fit, peak: Bytes) -> String {
         Some(false) if peak > total => format!("does not fit: peak reserved {peak} of {total}{at}"),
         Some(false) => {
             format!("does not fit: the program ran out of memory{at}, with {peak} of {total} reserved")
+        }
+        None if all > total && peak <= total => {
+            format!(
+                "not known: {peak} of {total} without the processes that the program started, up to {all} with them"
+            )
         }
         None => format!("not known: the run ended early, at {peak} of {total}"),
     }
@@ -174,8 +205,9 @@ mod tests {
     }
 
     fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
-        let torch = Torch { folder: PathBuf::new(), version: "2.11.0+cu130".to_owned(), cuda: 13_000 };
-        text(report, gpus, &torch).unwrap()
+        let version = "2.11.0+cu130".to_owned();
+        let torch = Torch { folder: PathBuf::new(), version, cuda: 13_000, python: "3.12.7".to_owned() };
+        text(report, None, gpus, &torch).unwrap()
     }
 
     fn gpus(totals: &[Bytes]) -> Vec<GpuProfile> {

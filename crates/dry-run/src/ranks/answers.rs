@@ -11,10 +11,14 @@ pub(super) enum Ground {
     OwnValue,
     /// A key without a value that could be known.
     Nothing,
+    /// A rank that runs will set the key.
+    Running,
 }
 
 /// Keys of the library that stands for NCCL: which members of a group run.
 pub(super) const MEMBERS: &str = "blockyard/member/";
+/// Objects that ranks which run give each other.
+const OBJECTS: &str = "blockyard/objects/";
 /// What stands there for a rank that does not run.
 const ABSENT: &[u8] = b"absent";
 /// The bytes of `ncclUniqueId`, which other readers of a key without a value get as well.
@@ -39,6 +43,7 @@ pub(super) fn answer(key: &str, values: &BTreeMap<String, Vec<u8>>, running: &[u
         id.iter_mut().zip(name).for_each(|(to, byte)| *to = byte);
         return (id, Ground::Nothing);
     }
+    let ground = if key.contains(OBJECTS) { Ground::Running } else { Ground::OwnValue };
     for (start, end) in numbers(key).into_iter().rev() {
         for rank in running {
             let own = format!(
@@ -47,7 +52,7 @@ pub(super) fn answer(key: &str, values: &BTreeMap<String, Vec<u8>>, running: &[u
                 key.get(end..).unwrap_or_default()
             );
             if let Some(value) = values.get(&own) {
-                return (value.clone(), Ground::OwnValue);
+                return (value.clone(), ground);
             }
         }
     }
@@ -85,6 +90,9 @@ mod tests {
         let found = answer("group/1/rank_63/name", &values, &[0, 7]);
         assert_eq!(found, (b"seven".to_vec(), Ground::OwnValue));
         assert_eq!(answer("group/last", &values, &[0, 7]).1, Ground::Nothing);
+        let values = BTreeMap::from([("default/blockyard/objects/0/1/all/7".to_owned(), b"seven".to_vec())]);
+        let found = answer("default/blockyard/objects/0/1/all/0", &values, &[0, 7]);
+        assert_eq!(found.1, Ground::Running, "rank 0 sets it itself, however long that takes");
     }
 
     #[test]

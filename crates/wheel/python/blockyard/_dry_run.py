@@ -39,6 +39,7 @@ def dry_run(
     conf: str | None = None,
     total_memory: int | None = None,
     assume: Sequence[str] = (),
+    address_orders: bool = False,
     snapshot: bool = True,
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
@@ -49,7 +50,8 @@ def dry_run(
     `program` is a path, `args` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees, and further ones for which
     the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
     `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that nobody knows, by the
-    line that reads them: `["train.py:88=0.3"]`. `snapshot=False` leaves out PyTorch's history, which has a stack
+    line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
+    unseen, and the answer's `address_orders` says which numbers depend on them. `snapshot=False` leaves out PyTorch's history, which has a stack
     for each allocation. `python` is the Python that has PyTorch, else this one. What the program prints is printed, unless `echo` is false.
 
     A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised where it cannot be started at all: there is no
@@ -64,6 +66,8 @@ def dry_run(
         for option, value in given.items():
             if value is not None:
                 options += [option, value]
+        if address_orders:
+            options.append("--address-orders")
         for value in assume:
             options += ["--assume", value]
         command = [sys.executable, "-m", "blockyard", "dry-run", *map(str, options), "--", os.fspath(program), *map(str, args)]
@@ -236,6 +240,47 @@ class GpuFit(Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class AddressRange(Answer):
+    """The least and the most that the orders of addresses gave for a device: of its peaks, and of what was allocated at the end."""
+
+    device: int
+    allocated: tuple[int, int]
+    reserved: tuple[int, int]
+    allocated_at_end: tuple[int, int]
+
+    @classmethod
+    def of(cls, raw: Any) -> "AddressRange":
+        bounds = [(raw[name]["least"], raw[name]["most"]) for name in ("allocated", "reserved", "allocated_at_end")]
+        return cls(raw, raw["device"], *bounds)
+
+    def __str__(self) -> str:
+        least, most = self.reserved
+        return f"cuda:{self.device}: peak reserved " + (size(least) if least == most else f"from {size(least)} to {size(most)}")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AddressOrders(Answer):
+    """Which numbers depend on the order of the driver's addresses; `lines` are the places in `DryRun.lines` of those that do."""
+
+    orders: list[str]
+    equal: bool
+    peaks: list[AddressRange]
+    lines: list[int]
+    ended_otherwise: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "AddressOrders | None":
+        if raw is None:
+            return None
+        return cls(raw, raw["orders"], raw["equal"], [AddressRange.of(row) for row in raw["peaks"]], raw["lines"], raw["ended_otherwise"])
+
+    def __str__(self) -> str:
+        if self.equal:
+            return f"{len(self.orders)} orders of addresses give the same numbers"
+        return "depends on the driver's addresses: " + "; ".join(map(str, self.peaks))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class DryRunNote(Answer):
     """Something that was assumed: what follows is an estimate. The file is empty where the line is not known."""
 
@@ -250,6 +295,22 @@ class DryRunNote(Answer):
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ChildPeak(Answer):
+    """The most bytes of a device that a process took which the program started. No other number has them."""
+
+    process: int
+    device: int
+    bytes: int
+
+    @classmethod
+    def of(cls, raw: Any) -> "ChildPeak":
+        return cls(raw, raw["process"], raw["device"], raw["bytes"])
+
+    def __str__(self) -> str:
+        return f"process {self.process}: {size(self.bytes)} of cuda:{self.device}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -270,6 +331,8 @@ class DryRun(Answer):
     gpus: list[GpuFit]
     notes: list[DryRunNote]
     remarks: list[str]
+    children: list[ChildPeak]
+    address_orders: AddressOrders | None
     version: int
     content: bytes | None = dataclasses.field(repr=False, compare=False)
 
@@ -291,6 +354,8 @@ class DryRun(Answer):
             [GpuFit.of(row) for row in raw["gpus"]],
             [DryRunNote.of(row) for row in raw["notes"]],
             raw["remarks"],
+            [ChildPeak.of(row) for row in raw["children"]],
+            AddressOrders.of(raw["address_orders"]),
             raw["version"],
             content,
         )
@@ -305,13 +370,15 @@ class DryRun(Answer):
         ended = "ran to its end" if self.status == 0 else f"ended with status {self.status}"
         if self.error:
             ended += f" ({self.error}{f' at {self.error_at}' if self.error_at else ''})"
-        parts = [f"{self.name} {ended}", *map(str, self.peaks)]
+        parts = [f"{self.name} {ended}", *map(str, self.peaks), *map(str, self.children)]
         if not self.peaks:
             parts.append("the GPU was not used")
         if self.steady is not None:
             parts.append("the last two steps are equal" if self.steady else "the last two steps are not equal")
         if len(self.gpus) > 1:
             parts += map(str, self.gpus)
+        if self.address_orders is not None:
+            parts.append(str(self.address_orders))
         if self.exact:
             parts.append("nothing was assumed")
         elif self.notes:

@@ -24,6 +24,8 @@ class Run:
         self.process = os.getpid()
         self.error = None
         self.error_at = None
+        # What the program ended with, once it has ended by itself.
+        self.status = None
         self.is_written = False
         self.measured = torch_hooks.Measured(settings)
 
@@ -32,13 +34,14 @@ class Run:
         if self.is_written or os.getpid() != self.process:
             return
         self.is_written = True
-        found = {"error": self.error, "error_at": self.error_at}
+        found = {"error": self.error, "error_at": self.error_at, "ended_with": self.status}
         try:
             found.update(self.measured.result())
         except Exception as fault:
             found["fault"] = f"{type(fault).__name__}: {fault}"
         with open(self.settings["out"], "w") as file:
             json.dump(found, file)
+        ranks.finish()
 
     def caught(self, error):
         """An exception that ended the program: printed as Python does, without the lines of this file; the exit status."""
@@ -54,6 +57,8 @@ class Run:
 def run_program(settings, arguments):
     """Runs the program `arguments[0]` with its arguments, and ends the process."""
     run = Run(settings)
+    # Others that the program starts say what they take.
+    os.environ["STANDIN_PROCESS"] = str(run.process)
     sys.argv = arguments
     path = arguments[0]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
@@ -78,7 +83,13 @@ def run_program(settings, arguments):
             status = run.caught(error)
         # As Python keeps it for debuggers: what the exception holds is alive until the end.
         run.exception = error
+    run.status = _number(status)
     sys.exit(status)
+
+
+def _number(status):
+    """The exit status that Python makes of what `sys.exit` is given."""
+    return 0 if status is None else status & 0xFF if isinstance(status, int) else 1
 
 
 def execute(run, path):

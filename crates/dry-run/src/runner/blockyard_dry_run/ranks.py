@@ -3,16 +3,21 @@
 `STANDIN_RANKS` has the ranks that run, after commas.
 """
 
+import ctypes
 import os
 import sys
+import time
 
-from blockyard_dry_run import places
-from blockyard_dry_run.record import record
+from blockyard_dry_run import checkpoints, objects
+from blockyard_dry_run.record import estimate
 
 _DDP = (
     "DistributedDataParallel takes new buckets in its second step, and PyTorch frees the first ones when its watchdog of NCCL next looks, "
     "up to 100 ms later: a GPU decides by time whether both are there together, and here they are"
 )
+
+# Seconds in which NCCL's watchdog looks at its work twice.
+_LOOKS = 0.25
 
 
 def running():
@@ -27,13 +32,34 @@ def install(loaded):
     if ranks is None:
         return
     loaded("torch.nn.parallel.distributed", _mark_ddp)
-    if len(ranks) < int(os.environ["WORLD_SIZE"]):
-        loaded("torch.distributed.distributed_c10d", lambda c10d: _answer(c10d, ranks))
+    has_absent = len(ranks) < int(os.environ["WORLD_SIZE"])
+
+    def on_c10d(c10d):
+        objects.install(c10d, ranks)
+        if has_absent:
+            _replace_gloo(c10d, ranks)
+
+    loaded("torch.distributed.distributed_c10d", on_c10d)
+    if has_absent:
+        loaded("torch.distributed.checkpoint.utils", lambda utils: checkpoints.plan_here(utils, ranks))
+        loaded("torch.distributed.checkpoint.default_planner", lambda planner: checkpoints.leave_out(planner, ranks))
 
 
-def _estimate(text):
-    place = places.here() or {"file": "", "line": 0}
-    record({"kind": "estimate", "text": text, **place})
+def finish():
+    """The program has ended and its memory is counted: NCCL's watchdog may find all work done, and drops what it keeps before PyTorch goes.
+
+    Where the program did not end its groups, the watchdog would free memory after PyTorch's allocator is gone, which crashes.
+    """
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    if running() is None or c10d is None or not c10d.is_initialized():
+        return
+    try:
+        library = ctypes.CDLL("libblockyard_standin.so")
+        library.blockyard_nccl_finish()
+    except (OSError, AttributeError):
+        return
+    # The watchdog looks ten times a second.
+    time.sleep(_LOOKS)
 
 
 def _mark_ddp(module):
@@ -41,52 +67,10 @@ def _mark_ddp(module):
     init = DDP.__init__
 
     def __init__(self, *arguments, **options):
-        _estimate(_DDP)
+        estimate(_DDP)
         init(self, *arguments, **options)
 
     DDP.__init__ = __init__
-
-
-def _answer(c10d, ranks):
-    """Object lists and groups of Gloo in which a rank does not run."""
-    _replace_gloo(c10d, ranks)
-    group_of, world_rank = c10d._group_or_default_group, c10d.get_global_rank
-
-    def absent(source, group, group_source):
-        """The rank that gives objects, if it does not run."""
-        if group_source is not None:
-            source = world_rank(group_of(group), group_source)
-        return None if source is None or source in ranks else source
-
-    broadcast = c10d.broadcast_object_list
-
-    def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-        source = 0 if src is None and group_src is None else src
-        rank = absent(source, group, group_src)
-        if rank is None or c10d._rank_not_in_group(group):
-            return broadcast(object_list, src, group, device, group_src)
-        _estimate(
-            f"rank {rank} does not run: the objects that it broadcasts are taken to be those that this rank has in their place; "
-            f"name rank {rank} with --ranks to have its own"
-        )
-        return broadcast(object_list, c10d.get_rank(), group, device)
-
-    def refused(function, name, source_at):
-        def call(*arguments, **options):
-            source = options.get("src", arguments[source_at] if len(arguments) > source_at else None)
-            if name == "scatter_object_list" and source is None and options.get("group_src") is None:
-                source = 0
-            rank = absent(source, options.get("group"), options.get("group_src"))
-            if rank is not None:
-                raise RuntimeError(f"{name}: rank {rank} does not run in this dry run, and what it sends is not known: name it with --ranks")
-            return function(*arguments, **options)
-
-        return call
-
-    c10d.broadcast_object_list = broadcast_object_list
-    c10d.scatter_object_list = refused(c10d.scatter_object_list, "scatter_object_list", 2)
-    if hasattr(c10d, "recv_object_list"):
-        c10d.recv_object_list = refused(c10d.recv_object_list, "recv_object_list", 1)
 
 
 def _replace_gloo(c10d, ranks):

@@ -1,0 +1,96 @@
+//! What the report says of several orders of addresses.
+
+use std::fmt::{self, Write as _};
+
+use blockyard_dry_run::{AddressOrder, BytesRange, OtherOrders, Report};
+use blockyard_gpus::GpuProfile;
+
+use super::text::shown;
+
+/// Which numbers depend on the addresses that a driver gives segments, and within which bounds.
+pub(super) fn text(
+    text: &mut String,
+    report: &Report,
+    others: &OtherOrders,
+    gpus: &[GpuProfile],
+) -> fmt::Result {
+    if others.runs.is_empty() {
+        return writeln!(text, "  the run was interrupted before another order of addresses was tried");
+    }
+    let count = others.runs.len() + 1;
+    if others.are_equal(report) {
+        return writeln!(
+            text,
+            "  {count} orders of addresses (the driver's, rising, falling) give these same numbers"
+        );
+    }
+    writeln!(text, "  {count} orders of addresses (the driver's, rising, falling):")?;
+    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(AddressOrder::name).collect();
+    if !ended.is_empty() {
+        writeln!(text, "    the program ended otherwise with addresses that are {}", ended.join(", "))?;
+    }
+    let devices = others.devices(report);
+    for (at, device) in devices.iter().enumerate() {
+        for (what, range) in [
+            ("peak allocated", device.allocated),
+            ("peak reserved", device.reserved),
+            ("allocated at the end", device.allocated_at_end),
+        ] {
+            writeln!(text, "    cuda:{at}: {what} {}", of_range(range))?;
+        }
+    }
+    let lines = others.lines(report).len();
+    if lines > 0 {
+        writeln!(
+            text,
+            "    {lines} of {} printed lines depend on the driver's addresses",
+            report.lines.len()
+        )?;
+    }
+    let most = devices.iter().map(|device| device.reserved.most).max().unwrap_or_default();
+    for gpu in gpus.iter().filter(|gpu| report.peak_reserved() <= gpu.total_memory && most > gpu.total_memory)
+    {
+        writeln!(text, "    {}: whether the program fits depends on the driver's addresses", gpu.name)?;
+    }
+    Ok(())
+}
+
+fn of_range(range: BytesRange) -> String {
+    if range.is_one() {
+        return format!("{}, always", shown(range.least));
+    }
+    format!("from {} to {}, depends on the driver's addresses", shown(range.least), shown(range.most))
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_dry_run::{AddressOrder, DeviceReport, OtherOrders, Report};
+    use blockyard_gpus::GpuProfile;
+    use blockyard_record::Bytes;
+
+    fn report(reserved: u64) -> Report {
+        let device = DeviceReport { peak_reserved: Bytes::mib(reserved), ..DeviceReport::default() };
+        Report { devices: vec![device], ..Report::default() }
+    }
+
+    fn said(others: [u64; 2], total: u64) -> String {
+        let [rising, falling] = others.map(report);
+        let runs = vec![(AddressOrder::Rising, rising), (AddressOrder::Falling, falling)];
+        let gpu = GpuProfile { total_memory: Bytes::mib(total), ..GpuProfile::H200 };
+        let mut text = String::new();
+        super::text(&mut text, &report(20), &OtherOrders { runs }, &[gpu]).unwrap();
+        text
+    }
+
+    #[test]
+    fn what_depends_on_addresses_is_a_range() {
+        let text = said([22, 20], 80);
+        assert!(
+            text.contains("peak reserved from 20971520 (20 MiB) to 23068672 (22 MiB), depends on"),
+            "{text}"
+        );
+        assert!(text.contains("peak allocated 0 (0 B), always") && !text.contains("fits"), "{text}");
+        assert!(said([22, 20], 21).contains("whether the program fits depends on the driver's addresses"));
+        assert!(said([20, 20], 21).contains("give these same numbers"));
+    }
+}
