@@ -9,6 +9,7 @@
 //! the reader that lie beside the page must not be given to other machines or other pages.
 
 mod file;
+mod offline;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -22,6 +23,7 @@ use thiserror::Error;
 use tiny_http::{Header, Method, Request, Response, ResponseBox};
 
 pub use file::{content_type, locate};
+pub use offline::{SERVICE_WORKER, service_worker};
 
 /// Requests answered at the same time: one slow reader does not hold up the others.
 const WORKERS: usize = 4;
