@@ -63,7 +63,7 @@ impl Session {
     /// The pointer is at `client_x`. With `is_fine` every multiple of 512 bytes is possible. Returns what to say, if an edge is dragged.
     pub(crate) fn resize_to(self, client_x: f64, is_fine: bool) -> Option<String> {
         let mut drag = self.resizing.get_untracked()?;
-        let unit = if is_fine { LEAST } else { unit_above(drag.bytes_per_px * STEP_PX) };
+        let unit = if is_fine { LEAST } else { unit_for(drag.requested, drag.bytes_per_px) };
         let size = moved(drag.requested, (client_x - drag.start_px) * drag.bytes_per_px, unit);
         if size != drag.size {
             let resized = resize(&drag.text, &drag.before.workload, drag.tensor, size);
@@ -200,6 +200,12 @@ fn requested_by(workload: &Workload, tensor: TensorId) -> Option<Bytes> {
     })
 }
 
+/// What the size of a tensor changes by: some pixels, and a quarter of a mebibyte where the size is read in mebibytes.
+fn unit_for(requested: Bytes, bytes_per_px: f64) -> u64 {
+    let unit = unit_above(bytes_per_px * STEP_PX);
+    if requested >= Bytes::mib(1) { unit.max(Bytes::kib(256).get()) } else { unit }
+}
+
 /// The smallest power of two that is not less, from 512 on.
 fn unit_above(bytes: f64) -> u64 {
     let mut unit = LEAST;
@@ -233,6 +239,8 @@ mod tests {
         assert_eq!(unit_above(1.0), 512);
         assert_eq!(unit_above(513.0), 1024);
         assert_eq!(unit_above(f64::NAN), 512);
+        assert_eq!(unit_for(Bytes::mib(3), 1000.0), 256 << 10);
+        assert_eq!(unit_for(Bytes::kib(3), 100.0), 512);
         let mib = Bytes::mib(1).get();
         assert_eq!(moved(Bytes::mib(3), as_f64(mib) * 1.4, mib), Bytes::mib(4));
         assert_eq!(moved(Bytes::mib(3), as_f64(mib) * 1.6, mib), Bytes::mib(5));

@@ -120,8 +120,11 @@ fn label(session: Session) -> String {
 fn hint(session: Session) -> String {
     // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
     let can_free = session.shows_text() && session.shown_program().is_none();
-    let frees =
-        if can_free { ", F frees it; drag its right end to change its size, or press , and ." } else { "" };
+    let frees = if can_free {
+        ", F frees it; drag its right end, or press comma and full stop, to change its size"
+    } else {
+        ""
+    };
     format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
 }
 

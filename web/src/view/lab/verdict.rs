@@ -47,7 +47,10 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
         // The notes on the run stand below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
-        let items: Vec<AnyView> = of_this.map(|finding| item(session, finding)).collect();
+        // The moment of the whole verdict has one link.
+        let is_first = |place: usize| about == About::Happened && place == 0;
+        let items: Vec<AnyView> =
+            of_this.enumerate().map(|(place, finding)| item(session, finding, is_first(place))).collect();
         let held = (about == About::Sure).then(|| held(session, &found.held, found.kind));
         let copied = (about == About::Passes).then_some(found.setting.as_ref()).flatten();
         let copied =
@@ -64,10 +67,15 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
 }
 
 /// A sentence with links to its moments and to the rows of its settings.
-fn item(session: Session, finding: &Finding) -> AnyView {
+fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(&sentence(&finding.text));
-    let moments = finding.moments.iter().map(|moment| moment_link(session, *moment, finding.line.clone()));
-    let settings = finding.settings.iter().map(|conf| {
+    let is_of_verdict =
+        |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
+    let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
+    let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
+    // Settings that do not help stand in the sentence; one alone depends on the limit.
+    let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
+    let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
         let conf = conf.clone();
         let ask = click(move || {
@@ -84,9 +92,10 @@ fn item(session: Session, finding: &Finding) -> AnyView {
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
-fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>) -> AnyView {
+fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is_only: bool) -> AnyView {
     let words = match (moment.name, moment.step) {
         (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.words()),
+        (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
         (MomentName::FirstHeld, _) => "first".to_owned(),
         (MomentName::LastHeld, _) => "last".to_owned(),
         (name, Some(step)) => format!("Show {} (step {})", name.words(), grouped(step)),
@@ -120,7 +129,8 @@ fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
     }
     let row = |bytes: Bytes, blocks: u64, what: String, moments: &[VerdictMoment]| {
         let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
-        let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone())));
+        let is_only = moments.len() == 1;
+        let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
         let links: Vec<AnyView> = links.collect();
         (bytes, view! { <code>{what.clone()}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
