@@ -25,7 +25,7 @@ enum CursorTarget {
 }
 
 impl Session {
-    fn is_at_end(self) -> bool {
+    pub(crate) fn is_at_end(self) -> bool {
         let run = self.run.get_untracked();
         self.player.with_untracked(|player| player.is_at_end(&run.recording))
     }
@@ -182,7 +182,7 @@ impl Session {
     }
 
     /// The tensor in an allocated block at the moment under the cursor.
-    fn tensor_of(self, block: BlockId) -> Option<TensorId> {
+    pub(crate) fn tensor_of(self, block: BlockId) -> Option<TensorId> {
         self.with_state_now(|run, state| {
             let block = state.block(block)?;
             if block.state != BlockState::Allocated {
@@ -195,6 +195,11 @@ impl Session {
             }
         })
         .flatten()
+    }
+
+    /// Follows a change of sizes: the cursor stays at its step.
+    pub(crate) fn follow_sizes(self, was_at_end: bool) {
+        self.follow_change(CursorTarget::Stay { was_at_end });
     }
 
     /// Moves the cursor after a change of the workload: now, or when the worker has run a long workload.

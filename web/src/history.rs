@@ -48,6 +48,20 @@ impl History {
         self.push(text, settings);
     }
 
+    /// Replaces the text that [`History::replace`] put there: both are one step of undo.
+    pub(crate) fn amend(&mut self, text: String) {
+        self.present = text;
+        self.future.clear();
+    }
+
+    /// Takes the last step back, as if it had never been.
+    pub(crate) fn withdraw(&mut self) {
+        if let Some((text, _)) = self.past.pop() {
+            self.present = text;
+            (self.typed_millis, self.settings_millis) = (None, None);
+        }
+    }
+
     /// Changes the settings and the text that belongs to them, as one step of undo. Keys without a pause between them share one step.
     ///
     /// `before` are the former settings.
@@ -176,6 +190,20 @@ mod tests {
         history.change_settings("1".to_owned(), 5000.0, &large);
         assert_eq!(history.undo(&small), Some(large));
         assert!(history.can_undo());
+    }
+
+    #[test]
+    fn a_drag_is_one_step_and_can_be_withdrawn() {
+        let mut history = History::new("1".to_owned());
+        history.replace("2".to_owned(), &SettingsTexts::default());
+        history.amend("3".to_owned());
+        history.amend("4".to_owned());
+        history.undo(&SettingsTexts::default());
+        assert!(history.text() == "1" && !history.can_undo() && history.can_redo());
+        history.replace("2".to_owned(), &SettingsTexts::default());
+        history.amend("3".to_owned());
+        history.withdraw();
+        assert!(history.text() == "1" && !history.can_undo() && !history.can_redo());
     }
 
     #[test]

@@ -127,6 +127,10 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         "K" => session.seek_peak(true),
         "0" => session.fit_timeline(),
         "x" | "X" => session.lab.shows_difference.update(|is_on| *is_on = !*is_on),
+        key @ ("," | ".") => match session.block_in_hand() {
+            Some(block) => return session.resize_by_key(block, key == "."),
+            None => return false,
+        },
         "f" | "F" | "Delete" => match session.block_in_hand() {
             Some(block) => session.free_block(block),
             None => return false,
@@ -147,7 +151,9 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 /// Closes the message, the selection, the zoom or the single panel: one of them at each press, in this order.
 fn escape(session: Session) {
     let view = session.map_view.get_untracked();
-    if session.message.with_untracked(Option::is_some) {
+    if session.cancel_resize() {
+        // The size is as it was before the drag.
+    } else if session.message.with_untracked(Option::is_some) {
         session.message.set(None);
     } else if session.unpick() {
         // `unpick` has released the chosen allocations.

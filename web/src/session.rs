@@ -2,19 +2,22 @@
 
 mod figures;
 mod lesson;
+mod moments;
 mod panels;
 mod place;
 mod program;
+mod resize;
 mod source;
 mod story;
 
-pub(crate) use figures::{Columns, Figures, Wanted};
+pub(crate) use figures::{Columns, Figures, Picked, Wanted};
 pub(crate) use lesson::{CardDone, GivenAnswer, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};
 pub(crate) use place::{Embed, Place, Presenting};
 pub(crate) use program::{
     AliveBytes, CATEGORIES, HoldersAnswer, ProgramInput, ProgramResult, ProgramSignals, ProgramStatus,
 };
+pub(crate) use resize::Resizing;
 pub(crate) use source::Source;
 pub(crate) use story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, StoryMoment, nvidia_smi};
 
@@ -206,6 +209,8 @@ pub(crate) struct Signals {
     /// The tab that is shown beside the figures.
     pub(crate) tab: RwSignal<Tab>,
     pub(crate) lab: Lab,
+    /// The tensor whose size is being dragged.
+    pub(crate) resizing: RwSignal<Option<Resizing>>,
     /// Counts the changes of colors and of the pixel ratio.
     pub(crate) appearance: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
@@ -326,6 +331,7 @@ impl Session {
             program: ProgramSignals::new(FIRST_PROGRAM),
             last_card: RwSignal::new(lesson::recall_last()),
             lit: RwSignal::new(None),
+            resizing: RwSignal::new(None),
             stop_at: RwSignal::new(None),
             embed: Embed::of_address(),
             is_on_paper: RwSignal::new(false),

@@ -2,6 +2,7 @@
 
 mod divider;
 mod drag;
+mod edge;
 mod editor;
 mod embed;
 mod flame;

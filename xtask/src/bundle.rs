@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use blockyard_serve::{SERVICE_WORKER, service_worker};
 use cargo_metadata::Metadata;
 use wasm_bindgen_cli_support::Bindgen;
 use wasm_split_cli_support::Options;
@@ -40,7 +41,7 @@ pub(crate) fn build_to(workspace: &Workspace, out: &Path, profile: Option<&str>)
     add_programs(&mut files, workspace, &metadata, &page.programs)?;
     add_assets(&mut files, workspace, page)?;
     ensure_ours(out)?;
-    update(out, &files)?;
+    update(out, &with_service_worker(files.clone()))?;
     say_ready(out, &files, begun);
     Ok(())
 }
@@ -76,7 +77,7 @@ pub(crate) fn build_interpreter_last<R>(
     add_assets(&mut files, workspace, page)?;
     ensure_ours(&out)?;
     files.insert(BUILDING.into(), b"building\n".to_vec());
-    update(&out, &files)?;
+    update(&out, &with_service_worker(files.clone()))?;
     let served = serve()?;
     println!("    building the Python interpreter; the page takes it when it is there");
     if let Err(error) = add_programs(&mut files, workspace, &metadata, &late) {
@@ -84,11 +85,24 @@ pub(crate) fn build_interpreter_last<R>(
         println!("    the Python interpreter was not built: {error:#}");
     }
     // The interpreter is whole before the page hears that it is there.
-    update(&out, &files)?;
+    update(&out, &with_service_worker(files.clone()))?;
     files.remove(Path::new(BUILDING));
-    update(&out, &files)?;
+    update(&out, &with_service_worker(files.clone()))?;
     say_ready(&out, &files, begun);
     Ok(served)
+}
+
+/// The files with the worker that keeps them in the reader's browser.
+fn with_service_worker(mut files: Files) -> Files {
+    let names: Vec<(String, &[u8])> = files
+        .iter()
+        .map(|(path, bytes)| (path.to_string_lossy().replace('\\', "/"), bytes.as_slice()))
+        .collect();
+    let listed = names.iter().filter(|(name, _)| name != BUILDING && name != SERVICE_WORKER);
+    let worker =
+        service_worker("// Written by `cargo xtask`.", listed.map(|(name, bytes)| (name.as_str(), *bytes)));
+    files.insert(SERVICE_WORKER.into(), worker.into_bytes());
+    files
 }
 
 /// What `index.html` asks for.
@@ -144,7 +158,11 @@ pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     let dist = metadata::read(workspace)?.target_directory.join("trunk").into_std_path_buf();
     workspace::run(workspace.program("trunk").args(["build", "--dist"]).arg(&dist))?;
     // Trunk does not cut the page's program into parts: they are in the program, as they are without the feature `split`.
-    let is_whole = |name: &PathBuf| !name.to_string_lossy().starts_with("blockyard-web-");
+    // It writes no service worker either.
+    let is_whole = |name: &PathBuf| {
+        let name = name.to_string_lossy();
+        !name.starts_with("blockyard-web-") && name != SERVICE_WORKER
+    };
     let ours: Vec<PathBuf> = files_below(&workspace.dist())?.into_iter().filter(is_whole).collect();
     let trunks = files_below(&dist)?;
     ensure!(ours == trunks, "xtask builds {ours:?}, Trunk builds {trunks:?}");

@@ -19,7 +19,7 @@ struct Budget {
 }
 
 /// Files that are loaded later, and the typeface, which comes with the first load; all other files are the first load.
-const LATER: [Budget; 9] = [
+const LATER: [Budget; 10] = [
     Budget {
         what: "parts of the page, once the page rests",
         prefixes: &["blockyard-web-"],
@@ -44,6 +44,11 @@ const LATER: [Budget; 9] = [
     Budget { what: "example programs, one at a time", prefixes: &["programs/"], most: 60_000 },
     // Recordings are as large as they are; the budget keeps one from being added in passing.
     Budget { what: "samples, once the page rests", prefixes: &["samples/"], most: 200_000 },
+    Budget {
+        what: "keeps the page in the browser, once the page rests",
+        prefixes: &["offline.js", "service-worker.js"],
+        most: 3_000,
+    },
     // A budget of its own, so that letters do not compete with the program: a page without them is laid out anew on every machine.
     Budget { what: "typeface, beside the first load", prefixes: &["typeface/"], most: 32_000 },
 ];
@@ -106,11 +111,12 @@ mod tests {
             "blockyard-interpreter_bg.wasm",
             "programs/a.py",
             "samples/a.jsonl.gz",
+            "service-worker.js",
             "typeface/sans-regular.woff2",
             "blockyard-web_bg.wasm",
             "boot.js",
         ];
-        assert_eq!(places.map(|name| budget_of(Path::new(name))), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9]);
+        assert_eq!(places.map(|name| budget_of(Path::new(name))), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10]);
     }
 
     #[test]

@@ -276,7 +276,8 @@ pub(crate) fn open(options: &OpenOptions) -> anyhow::Result<ExitCode> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let beside = Beside { name: name.clone(), path: found };
     let server = Server::start_with(&page.folder, Port::take(options.port)?, vec![beside])?;
-    let url = format!("{}#open={}", server.url(), percent_encoded(&name));
+    // A browser keeps no page that is served for one file.
+    let url = format!("{}?once#open={}", server.url(), percent_encoded(&name));
     let mut out = output::stdout();
     output::line(&mut out, &format!("{name} is open at {url} (Ctrl-C ends it)"))?;
     out.flush()?;

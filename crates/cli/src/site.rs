@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use blockyard_lessons::{Lesson, PARTS, lessons};
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
+use blockyard_serve::{SERVICE_WORKER, service_worker};
 use clap::Args;
 
 use crate::options::PageOptions;
@@ -30,11 +30,10 @@ pub(crate) struct SiteOptions {
     pub(crate) page: PageOptions,
 }
 
-/// What a browser keeps the site with; a folder that has ours is one of ours.
-const SERVICE_WORKER: &str = "service-worker.js";
+/// The script of the page that lets the browser keep the site.
 const OFFLINE: &str = "offline.js";
-/// How our service worker begins, in every version.
-const MARK: &str = "// Written by `blockyard site`.\n";
+/// How the service worker of a site begins, in every version; a folder that has one is one of ours.
+const MARK: &str = "// Written by `blockyard site`.";
 /// The index of the course.
 const INDEX: &str = "course.html";
 /// Where the page looks for files beside it.
@@ -62,17 +61,13 @@ pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
     ensure_ours(out)?;
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     add_folder(&mut files, page.folder(), "")?;
-    files.retain(|(name, _)| {
-        ![SERVICE_WORKER, OFFLINE, INDEX].contains(&name.as_str()) && !name.starts_with("open/")
-    });
-    let start =
-        files.iter_mut().find(|(name, _)| name == "index.html").context("the page has no index.html")?;
-    start.1 = with_offline(&start.1)?;
+    files.retain(|(name, _)| ![SERVICE_WORKER, INDEX].contains(&name.as_str()) && !name.starts_with("open/"));
     files.push((INDEX.to_owned(), index(&options.title, &own)?.into_bytes()));
-    files.push((OFFLINE.to_owned(), include_bytes!("site/offline.js").to_vec()));
     files.extend(own.into_iter().map(|file| (format!("{BESIDE}/{}", file.name), file.bytes)));
     files.sort_by(|one, other| one.0.cmp(&other.0));
-    files.push((SERVICE_WORKER.to_owned(), service_worker(&files)?.into_bytes()));
+    let kept = files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+    let worker = service_worker(MARK, kept);
+    files.push((SERVICE_WORKER.to_owned(), worker.into_bytes()));
     clear(out)?;
     let mut total = 0;
     for (name, bytes) in &files {
@@ -137,13 +132,6 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
     }
 }
 
-/// The page's own start, which also lets the browser keep the site.
-fn with_offline(html: &[u8]) -> anyhow::Result<Vec<u8>> {
-    let html = std::str::from_utf8(html).context("index.html")?;
-    let (head, rest) = html.split_once("</head>").context("index.html has no head")?;
-    Ok(format!("{head}<script type=\"module\" src=\"./{OFFLINE}\"></script>\n  </head>{rest}").into_bytes())
-}
-
 /// The index: files of the reader's own first, then the lessons that come with the page.
 fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
     let mut html = format!(
@@ -194,23 +182,6 @@ fn item(html: &mut String, address: &str, title: &str, about: &str) -> std::fmt:
         escaped(title),
         escaped(about)
     )
-}
-
-/// The worker that keeps these files. Another content of any of them is another version.
-fn service_worker(files: &[(String, Vec<u8>)]) -> anyhow::Result<String> {
-    let mut hasher = DefaultHasher::new();
-    files.hash(&mut hasher);
-    let addresses = files.iter().map(|(name, _)| {
-        let parts: Vec<String> = name.split('/').map(percent_encoded).collect();
-        format!("./{}", parts.join("/"))
-    });
-    let addresses: Vec<String> = std::iter::once("./".to_owned()).chain(addresses).collect();
-    Ok(format!(
-        "{MARK}const VERSION = \"{:016x}\";\nconst FILES = {};\n{}",
-        hasher.finish(),
-        serde_json::to_string(&addresses)?,
-        include_str!("site/service-worker.js")
-    ))
 }
 
 /// Refuses a folder with other things in it.

@@ -53,6 +53,7 @@ mod groups;
 mod holders;
 mod labels;
 mod map;
+mod moments;
 mod numbers;
 mod player;
 mod rects;
@@ -90,6 +91,7 @@ pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,
     pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
+pub use moments::steps_at_allocation;
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};

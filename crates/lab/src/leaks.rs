@@ -52,6 +52,8 @@ pub struct Growth {
     pub growth: Bytes,
     /// As many more allocations; 0 where fewer and larger ones are live.
     pub allocations: u64,
+    /// The first request of the site behind the first step whose bytes are live at the end, counted from 1; 0 where there is none.
+    pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,
 }
@@ -93,7 +95,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     };
     let mut live = vec![vec![Bytes::ZERO; boundaries.len()]; sites.names.len()];
     let mut counts = vec![(0_u64, 0_u64); sites.names.len()];
-    let mut last = vec![0; sites.names.len()];
+    let mut kept = vec![(0, 0); sites.names.len()];
     for (index, lifetime) in lifetimes.iter().enumerate() {
         if index.is_multiple_of(8192) {
             tell(lifetime.request)?;
@@ -109,19 +111,24 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
             *first = first.saturating_add(u64::from((from..to).contains(&1)));
             *last = last.saturating_add(u64::from(from < to && to == boundaries.len()));
         }
-        if let (true, Some(last)) = (to == boundaries.len() && from < to, last.get_mut(site)) {
+        if let (true, Some((first, last))) = (to == boundaries.len() && from < to, kept.get_mut(site)) {
             *last = lifetime.request + 1;
+            // What is live at the first boundary that counts is no growth.
+            if *first == 0 && from >= 2 {
+                *first = lifetime.request + 1;
+            }
         }
     }
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
     let mut growing: Vec<Growth> = Vec::new();
     if boundaries.len() >= FEWEST {
-        for (site, ((live, last), (first, end))) in live.into_iter().zip(last).zip(counts).enumerate() {
+        for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
                 let allocations = end.saturating_sub(first);
-                growing.push(Growth { site: name, live, growth, allocations, last_request: last as u64 });
+                let (first_request, last_request) = (kept.0 as u64, kept.1 as u64);
+                growing.push(Growth { site: name, live, growth, allocations, first_request, last_request });
             }
         }
     }

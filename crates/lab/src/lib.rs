@@ -82,7 +82,7 @@ pub use replay::Replay;
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, search};
 pub use source::RunSource;
-pub use verdict::{About, Finding, Verdict, VerdictKind, verdict};
+pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

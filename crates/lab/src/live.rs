@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::autopsy::Tell;
 use crate::outcome::outcome_before;
 use crate::replay::ReplayTerms;
+use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
 
 /// How often cancelling is possible: every so many requests.
@@ -47,8 +48,12 @@ pub struct HoldingLine {
     pub bytes: Bytes,
     /// How many blocks it has.
     pub blocks: u64,
+    /// The first request that it made of those that are live, counted from 1; 0 where all are from an earlier run.
+    pub first_request: u64,
     /// The last request that it made of those that are live, counted from 1.
     pub last_request: u64,
+    /// When the first and the last of them were allocated; a [`verdict`](crate::verdict()) finds them, other answers leave them out.
+    pub moments: Vec<VerdictMoment>,
 }
 
 impl Live {
@@ -93,11 +98,17 @@ impl Live {
                 line: line.clone(),
                 bytes: Bytes::ZERO,
                 blocks: 0,
+                first_request: 0,
                 last_request: 0,
+                moments: Vec::new(),
             });
             held.bytes = held.bytes.saturating_add(block.size);
             held.blocks = held.blocks.saturating_add(1);
-            held.last_request = held.last_request.max(request.map_or(0, request_number));
+            if let Some(number) = request.map(request_number) {
+                held.last_request = held.last_request.max(number);
+                held.first_request =
+                    if held.first_request == 0 { number } else { held.first_request.min(number) };
+            }
         }
         let mut held: Vec<HoldingLine> = lines.into_values().collect();
         held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));

@@ -1,18 +1,24 @@
 //! The verdict: what a run came to, in the order in which a reader asks.
 
+mod growth;
+mod moments;
+
+pub use moments::{MomentName, VerdictMoment};
+
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::with_setting;
 use serde::{Deserialize, Serialize};
 
+use self::growth::{by_line, count_of, growth_findings, leak_headline, steps};
+use self::moments::Moments;
 use crate::autopsy::passes_changed;
-use crate::leaks::Steps;
 use crate::lifetimes::lifetimes;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, Growth, HoldingLine, LabError, Leaks, LimitSource, Outcome,
-    Replay, Row, Run, autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Outcome, Replay, Row,
+    Run, autopsy, leaks,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -57,6 +63,12 @@ pub struct Finding {
     pub text: String,
     /// The request that it is about, counted from 1.
     pub request: Option<u64>,
+    /// The line of the program that it is about, as in [`Verdict::held`]; only of what grows.
+    pub line: Option<String>,
+    /// The moments that it is about, in their order.
+    pub moments: Vec<VerdictMoment>,
+    /// The settings that it is about, as texts of `PYTORCH_CUDA_ALLOC_CONF`: each is a row of [`what_if`](crate::what_if()).
+    pub settings: Vec<String>,
 }
 
 /// The questions that a verdict answers, in their order.
@@ -96,17 +108,6 @@ impl About {
     }
 }
 
-/// The sentences about one line of the program that grows.
-struct LineGrowth {
-    line: String,
-    bytes: Bytes,
-    allocations: u64,
-    last_request: u64,
-}
-
-/// How many lines that grow, and how many changes of each kind, a verdict names.
-const SHOWN: usize = 4;
-
 /// What a run came to, under the limit that its file implies or that `conditions` give.
 ///
 /// # Errors
@@ -134,6 +135,7 @@ fn failed(
     let cut = under.until_oom(&mut tell)?;
     let grows = leaks(&cut, on_progress)?;
     let lines = by_line(&grows.growing);
+    let moments = Moments::of(run);
     let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
     let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
@@ -143,7 +145,7 @@ fn failed(
     };
     let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
     findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));
-    findings.extend(growth_findings(&lines, &grows));
+    findings.extend(growth_findings(&moments, &lines, &grows));
     findings.extend(same_request(run, &found));
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(About::Sure, note, None)));
@@ -162,7 +164,13 @@ fn failed(
         _ => None,
     });
     findings.sort_by_key(|finding| finding.about);
-    let (held, moment) = (found.held.clone(), found.request.request);
+    let (mut held, moment) = (found.held.clone(), found.request.request);
+    held.iter_mut().for_each(|line| line.moments = moments.of_line(line));
+    for finding in findings.iter_mut().filter(|finding| finding.request == Some(moment)) {
+        if matches!(finding.about, About::Happened | About::Sure) {
+            finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
+        }
+    }
     Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
 }
 
@@ -191,6 +199,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     };
     let grows = leaks(run, on_progress)?;
     let lines = by_line(&grows.growing);
+    let moments = Moments::of(run);
     let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
     let headline = format!("it fits: at most {allocated} are allocated");
     let mut findings = vec![Finding::about(
@@ -201,7 +210,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         ),
         None,
     )];
-    findings.extend(growth_findings(&lines, &grows));
+    findings.extend(growth_findings(&moments, &lines, &grows));
     let limit = own
         .limit
         .map_or_else(|| format!("the device has {}", conditions.capacity_of(run)), |limit| limit.sentence());
@@ -227,7 +236,11 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         }
     }
     findings.sort_by_key(|finding| finding.about);
-    let (held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
+    let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
+    held.iter_mut().for_each(|line| line.moments = moments.of_line(line));
+    if let Some(first) = findings.first_mut().filter(|finding| finding.about == About::Happened) {
+        first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
+    }
     Ok(Verdict { kind: VerdictKind::Fits, headline, findings, setting, autopsy: None, held, moment })
 }
 
@@ -253,7 +266,8 @@ fn setting_findings(found: &Autopsy) -> Vec<Finding> {
     for (about, changes, also) in
         [(About::Passes, &found.changes, "it also passes"), (About::Fails, &found.in_vain, "it fails too")]
     {
-        let mut settings = Vec::new();
+        // Those with a sentence together, by their names in it and as they are set.
+        let (mut settings, mut confs) = (Vec::new(), Vec::new());
         for change in changes {
             match &change.kind {
                 // The first setting that helps, and those that depend on the limit, have a sentence of their own.
@@ -261,13 +275,18 @@ fn setting_findings(found: &Autopsy) -> Vec<Finding> {
                     if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
                 {
                     settings.push(if conf.is_empty() { "the default settings" } else { conf });
+                    confs.push(conf.as_str());
+                }
+                ChangeKind::Setting(conf) => {
+                    findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
                 }
                 ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
                 _ => findings.push(Finding::about(about, &change.sentence, None)),
             }
         }
         if !settings.is_empty() {
-            findings.push(Finding::about(about, format!("with {} {also}", alternatives(&settings)), None));
+            let text = format!("with {} {also}", alternatives(&settings));
+            findings.push(Finding::about(about, text, None).with_settings(&confs));
         }
     }
     findings
@@ -306,7 +325,8 @@ fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<(Finding, bool)> {
     let other = row.answered()?;
     if !row.fits() {
         return Some((
-            Finding::about(About::Fails, format!("with {conf} it runs out of memory"), None),
+            Finding::about(About::Fails, format!("with {conf} it runs out of memory"), None)
+                .with_settings(&[conf]),
             false,
         ));
     }
@@ -319,99 +339,24 @@ fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<(Finding, bool)> {
         let less = own.peak_reserved.saturating_sub(other.peak_reserved);
         let text =
             format!("with {conf} at most {} are reserved, {less} less, with {calls}", other.peak_reserved);
-        (Finding::about(About::Passes, text, None), true)
+        (Finding::about(About::Passes, text, None).with_settings(&[conf]), true)
     } else {
         let text = format!(
             "with {conf} at most {} are reserved, which is not less, with {calls}",
             other.peak_reserved
         );
-        (Finding::about(About::Fails, text, None), false)
+        (Finding::about(About::Fails, text, None).with_settings(&[conf]), false)
     })
 }
 
 impl Finding {
     fn about(about: About, text: impl Into<String>, request: Option<u64>) -> Self {
-        Self { about, text: text.into(), request }
+        Self { about, text: text.into(), request, line: None, moments: Vec::new(), settings: Vec::new() }
     }
-}
 
-/// The lines of the program that grow, those first that grow most.
-fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
-    let mut lines: Vec<LineGrowth> = Vec::new();
-    for growth in growing {
-        let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_words);
-        match lines.iter_mut().find(|known| known.line == line) {
-            Some(known) => {
-                known.bytes = known.bytes.saturating_add(growth.growth);
-                known.allocations = known.allocations.saturating_add(growth.allocations);
-                known.last_request = known.last_request.max(growth.last_request);
-            }
-            None => lines.push(LineGrowth {
-                line,
-                bytes: growth.growth,
-                allocations: growth.allocations,
-                last_request: growth.last_request,
-            }),
-        }
+    fn with_settings(self, settings: &[&str]) -> Self {
+        Self { settings: settings.iter().map(|conf| (*conf).to_owned()).collect(), ..self }
     }
-    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
-    lines
-}
-
-/// Over how many steps growth was looked at: the first one sets the program up.
-fn steps(grows: &Leaks) -> u64 {
-    (grows.boundaries.len() as u64).saturating_sub(1)
-}
-
-fn growth_findings(lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
-    let steps = steps(grows);
-    let over = match grows.steps {
-        Steps::Markers => format!("over {} that the recording marks", count_of(steps, "step")),
-        Steps::Repetition if grows.are_steps_known => format!("over {} that repeat", count_of(steps, "step")),
-        Steps::Repetition => format!(
-            "over {} of the same requests, which may be steps or equal layers of a network",
-            count_of(steps, "repetition")
-        ),
-        // Parts of as many requests: what is set up over several of them would be said to grow.
-        Steps::Parts => return Vec::new(),
-    };
-    let shown = lines.iter().take(SHOWN).map(|line| {
-        let tensors = count_of(line.allocations, "tensor");
-        let text = match line.allocations {
-            0 => format!("`{}` holds {} more at the end, {over}", line.line, line.bytes),
-            _ => format!("`{}` holds {} more at the end in {tensors} more, {over}", line.line, line.bytes),
-        };
-        Finding::about(About::Grows, text, Some(line.last_request))
-    });
-    shown.collect()
-}
-
-/// `1 step`, `139 steps`.
-fn count_of(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-fn leak_headline(line: &LineGrowth, steps: u64) -> String {
-    let each =
-        line.allocations.checked_div(steps).filter(|each| each.saturating_mul(steps) == line.allocations);
-    let kept = match each.filter(|each| *each > 0) {
-        Some(each) => {
-            let size = Bytes::new(line.bytes.get().checked_div(line.allocations).unwrap_or(0));
-            let of = if size.get().saturating_mul(line.allocations) == line.bytes.get() {
-                "of"
-            } else {
-                "of on average"
-            };
-            format!("each of {} kept {} {of} {size}", count_of(steps, "step"), count_of(each, "tensor"))
-        }
-        None => format!(
-            "{} kept {}, {} together",
-            count_of(steps, "step"),
-            count_of(line.allocations, "tensor"),
-            line.bytes
-        ),
-    };
-    format!("out of memory by a leak at `{}`: {kept}", line.line)
 }
 
 fn failure_headline(found: &Autopsy) -> String {

@@ -37,8 +37,8 @@ pub(crate) fn write(
     on_progress: OnProgress,
 ) -> Result<String, ReportError> {
     let mut examined = Vec::with_capacity(opened.devices.len());
-    for device in &opened.devices {
-        examined.push(examine(device, options, conditions_of, on_progress)?);
+    for (place, device) in opened.devices.iter().enumerate() {
+        examined.push(examine(place, device, options, conditions_of, on_progress)?);
     }
     let title = opened.name.as_deref().unwrap_or("A run");
     let mut out = String::new();
@@ -96,6 +96,7 @@ fn contents(out: &mut String, examined: &[Examined<'_>]) {
 }
 
 fn examine<'a>(
+    place: usize,
     device: &'a OpenedDevice,
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
@@ -115,20 +116,29 @@ fn examine<'a>(
         Err(_) => None,
     };
     let verdict = Verdict {
+        place,
         recording,
         series: &series,
         moment: &moment,
         held: &held,
         answer: answers.as_ref().map(|(answer, _)| answer),
+        settings: answers.as_ref().map(|(_, settings)| settings),
         certificate: &device.certificate,
     };
     let headline = verdict.headline();
     let mut body = format!("<h2>{}</h2>\n", with_code(&headline));
     verdict.write(&mut body);
     let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
-    figures::write(&mut body, recording, &series, &moment, &pool_name);
-    holders::write(&mut body, recording, &moment, &held, !options.redact);
-    settings_part(&mut body, run.err().map(String::as_str), answers.as_ref().map(|(_, settings)| settings));
+    let shown =
+        figures::Shown { place, recording, series: &series, moment: &moment, grows: verdict.growth() };
+    figures::write(&mut body, &shown, &pool_name);
+    holders::write(&mut body, place, recording, &moment, &held, !options.redact);
+    settings_part(
+        &mut body,
+        place,
+        run.err().map(String::as_str),
+        answers.as_ref().map(|(_, settings)| settings),
+    );
     certificate(&mut body, &device.certificate);
     let run_notes = run.map(Run::notes).unwrap_or_default();
     let of_certificate = &device.certificate.notes;
@@ -136,9 +146,9 @@ fn examine<'a>(
     Ok(Examined { device, headline, body })
 }
 
-fn settings_part(out: &mut String, why_not: Option<&str>, settings: Option<&Settings>) {
+fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings: Option<&Settings>) {
     if let Some(settings) = settings {
-        settings.write(out);
+        settings.write(out, place);
     } else {
         let why = why_not.unwrap_or_default();
         let _ = writeln!(

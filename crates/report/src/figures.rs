@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::{
-    BreakdownClass, Changes, Scene, Series, Size, Stage, StageView, Theme, TimelineView, breakdown_text,
-    timeline, timeline_cursor, timeline_text,
+    BreakdownClass, Changes, Role, Scene, Series, Size, Stage, StageView, Theme, TimelineView,
+    breakdown_text, timeline, timeline_cursor, timeline_line, timeline_text,
 };
 use blockyard_record::{Bytes, PoolId, Recording, grouped};
 
@@ -15,14 +15,20 @@ use crate::moment::{Moment, MomentKind};
 const WIDE: Size = Size::new(960.0, 300.0);
 const NARROW: Size = Size::new(360.0, 240.0);
 
-pub(crate) fn write(
-    out: &mut String,
-    recording: &Recording,
-    series: &Series,
-    moment: &Moment,
-    pool_name: &dyn Fn(PoolId) -> Option<String>,
-) {
-    out.push_str("<h3>Memory over time</h3>\n");
+/// The figures of one device.
+pub(crate) struct Shown<'a> {
+    /// The number of the device in the report.
+    pub(crate) place: usize,
+    pub(crate) recording: &'a Recording,
+    pub(crate) series: &'a Series,
+    pub(crate) moment: &'a Moment,
+    /// Between which steps most grows, where something does.
+    pub(crate) grows: Option<(usize, usize)>,
+}
+
+pub(crate) fn write(out: &mut String, shown: &Shown<'_>, pool_name: &dyn Fn(PoolId) -> Option<String>) {
+    let Shown { recording, series, moment, .. } = *shown;
+    let _ = writeln!(out, "<h3 id=\"over-time-{}\">Memory over time</h3>", shown.place);
     if moment.kind == MomentKind::Only {
         out.push_str(
             "<p>The snapshot has no trace, so only the moment at which it was taken is known. \
@@ -30,11 +36,9 @@ pub(crate) fn write(
         );
     } else {
         let words = timeline_text(series, recording);
-        figure(out, "Memory over time", &words, &caption(recording, moment), &|size| {
-            over_time(recording, series, moment, size)
-        });
+        figure(out, "Memory over time", &words, &caption(shown), &|size| over_time(shown, size));
     }
-    let _ = writeln!(out, "<h3>Segments {}</h3>", moment.when());
+    let _ = writeln!(out, "<h3 id=\"segments-{}\">Segments {}</h3>", shown.place, moment.when());
     let last = moment.steps.checked_sub(1);
     let bounds = last.and_then(|step| recording.step(step));
     let changes = bounds.map_or_else(Changes::default, |step| Changes::of(recording, step.start, step.end));
@@ -50,21 +54,33 @@ pub(crate) fn write(
 const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on the same ruler, stand \
                         the segments with their blocks.";
 
-fn over_time(recording: &Recording, series: &Series, moment: &Moment, size: Size) -> Scene {
+fn over_time(shown: &Shown<'_>, size: Size) -> Scene {
+    let Shown { recording, series, moment, .. } = *shown;
     let view = TimelineView::fit(recording.step_count());
     let mut scene = timeline(series, recording, &view, None, size);
     let cursor = timeline_cursor(Some(recording), &scene, &view, None, moment.steps);
     scene.marks.extend(cursor.marks);
+    for step in shown.grows.iter().flat_map(|(first, last)| [*first, *last]) {
+        timeline_line(&mut scene, &view, None, step, Role::Selection, size);
+    }
     scene
 }
 
-fn caption(recording: &Recording, moment: &Moment) -> String {
+fn caption(shown: &Shown<'_>) -> String {
+    let Shown { recording, moment, .. } = *shown;
     let what = match moment.kind {
         MomentKind::OutOfMemory => "the first request that ran out of memory",
         _ => "the moment when most bytes were allocated",
     };
     let (step, all) = (grouped(moment.steps as u64), grouped(recording.step_count() as u64));
-    format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.")
+    let grows = shown.grows.map_or_else(String::new, |(first, last)| {
+        format!(
+            " The dashed lines mark the first and the last allocation of what grows most: steps {} and {}.",
+            grouped(first as u64),
+            grouped(last as u64)
+        )
+    });
+    format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.{grows}")
 }
 
 /// One drawing in two widths.

@@ -105,12 +105,13 @@ impl Held {
 
 pub(crate) fn write(
     out: &mut String,
+    place: usize,
     recording: &Recording,
     moment: &Moment,
     held: &[Held],
     has_stacks: bool,
 ) {
-    let _ = writeln!(out, "<h3>Who holds the memory {}</h3>", moment.when());
+    let _ = writeln!(out, "<h3 id=\"holders-{place}\">Who holds the memory {}</h3>", moment.when());
     let allocated = moment.state.breakdown().allocated();
     if held.is_empty() {
         out.push_str("<p>Nothing is allocated.</p>\n");

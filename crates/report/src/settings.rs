@@ -16,6 +16,8 @@ pub(crate) struct Settings {
 
 /// One setting, at both ends of what the limit may be.
 struct Tried {
+    /// The setting, as it would be set.
+    conf: String,
     name: String,
     row: Row,
 }
@@ -34,9 +36,9 @@ pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Res
             (0, true) => "own settings (default settings)".to_owned(),
             (0, false) => format!("own settings ({conf})"),
             (_, true) => "default settings".to_owned(),
-            (_, false) => conf,
+            (_, false) => conf.clone(),
         };
-        rows.push(Tried { name, row });
+        rows.push(Tried { conf, name, row });
     }
     let capacity = own.capacity_of(run);
     let limit = replay.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
@@ -44,7 +46,13 @@ pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Res
 }
 
 impl Settings {
-    pub(crate) fn write(&self, out: &mut String) {
+    /// The number of the row with these settings, the first of which is the run's own.
+    pub(crate) fn row_of(&self, conf: &str) -> Option<usize> {
+        self.rows.iter().position(|tried| tried.conf == conf)
+    }
+
+    /// The table of the device with this number, whose rows can be linked to.
+    pub(crate) fn write(&self, out: &mut String, place: usize) {
         out.push_str("<h3>Settings tried</h3>\n");
         let _ = writeln!(
             out,
@@ -55,11 +63,11 @@ impl Settings {
             "<table class=\"settings\">\n<thead><tr><th>Peak reserved</th><th>Out of memory</th><th>Device calls</th>\
              <th>Setting</th></tr></thead>\n<tbody>\n",
         );
-        for tried in &self.rows {
+        for (row, tried) in self.rows.iter().enumerate() {
             let [reserved, oom, calls] = tried.cells();
             let _ = writeln!(
                 out,
-                "<tr><td class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td class=\"what\"><code>{}</code></td></tr>",
+                "<tr id=\"setting-{place}-{row}\"><td class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td class=\"what\"><code>{}</code></td></tr>",
                 escaped(&tried.name)
             );
         }

@@ -2,23 +2,28 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::Series;
-use blockyard_lab::{About, Verdict as Answer};
+use blockyard_figure::{Series, steps_at_allocation};
+use blockyard_lab::{About, Finding, MomentName, Verdict as Answer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
 
 use crate::holders::Held;
 use crate::html::{escaped, exact, sentence, sentence_case, share};
 use crate::moment::{Moment, MomentKind};
+use crate::settings::Settings;
 use crate::source::Certified;
 
 /// The facts that a verdict is made of.
 pub(crate) struct Verdict<'a> {
+    /// The number of the device in the report.
+    pub(crate) place: usize,
     pub(crate) recording: &'a Recording,
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
     pub(crate) held: &'a [Held],
     /// What the lab says; `None` where the requests cannot be replayed.
     pub(crate) answer: Option<&'a Answer>,
+    /// The settings that were tried, as rows of a table below.
+    pub(crate) settings: Option<&'a Settings>,
     pub(crate) certificate: &'a Certified,
 }
 
@@ -64,7 +69,41 @@ impl Verdict<'_> {
     fn sentences(&self, about: About) -> Vec<String> {
         let findings = self.answer.iter().flat_map(|answer| &answer.findings);
         let about = findings.filter(|finding| finding.about == about);
-        about.map(|finding| with_code(&sentence(&finding.text))).collect()
+        about.map(|finding| with_code(&sentence(&finding.text)) + &self.links(finding)).collect()
+    }
+
+    /// Links to where a sentence is shown, as HTML.
+    fn links(&self, finding: &Finding) -> String {
+        let place = self.place;
+        let mut links = Vec::new();
+        if let Some(moment) = finding.moments.first() {
+            if let Some((first, last)) = self.steps(finding) {
+                let (first, last) = (grouped(first as u64), grouped(last as u64));
+                links.push(format!("<a href=\"#over-time-{place}\">from step {first} to step {last}</a>"));
+            } else if matches!(moment.name, MomentName::Failure | MomentName::Peak) {
+                links.push(format!("<a href=\"#segments-{place}\">the segments then</a>"));
+            }
+        }
+        for conf in &finding.settings {
+            if let Some(row) = self.settings.and_then(|settings| settings.row_of(conf)) {
+                let name = if conf.is_empty() { "default settings" } else { conf };
+                links.push(format!("<a href=\"#setting-{place}-{row}\">{}</a>", escaped(name)));
+            }
+        }
+        if links.is_empty() { String::new() } else { format!(" ({})", links.join(", ")) }
+    }
+
+    /// The first and the last step of a growth.
+    fn steps(&self, finding: &Finding) -> Option<(usize, usize)> {
+        let [first, last] = finding.moments.as_slice() else { return None };
+        let step = |moment: &VerdictMoment| steps_at_allocation(self.recording, moment.allocations_after);
+        Some((step(first)?, step(last)?))
+    }
+
+    /// Between which steps most grows.
+    pub(crate) fn growth(&self) -> Option<(usize, usize)> {
+        let mut findings = self.answer?.findings.iter();
+        self.steps(findings.find(|finding| finding.about == About::Grows)?)
     }
 
     /// The memory of the moment that the report is about.
@@ -103,11 +142,12 @@ impl Verdict<'_> {
         let allocated = self.moment.state.breakdown().allocated();
         let Some(first) = self.held.first() else { return "Nothing is allocated.".to_owned() };
         format!(
-            "Most is held by <code>{}</code>: {}, {} of what is allocated {}. All are listed below.",
+            "Most is held by <code>{}</code>: {}, {} of what is allocated {}. <a href=\"#holders-{}\">All of them</a>.",
             escaped(&first.text(self.recording)),
             exact(first.bytes),
             escaped(&share(first.bytes, allocated)),
-            self.moment.when()
+            self.moment.when(),
+            self.place
         )
     }
 

@@ -319,3 +319,20 @@ fn the_work_can_be_cancelled() {
     let cancelled = report(source(&path), &ReportOptions::default(), &mut |_| ControlFlow::Break(()));
     assert!(matches!(cancelled, Err(ReportError::Lab(blockyard_lab::LabError::Cancelled))));
 }
+
+/// Every link of the verdict leads to a part of the page; growth leads to the figure, which names its steps.
+#[test]
+fn sentences_of_the_verdict_lead_to_their_places() {
+    let html = of("oom/loss_history_100.pickle.gz");
+    let targets: Vec<&str> =
+        html.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    for target in &targets {
+        assert!(html.contains(&format!(" id=\"{target}\"")), "{target}");
+    }
+    for wanted in ["over-time-0", "segments-0", "holders-0", "setting-0-"] {
+        assert!(targets.iter().any(|target| target.starts_with(wanted)), "{wanted}: {targets:?}");
+    }
+    let steps = html.split("#over-time-0\">from step ").nth(1).unwrap().split("</a>").next().unwrap();
+    let (first, last) = steps.split_once(" to step ").unwrap();
+    assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
+}

@@ -5,10 +5,12 @@
 
 mod header;
 mod outline;
+mod resize;
 mod splice;
 mod statement;
 
 pub use header::with_header;
+pub use resize::{Resized, resize};
 
 use blockyard_record::{Bytes, StreamId, index_u32};
 use thiserror::Error;

@@ -97,7 +97,7 @@ impl Expansion<'_> {
     fn run(&mut self, statement: &Statement) -> Result<(), ParseError> {
         let span = statement.span;
         match &statement.kind {
-            StatementKind::Allocate { name, size, stream } => self.allocate(name, *size, *stream, span),
+            StatementKind::Allocate { name, size, stream, .. } => self.allocate(name, *size, *stream, span),
             StatementKind::Free(targets) => targets.iter().try_for_each(|target| self.free(target, span)),
             StatementKind::RecordStream { names, stream } => names.iter().try_for_each(|name| {
                 let tensor = self.find(name)?;

@@ -201,19 +201,21 @@ impl<'t> Parser<'t> {
             });
         }
         self.take();
+        let begins = self.token.span;
         let size = if self.is_maker() {
             self.made_size()?
         } else {
             self.expect_word("alloc", "\"alloc\" and a size")?;
             self.size()?
         };
+        let made = begins.to(self.last);
         let stream = if self.is_word("on") {
             self.take();
             self.stream_name()?
         } else {
             StreamId::DEFAULT
         };
-        Ok(StatementKind::Allocate { name, size, stream })
+        Ok(StatementKind::Allocate { name, size, made, stream })
     }
 
     /// Whether the word is a name that is given a value: tensors may be called like the lines of the header.

@@ -18,6 +18,8 @@ pub(crate) enum StatementKind {
     Allocate {
         name: NameRef,
         size: Bytes,
+        /// How the size is written: from `alloc` or a function of PyTorch's to its end.
+        made: Span,
         stream: StreamId,
     },
     Free(Vec<FreeTarget>),

@@ -91,11 +91,17 @@ pub(crate) fn open_bar(session: Session, samples: Samples) -> AnyView {
 
 /// The option of the picker for a text that equals no preset.
 const OWN: &str = "own";
+/// The option of the picker while a recording is shown.
+const RECORDING: &str = "recording";
 /// The option of the picker for an empty workload.
 const EMPTY: &str = "empty";
 
 fn preset_picker(session: Session) -> AnyView {
     let current = Memo::new(move |_| {
+        // The text of a workload stays while a recording is shown, and is not what the reader sees.
+        if session.shows_recording() {
+            return RECORDING;
+        }
         session.history.with(|history| {
             let text = history.text();
             let preset = presets().iter().find(|preset| preset.text == text);
@@ -106,8 +112,10 @@ fn preset_picker(session: Session) -> AnyView {
         let mut options: Vec<_> =
             presets().iter().map(|preset| (preset.id.to_owned(), preset.title.to_owned())).collect();
         options.push((EMPTY.to_owned(), "Empty".to_owned()));
-        if current.get() == OWN {
-            options.insert(0, (OWN.to_owned(), "Your own".to_owned()));
+        match current.get() {
+            OWN => options.insert(0, (OWN.to_owned(), "Your own".to_owned())),
+            RECORDING => options.insert(0, (RECORDING.to_owned(), "none".to_owned())),
+            _ => {}
         }
         options
     });

@@ -52,6 +52,7 @@ const KEYS: [(&str, &[(&str, &str)]); 3] = [
             ("Enter", "choose the block"),
             ("Arrows  Page", "scroll the map, when the strip of all segments has the focus"),
             ("F  Delete", "free the chosen block"),
+            (",  .", "make the chosen block smaller, larger; or drag its right end (Shift: by 512 bytes)"),
             ("Esc", "release the block, leave a zoomed segment"),
             ("/", "go to the workload's text"),
             ("Ctrl + Space", "what may be typed here; arrows and Enter, or Tab"),

@@ -14,20 +14,23 @@ use web_sys::HtmlCanvasElement;
 use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::divider::{SizedPanel, divider};
+use crate::view::edge::Edge;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
-use crate::view::map_actions::MapActions;
+use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
 pub(crate) fn map(session: Session) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
-    let tip = Tip::new();
+    let (tip, drawn) = (Tip::new(), Drawn::new());
+    let edge = Edge::new(session, drawn, tip, bytes_per_px);
     let actions = MapActions {
         session,
+        edge,
         area,
         size: surface::size_of(area),
-        drawn: Drawn::new(),
+        drawn,
         tip,
         drawn_rows: StoredValue::new(None),
     };
@@ -49,13 +52,16 @@ pub(crate) fn map(session: Session) -> AnyView {
                 {map_overview(actions)}
             </div>
             <div
-                class="scroller"
+                class=text(move || edge.class("scroller"))
                 node_ref=area
                 tabindex="0"
                 role="application"
                 aria-label=text(move || label(session))
                 data-testid="map"
                 on:scroll=on(move |_: ev::Event| actions.scrolled())
+                on:pointerdown=on(move |event: ev::PointerEvent| { edge.down(&event); })
+                on:pointerup=on(move |event: ev::PointerEvent| { edge.up(&event); })
+                on:pointercancel=on(move |_: ev::PointerEvent| edge.cancel())
                 on:pointermove=on(move |event: ev::PointerEvent| actions.hover(&event))
                 on:pointerleave=on(move |_: ev::PointerEvent| actions.leave())
                 on:click=on(move |event: ev::MouseEvent| actions.click(&event))
@@ -106,7 +112,7 @@ fn label(session: Session) -> String {
     let noun = if count == 1 { "segment" } else { "segments" };
     let pools = if pools > 1 { format!(" in {pools} memory pools") } else { String::new() };
     format!(
-        "Segment map, {count} {noun}{pools}. Arrow keys move from block to block, Enter chooses, F frees."
+        "Segment map, {count} {noun}{pools}. Arrow keys move from block to block, Enter chooses, F frees, comma and full stop change the size."
     )
 }
 
@@ -114,7 +120,11 @@ fn label(session: Session) -> String {
 fn hint(session: Session) -> String {
     // Only the blocks of a workload can be freed by hand; a recording and a program say themselves when a block is freed.
     let can_free = session.shows_text() && session.shown_program().is_none();
-    let frees = if can_free { ", F frees it" } else { "" };
+    let frees = if can_free {
+        ", F frees it; drag its right end, or press comma and full stop, to change its size"
+    } else {
+        ""
+    };
     format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
 }
 

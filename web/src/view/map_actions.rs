@@ -1,7 +1,9 @@
 //! The actions of the pointer and of the keyboard in the segment map.
 
 use crate::view::kit::effect;
-use blockyard_figure::{Direction, MapView, RowHeight, Size, TargetId, next_block, scroll_to, zoom_segment};
+use blockyard_figure::{
+    Direction, MapView, Rect, RowHeight, Scene, Size, Target, TargetId, next_block, scroll_to, zoom_segment,
+};
 use blockyard_record::BlockId;
 use leptos::ev;
 use leptos::html;
@@ -10,8 +12,10 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::edge::Edge;
 use crate::view::map::{block_at, words};
 use crate::view::map_scroll::DrawnRows;
+use crate::view::stage::bytes_f64;
 use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
@@ -23,6 +27,7 @@ pub(crate) struct MapActions {
     pub(crate) size: RwSignal<Size>,
     pub(crate) drawn: Drawn,
     pub(crate) tip: Tip,
+    pub(crate) edge: Edge,
     pub(crate) drawn_rows: StoredValue<Option<DrawnRows>>,
 }
 
@@ -58,6 +63,9 @@ impl MapActions {
     }
 
     pub(crate) fn hover(self, event: &ev::PointerEvent) {
+        if self.edge.moved(event) {
+            return;
+        }
         let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors of the block.
@@ -76,8 +84,8 @@ impl MapActions {
     pub(crate) fn click(self, event: &ev::MouseEvent) {
         let (x, y) = place(event);
         let session = self.session;
-        // The second click of a double click zooms.
-        if event.detail() > 1 {
+        // The second click of a double click zooms, and the browser sends a click at the end of a drag too.
+        if event.detail() > 1 || self.edge.has_ended() {
             return;
         }
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
@@ -208,6 +216,32 @@ impl MapActions {
             session.select((!is_same).then_some(block));
         }
     }
+}
+
+/// How many bytes a pixel is in the row of a block: what the row shows of its segment, over the width of all that is drawn in it.
+pub(crate) fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, rect: &Rect) -> Option<f64> {
+    let zoom = session.map_view.with_untracked(|view| view.zoom);
+    let (shown, is_whole) = session
+        .with_state_now(|_, state| {
+            let segment = state.segment_of(block)?;
+            let info = state.segments().find(|info| info.id == segment)?;
+            let found = state.block(block)?;
+            let end = found.addr.offset_from(info.addr).saturating_add(found.size);
+            Some(match zoom.filter(|zoom| zoom.segment == segment) {
+                // An end that the row does not show cannot be dragged.
+                Some(zoom) => (zoom.to.saturating_sub(zoom.from), end <= zoom.to),
+                None => (info.size, true),
+            })
+        })
+        .flatten()?;
+    let is_in_row = |target: &&Target| {
+        let is_block = matches!(target.what, TargetId::Block(_) | TargetId::SmallBlocks { .. });
+        is_block && (target.rect.y_px - rect.y_px).abs() < 1.0
+    };
+    let row = scene.targets.iter().filter(is_in_row).map(|target| target.rect);
+    let ends = row.map(|rect| (rect.x_px, rect.right_px()));
+    let (left, right) = ends.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))?;
+    (is_whole && right - left >= 1.0).then(|| bytes_f64(shown) / f64::from(right - left))
 }
 
 /// How far one press of a key zooms.

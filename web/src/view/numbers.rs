@@ -63,7 +63,7 @@ pub(crate) fn numbers(session: Session) -> AnyView {
                 {choices("Which blocks are counted", Signal::stored(false), pools.into())}
                 {check(
                     "exact-bytes",
-                    "Plain bytes",
+                    "In bytes",
                     "Bytes as plain numbers, as memory_stats() has them",
                     flag(move || shown.is_exact.get()),
                     move |is_exact| shown.is_exact.set(is_exact),

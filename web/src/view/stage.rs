@@ -1,9 +1,10 @@
 //! The stage on a canvas. A step is shown in motion, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target,
+    BreakdownClass, Rect, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target,
     process_stage_height, stage_height,
 };
+use blockyard_record::{BlockId, Bytes};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -13,11 +14,14 @@ use crate::frames::{self, Slot};
 use crate::session::{CONTEXT, Session};
 use crate::surface::{self, Drawn};
 use crate::view::drag::Drag;
+use crate::view::edge::Edge;
 use crate::view::kit::{effect, on, text};
 use crate::view::tip::Tip;
 
 /// How long one moment takes to become the next.
-const MOTION_MILLIS: f64 = 320.0;
+const MOTION_MILLIS: f64 = 250.0;
+/// While a size is dragged the next moment comes before this one is reached: a motion that begins anew is this far already.
+const HEAD_START_MILLIS: f64 = 90.0;
 /// A player that makes more moves a second than this shows the moments without motion between them.
 const FASTEST_WITH_MOTION: f32 = 2.5;
 
@@ -80,7 +84,9 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         motion: StoredValue::new_local(None),
         last: StoredValue::new_local((0.0, StageView::default())),
     };
-    let pointer = StagePointer { shown, drag: Drag::new(session), tip: Tip::new() };
+    let tip = Tip::new();
+    let edge = Edge::new(session, shown.drawn, tip, bytes_per_px);
+    let pointer = StagePointer { shown, drag: Drag::new(session), edge, tip };
     let height = Memo::new(move |_| {
         let run = session.run.get();
         let has_failures = blockyard_figure::has_failures(&run.recording);
@@ -109,12 +115,13 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
             <canvas
                 node_ref=canvas
                 role="img"
+                class=text(move || edge.class(""))
                 data-testid="stage"
                 aria-label=label
-                on:pointerdown=on(move |event: ev::PointerEvent| pointer.drag.down(&event, shown.target(&event)))
+                on:pointerdown=on(move |event: ev::PointerEvent| pointer.down(&event))
                 on:pointermove=on(move |event: ev::PointerEvent| pointer.moved(&event))
-                on:pointerup=on(move |event: ev::PointerEvent| pointer.drag.up(&event))
-                on:pointercancel=on(move |_: ev::PointerEvent| pointer.drag.cancel())
+                on:pointerup=on(move |event: ev::PointerEvent| pointer.up(&event))
+                on:pointercancel=on(move |_: ev::PointerEvent| pointer.cancel())
                 on:pointerleave=on(move |_: ev::PointerEvent| pointer.left())
                 on:click=on(move |event: ev::MouseEvent| pointer.clicked(&event))
             ></canvas>
@@ -130,11 +137,45 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
 struct StagePointer {
     shown: StageCanvas,
     drag: Drag,
+    edge: Edge,
     tip: Tip,
 }
 
+/// The stage has one scale: that of the segment of the block, which is wider.
+fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, _: &Rect) -> Option<f64> {
+    let (segment, size) = session
+        .with_state_now(|_, state| {
+            let segment = state.segment_of(block)?;
+            let found = state.segments().find(|info| info.id == segment)?;
+            Some((segment, found.size))
+        })
+        .flatten()?;
+    let drawn = scene.targets.iter().find(|target| target.what == TargetId::Segment(segment))?;
+    Some(bytes_f64(size) / f64::from(drawn.rect.width_px.max(1.0)))
+}
+
 impl StagePointer {
+    fn down(self, event: &ev::PointerEvent) {
+        if !self.edge.down(event) {
+            self.drag.down(event, self.shown.target(event));
+        }
+    }
+
+    fn up(self, event: &ev::PointerEvent) {
+        if !self.edge.up(event) {
+            self.drag.up(event);
+        }
+    }
+
+    fn cancel(self) {
+        self.edge.cancel();
+        self.drag.cancel();
+    }
+
     fn moved(self, event: &ev::PointerEvent) {
+        if self.edge.moved(event) {
+            return;
+        }
         if self.drag.moved(event) {
             return self.tip.hide();
         }
@@ -157,7 +198,7 @@ impl StagePointer {
 
     fn clicked(self, event: &ev::MouseEvent) {
         // The browser sends a click at the end of a drag too.
-        if self.drag.has_ended() {
+        if self.drag.has_ended() || self.edge.has_ended() {
             return;
         }
         let session = self.shown.session;
@@ -218,7 +259,9 @@ impl StageCanvas {
             let is_near = before.steps.abs_diff(steps) <= 1 && speed <= FASTEST_WITH_MOTION;
             let from = before.from.between(&before.to, progress(before.start_millis, now));
             let is_moving = is_near && !browser::is_motion_reduced();
-            let start_millis = if is_moving { now } else { f64::MIN };
+            let is_dragged = self.session.resizing.with_untracked(Option::is_some);
+            let begun = if is_dragged { now - HEAD_START_MILLIS } else { now };
+            let start_millis = if is_moving { begun } else { f64::MIN };
             *before = Motion { from, to: stage, start_millis, steps };
             is_moving
         });
@@ -259,6 +302,11 @@ impl StageCanvas {
             self.drawn.keep(scene);
         }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a scale of pixels")]
+pub(crate) fn bytes_f64(bytes: Bytes) -> f64 {
+    bytes.get() as f64
 }
 
 fn progress(start_millis: f64, now_millis: f64) -> f32 {

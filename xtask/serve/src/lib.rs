@@ -9,9 +9,10 @@
 //! the reader that lie beside the page must not be given to other machines or other pages.
 
 mod file;
+mod offline;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,9 +20,10 @@ use std::thread::{self, JoinHandle};
 
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
-use tiny_http::{Header, Method, Request, Response, ResponseBox};
+use tiny_http::{Method, Request};
 
 pub use file::{content_type, locate};
+pub use offline::{SERVICE_WORKER, service_worker};
 
 /// Requests answered at the same time: one slow reader does not hold up the others.
 const WORKERS: usize = 4;
@@ -161,18 +163,45 @@ impl std::fmt::Debug for Server {
 }
 
 fn answer(request: Request, folder: &Path, beside: &[Beside]) {
-    let response = match request.method() {
-        Method::Get | Method::Head => {
-            let path = locate_beside(beside, &request).or_else(|| locate(folder, request.url()));
-            match path.and_then(|path| Some((File::open(&path).ok()?, path))) {
-                Some((file, path)) => dressed(Response::from_file(file), content_type(&path)),
-                None => plain(404, "not found"),
-            }
-        }
-        _ => plain(405, "only GET and HEAD are answered"),
+    let is_read = matches!(request.method(), Method::Get | Method::Head);
+    let path = if is_read {
+        locate_beside(beside, &request).or_else(|| locate(folder, request.url()))
+    } else {
+        None
     };
+    let file = path.and_then(|path| {
+        let file = File::open(&path).ok()?;
+        Some((file.metadata().ok()?.len(), file, path))
+    });
     // A reader that went away is its own affair.
-    let _ = request.respond(response);
+    let _ = match file {
+        Some((length, mut file, path)) => respond(request, "200 OK", content_type(&path), length, &mut file),
+        None if is_read => respond_text(request, "404 Not Found", "not found"),
+        None => respond_text(request, "405 Method Not Allowed", "only GET and HEAD are answered"),
+    };
+}
+
+fn respond_text(request: Request, status: &str, text: &str) -> io::Result<()> {
+    respond(request, status, "text/plain; charset=utf-8", text.len() as u64, &mut text.as_bytes())
+}
+
+/// Writes a response after which the connection ends.
+///
+/// `tiny_http` does not let a response say so. It gives a new connection to a thread that waits, also where another connection that
+/// came at the same time takes that thread: the second one then waits until a browser closes one of its other connections, which it keeps
+/// open for a minute.
+fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut dyn Read) -> io::Result<()> {
+    let has_body = *request.method() != Method::Head;
+    let mut out = request.into_writer();
+    write!(
+        out,
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
+         X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+    )?;
+    if has_body {
+        io::copy(&mut body.take(length), &mut out)?;
+    }
+    out.flush()
 }
 
 /// The file beside the folder's that is asked for.
@@ -190,26 +219,6 @@ fn locate_beside(beside: &[Beside], request: &Request) -> Option<PathBuf> {
         ["127.0.0.1", "localhost"].contains(&host.rsplit_once(':').map_or(host, |(name, _)| name))
     });
     is_this_machine.then(|| file.path.clone())
-}
-
-fn plain(status: u16, text: &str) -> ResponseBox {
-    dressed(Response::from_string(text).with_status_code(status), "text/plain; charset=utf-8")
-}
-
-fn dressed<R: Read + Send + 'static>(response: Response<R>, content_type: &str) -> ResponseBox {
-    let headers = [
-        ("Content-Type", content_type),
-        ("Cache-Control", "no-store"),
-        ("X-Content-Type-Options", "nosniff"),
-    ];
-    // Chunks would cost the page the length, and with it the progress of a download.
-    let mut response = response.with_chunked_threshold(usize::MAX);
-    for (name, value) in headers {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
-    }
-    response.boxed()
 }
 
 #[cfg(test)]

@@ -35,6 +35,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksOptions) -> anyhow::Re
             "site": growth.site,
             "live": bytes(&growth.live),
             "growth": growth.growth.get(),
+            "first_request": growth.first_request,
             "last_request": growth.last_request,
         })).collect::<Vec<_>>(),
         "notes": found.notes,

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use blockyard_lab::{About, HoldingLine, Run, Verdict, VerdictKind, verdict as ask};
+use blockyard_lab::{About, Finding, HoldingLine, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask};
 use blockyard_record::{Bytes, counted, grouped};
 use serde_json::json;
 
@@ -28,10 +28,12 @@ pub(crate) fn verdict(options: &VerdictOptions) -> anyhow::Result<ExitCode> {
 pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictOptions) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
-    let findings = found
-        .findings
-        .iter()
-        .map(|finding| json!({"about": finding.about, "text": finding.text, "request": finding.request}));
+    let findings = found.findings.iter().map(|finding| {
+        json!({
+            "about": finding.about, "text": finding.text, "request": finding.request,
+            "moments": moments(&finding.moments), "settings": finding.settings,
+        })
+    });
     let json = json!({
         "question": "verdict",
         "conf": conditions.conf,
@@ -41,12 +43,32 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictOptions) -> anyhow::
         "findings": findings.collect::<Vec<_>>(),
         "held": found.held.iter().map(|held| json!({
             "line": held.line, "bytes": held.bytes.get(), "blocks": held.blocks, "last_request": held.last_request,
+            "moments": moments(&held.moments),
         })).collect::<Vec<_>>(),
         "moment": found.moment,
         "setting": found.setting,
     });
     let status = if found.kind == VerdictKind::Fits { Status::Fine } else { Status::Found };
     Ok(Answer { json, text: text(&found), status })
+}
+
+fn moments(all: &[VerdictMoment]) -> Vec<serde_json::Value> {
+    let moment =
+        |moment: &VerdictMoment| json!({"name": moment.name, "request": moment.request, "step": moment.step});
+    all.iter().map(moment).collect()
+}
+
+/// `(from step 3, request 45, to step 140, request 1,234)`, for what grows; nothing for other sentences, which name their requests.
+fn growth_range(finding: &Finding) -> String {
+    let [first, last] = finding.moments.as_slice() else { return String::new() };
+    if finding.about != About::Grows {
+        return String::new();
+    }
+    let place = |moment: &VerdictMoment| {
+        let step = moment.step.map(|step| format!("step {}, ", grouped(step))).unwrap_or_default();
+        format!("{step}request {}", grouped(moment.request))
+    };
+    format!(" (from {} to {})", place(first), place(last))
 }
 
 fn text(found: &Verdict) -> String {
@@ -58,7 +80,7 @@ fn text(found: &Verdict) -> String {
         }
         let _ = writeln!(text, "  {}", about.title());
         for finding in of_this {
-            let _ = writeln!(text, "    {}", finding.text);
+            let _ = writeln!(text, "    {}{}", finding.text, growth_range(finding));
         }
         if about == About::Sure {
             held(&mut text, &found.held);

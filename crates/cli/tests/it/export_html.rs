@@ -110,7 +110,7 @@ fn a_file_is_served_with_the_page() {
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let port: u16 = line
         .split_once("http://127.0.0.1:")
-        .and_then(|(_, rest)| rest.split_once("/#open=rank0.pickle.gz "))
+        .and_then(|(_, rest)| rest.split_once("/?once#open=rank0.pickle.gz "))
         .and_then(|(port, _)| port.parse().ok())
         .unwrap_or_else(|| panic!("{line}"));
     let found = get(port, "/open/rank0.pickle.gz");

@@ -1,10 +1,11 @@
 //! The verdict beside the answers that it is made of, for runs that went out of memory on an H200 and runs that did not.
 
 use blockyard_lab::{
-    About, ChangeKind, Conditions, Run, Verdict, VerdictKind, autopsy, try_change, verdict, what_if,
+    About, ChangeKind, Conditions, MomentName, Run, Verdict, VerdictKind, autopsy, try_change, verdict,
+    what_if,
 };
 use blockyard_record::Bytes;
-use blockyard_workload::Workload;
+use blockyard_workload::{Request, Workload};
 
 use crate::oom::{SNAPSHOTS, snapshot};
 use crate::{on, program};
@@ -136,4 +137,40 @@ fn a_few_repetitions_may_be_layers() {
     let grows = about(&few, About::Grows);
     assert!(grows[0].ends_with("which may be steps or equal layers of a network"), "{grows:?}");
     assert_eq!(layers(120).kind, VerdictKind::Leak);
+}
+
+/// Each step after the first keeps a tensor of `kept`: the sentence leads to the first and the last of them, and the settings that pass
+/// to themselves.
+#[test]
+fn sentences_lead_to_their_moments() {
+    let text =
+        "repeat 120 as i { a = alloc 30 MiB\n kept[i] = alloc 10 MiB\n free a }\nlarge = alloc 3500 MiB";
+    let run = Run::from_workload("layers", Workload::parse(text).unwrap(), "", Bytes::gib(4));
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    let grows: Vec<_> = found.findings.iter().filter(|finding| finding.about == About::Grows).collect();
+    let [first, last] = grows[0].moments.as_slice() else { panic!("{grows:?}") };
+    let is_kept = |request: u64| {
+        let request = run.requests()[usize::try_from(request).unwrap() - 1];
+        matches!(request, Request::Allocate { size, .. } if size == Bytes::mib(10))
+    };
+    assert!(is_kept(first.request) && is_kept(last.request), "{first:?} {last:?}");
+    assert_eq!((first.name, last.name), (MomentName::FirstKept, MomentName::LastKept));
+    // Three requests a step; what the first two steps keep is no growth.
+    assert_eq!((first.request, first.step, last.step), (8, Some(3), Some(120)));
+    assert_eq!((last.request, last.allocations_after), (3 * 119 + 2, 1), "only the large one follows");
+    let happened = &found.findings[0].moments;
+    assert_eq!((happened[0].name, happened[0].request), (MomentName::Failure, found.moment));
+    let line = found.held.iter().find(|line| line.blocks == 120).unwrap();
+    assert_eq!(line.moments.iter().map(|moment| moment.request).collect::<Vec<_>>(), [2, last.request]);
+    for (name, scale) in SNAPSHOTS {
+        let run = snapshot(name, scale);
+        let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+        for finding in &found.findings {
+            let is_named = |conf: &String| finding.text.contains(conf.split(':').next().unwrap());
+            assert!(finding.settings.iter().all(is_named), "{name}: {finding:?}");
+        }
+        let proved = found.findings.iter().filter(|finding| finding.about == About::Passes);
+        let proved: Vec<&String> = proved.flat_map(|finding| &finding.settings).collect();
+        assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
+    }
 }

@@ -24,6 +24,18 @@ struct Item {
     span: Span,
     requests: Range<usize>,
     kind: ItemKind,
+    /// The statements in it that allocate: itself, or those of a loop.
+    made: Vec<Made>,
+}
+
+/// A statement that allocates.
+#[derive(Clone, Copy)]
+struct Made {
+    line: u32,
+    /// The base name; `None` where a loop's variable stands for it.
+    base: Option<u32>,
+    /// How the size is written.
+    span: Span,
 }
 
 enum ItemKind {
@@ -47,11 +59,30 @@ impl Item {
             StatementKind::DeclareStreams(streams) => ItemKind::Streams(streams.clone()),
             _ => ItemKind::Other,
         };
-        Self { span: statement.span, requests, kind }
+        let mut made = Vec::new();
+        collect_made(statement, &mut made);
+        Self { span: statement.span, requests, kind, made }
     }
 
     fn declares(&self, stream: StreamId) -> bool {
         matches!(&self.kind, ItemKind::Streams(streams) if streams.contains(&stream))
+    }
+}
+
+/// The statements that allocate, in a statement and in the loops in it.
+fn collect_made(statement: &Statement, found: &mut Vec<Made>) {
+    match &statement.kind {
+        StatementKind::Allocate { name, made, .. } => {
+            let base = match name.base {
+                BaseRef::Base(base) => Some(base),
+                BaseRef::Variable(_) => None,
+            };
+            found.push(Made { line: statement.span.line, base, span: *made });
+        }
+        StatementKind::Repeat { body, .. } | StatementKind::ForEach { body, .. } => {
+            body.statements.iter().for_each(|statement| collect_made(statement, found));
+        }
+        _ => {}
     }
 }
 
@@ -88,6 +119,17 @@ impl Outline {
     fn item_of(&self, request: usize) -> Option<(usize, &Item)> {
         let place = self.items.partition_point(|item| item.requests.end <= request);
         self.items.get(place).map(|item| (place, item))
+    }
+
+    /// How the size of the tensor is written that a request allocates; `None` where several statements of a line may do so.
+    pub(super) fn size_of(&self, request: usize, tensor: TensorId) -> Option<Span> {
+        let (_, item) = self.item_of(request)?;
+        let (line, base) =
+            (self.workload.line(request), self.workload.names.get(tensor.get() as usize)?.base);
+        let is_it = |made: &&Made| Some(made.line) == line && made.base.is_none_or(|other| other == base);
+        let mut found = item.made.iter().filter(|made| item.made.len() == 1 || is_it(made));
+        let only = found.next()?;
+        found.next().is_none().then_some(only.span)
     }
 
     /// Whether a statement can go right after the first `done` requests.

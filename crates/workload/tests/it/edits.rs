@@ -1,6 +1,6 @@
 use blockyard_record::{Bytes, StreamId};
-use blockyard_workload::edit::{Edit, EditAction, EditError, insert};
-use blockyard_workload::{TensorId, Workload};
+use blockyard_workload::edit::{Edit, EditAction, EditError, insert, resize};
+use blockyard_workload::{Request, TensorId, Workload};
 
 const EMPTY_CACHE: EditAction = EditAction::EmptyCache;
 
@@ -281,4 +281,43 @@ fn what_makes_no_sense_is_refused() {
     assert!(matches!(insert("fre a", &other, 1, EMPTY_CACHE), Err(EditError::Text(_))));
     let full = try_insert("repeat 5000000 { advance }", 5_000_000, EMPTY_CACHE);
     assert!(matches!(full, Err(EditError::Rejected(_))));
+}
+
+fn resized(text: &str, name: &str, size: Bytes) -> Result<(String, usize), EditError> {
+    let workload = Workload::parse(text).unwrap();
+    let tensors = workload.requests().iter().filter_map(|request| match request {
+        Request::Allocate { tensor, .. } => Some(*tensor),
+        _ => None,
+    });
+    let tensor =
+        tensors.clone().find(|tensor| workload.tensor_name(*tensor).as_deref() == Some(name)).unwrap();
+    resize(text, &workload, tensor, size).map(|resized| (resized.text, resized.tensors))
+}
+
+#[test]
+fn another_size_changes_the_size_and_nothing_else() {
+    let text = "stream s # mine\na = alloc 3 MiB; b = alloc 10000 x 10000 float32 on s  # large\nfree a\n";
+    let (after, tensors) = resized(text, "b", Bytes::kib(1536)).unwrap();
+    assert_eq!(
+        (after.as_str(), tensors),
+        ("stream s # mine\na = alloc 3 MiB; b = alloc 1.5 MiB on s  # large\nfree a\n", 1)
+    );
+    let (after, _) = resized(text, "a", Bytes::new(513)).unwrap();
+    assert_eq!(after, text.replace("3 MiB", "513 B"));
+    let (after, _) = resized("x = torch.empty(1000, 1000)\ndel x\n", "x", Bytes::mib(2)).unwrap();
+    assert_eq!(after, "x = alloc 2 MiB\ndel x\n");
+    // The same size as before is the same text, where it is written in the same way.
+    assert_eq!(resized("a = alloc 3 MiB", "a", Bytes::mib(3)), Ok(("a = alloc 3 MiB".to_owned(), 1)));
+}
+
+#[test]
+fn another_size_in_a_loop_is_that_of_all_its_tensors() {
+    let text = "repeat 3 as i { x[i] = alloc 2 MiB; y = alloc 1 MiB\n free y }\nz = alloc 2 MiB\n";
+    let (after, tensors) = resized(text, "x[1]", Bytes::mib(5)).unwrap();
+    assert_eq!((after, tensors), (text.replacen("2 MiB", "5 MiB", 1), 3));
+    let (after, tensors) = resized(text, "y", Bytes::mib(7)).unwrap();
+    assert_eq!((after, tensors), (text.replacen("1 MiB", "7 MiB", 1), 3));
+    // Two statements of one line under one name: nobody knows which of them is meant.
+    let twice = "repeat 2 { a = alloc 1 MiB; free a; a = alloc 2 MiB; free a }";
+    assert_eq!(resized(twice, "a", Bytes::mib(9)), Err(EditError::NotExpressible));
 }

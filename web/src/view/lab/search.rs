@@ -88,7 +88,7 @@ pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
     view! {
         <section aria-label="Answer" data-testid="answer-compare-allocators">
             <p>
-                "External: reserved and in nobody's hands when most is reserved. Internal: handed out and not asked for. "
+                "External fragmentation: cached when most is reserved. Internal: rounding, allocated and not requested. "
                 "The time is that of the models here, in this browser."
             </p>
             {table("Allocators", &sheet, &["is-own"])}

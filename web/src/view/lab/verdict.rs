@@ -1,7 +1,7 @@
 //! The verdict: what the run that is shown came to, in the order in which a reader asks.
 
-use blockyard_lab::{About, Finding, HoldingLine, Verdict, VerdictKind};
-use blockyard_record::{Bytes, counted};
+use blockyard_lab::{About, Finding, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment};
+use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
 use super::parts::line_to_copy;
@@ -47,8 +47,11 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
         // The notes on the run stand below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
-        let items: Vec<AnyView> = of_this.map(|finding| item(session, finding, found.moment)).collect();
-        let held = (about == About::Sure).then(|| held(&found.held, found.kind));
+        // The moment of the whole verdict has one link.
+        let is_first = |place: usize| about == About::Happened && place == 0;
+        let items: Vec<AnyView> =
+            of_this.enumerate().map(|(place, finding)| item(session, finding, is_first(place))).collect();
+        let held = (about == About::Sure).then(|| held(session, &found.held, found.kind));
         let copied = (about == About::Passes).then_some(found.setting.as_ref()).flatten();
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
@@ -63,37 +66,81 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
     .into_any()
 }
 
-/// A sentence; one about the moment of the verdict leads there.
-fn item(session: Session, finding: &Finding, moment: u64) -> AnyView {
+/// A sentence with links to its moments and to the rows of its settings.
+fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     let words = with_code(&sentence(&finding.text));
-    let link = (finding.about == About::Happened && finding.request == Some(moment)).then(|| {
-        button(
-            "link",
-            "verdict-moment",
-            "Show",
-            "Moves the cursor to this moment",
-            click(move || session.seek_opening_moment()),
-        )
+    let is_of_verdict =
+        |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
+    let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
+    let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
+    // Settings that do not help stand in the sentence; one alone depends on the limit.
+    let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
+    let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
+        let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
+        let conf = conf.clone();
+        let ask = click(move || {
+            session.lab.conf.set(conf.clone());
+            session.open_lab(QuestionKind::WhatIf);
+            session.ask_lab();
+        });
+        let title = "Shows the run under this setting beside its own";
+        view! { " "<button type="button" class="chip mono" data-testid="verdict-setting" title=title on:click=ask>{name}</button> }
+            .into_any()
     });
-    view! { <li>{words}" "{link}</li> }.into_any()
+    let links: Vec<AnyView> = moments.chain(settings).collect();
+    view! { <li>{words}{links}</li> }.into_any()
+}
+
+/// Moves the cursor to a moment, and marks the blocks of a line.
+fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is_only: bool) -> AnyView {
+    let words = match (moment.name, moment.step) {
+        (MomentName::Failure | MomentName::Peak, _) => format!("Show {}", moment.name.words()),
+        (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
+        (MomentName::FirstHeld, _) => "first".to_owned(),
+        (MomentName::LastHeld, _) => "last".to_owned(),
+        (name, Some(step)) => format!("Show {} (step {})", name.words(), grouped(step)),
+        (name, None) => format!("Show {}", name.words()),
+    };
+    let title = match &line {
+        Some(line) => {
+            format!("Moves the cursor to request {} and marks the blocks of {line}", grouped(moment.request))
+        }
+        None => format!("Moves the cursor to request {}", grouped(moment.request)),
+    };
+    let id = format!(
+        "verdict-{}",
+        match moment.name {
+            MomentName::Failure | MomentName::Peak => "moment",
+            MomentName::FirstKept => "first-kept",
+            MomentName::LastKept => "last-kept",
+            MomentName::FirstHeld => "first-held",
+            MomentName::LastHeld => "last-held",
+        }
+    );
+    let show = click(move || session.show_moment(moment, line.as_deref()));
+    view! { " "<button type="button" class="link" data-testid=id title=title on:click=show>{words}</button> }
+        .into_any()
 }
 
 /// The lines that held the memory, each with its bytes.
-fn held(held: &[HoldingLine], kind: VerdictKind) -> AnyView {
+fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
     if held.is_empty() {
         return ().into_any();
     }
-    let row = |bytes: Bytes, blocks: u64, what: String| {
+    let row = |bytes: Bytes, blocks: u64, what: String, moments: &[VerdictMoment]| {
         let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
-        (bytes, view! { <code>{what}</code>" "<span class="quiet">{blocks}</span> }.into_any())
+        let is_only = moments.len() == 1;
+        let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
+        let links: Vec<AnyView> = links.collect();
+        (bytes, view! { <code>{what.clone()}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
-    let mut rows: Vec<(Bytes, AnyView)> =
-        held.iter().take(MOST_LINES).map(|line| row(line.bytes, line.blocks, line.line.clone())).collect();
+    let of_line = |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), &line.moments);
+    let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MOST_LINES).map(of_line).collect();
     let rest = held.get(MOST_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
-        rows.push(row(bytes, blocks, counted(rest.len(), "more line")));
+        rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
     }
     let when = if kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
     view! {

@@ -1,4 +1,4 @@
-// Keeps all files of one version of the site. Whoever has a network gets the files from there; without one, or with one that does not
+// Keeps all files of one version of the page, and of files that lie beside it. Whoever has a network gets the files from there; without one, or with one that does not
 // answer, they come from here.
 const PATIENCE_MILLIS = 3000;
 const name = (version) => `blockyard ${registration.scope} ${version}`;
@@ -6,7 +6,8 @@ const name = (version) => `blockyard ${registration.scope} ${version}`;
 addEventListener("install", (event) => {
   const keep = async () => {
     const cache = await caches.open(name(VERSION));
-    await cache.addAll(FILES.map((file) => new Request(file, { cache: "no-cache" })));
+    // One after the other: the page that is open may be fetching, too.
+    for (const file of FILES) await cache.add(new Request(file, { cache: "no-cache" }));
     await skipWaiting();
   };
   event.waitUntil(keep());

@@ -1,0 +1,98 @@
+//! The moments that the sentences of a verdict are about.
+
+use blockyard_workload::Request;
+use serde::{Deserialize, Serialize};
+
+use crate::{HoldingLine, Leaks, Run};
+
+/// A moment that a sentence of a verdict is about: just after one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerdictMoment {
+    /// What happens then.
+    pub name: MomentName,
+    /// The request, counted from 1.
+    pub request: u64,
+    /// How many requests for memory follow in the run. A figure of the recorded run, whose steps need not have the numbers of the
+    /// requests, finds the moment by it.
+    pub allocations_after: u64,
+    /// The step of the program in which it lies, counted from 1, where steps are known.
+    pub step: Option<u64>,
+}
+
+/// What happens at a moment of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MomentName {
+    /// The request that fails.
+    Failure,
+    /// Most bytes are allocated.
+    Peak,
+    /// The first allocation that is part of a growth.
+    FirstKept,
+    /// The last allocation that is part of a growth.
+    LastKept,
+    /// The first block of a line that holds memory is allocated.
+    FirstHeld,
+    /// The last block of a line that holds memory is allocated.
+    LastHeld,
+}
+
+impl MomentName {
+    /// The name in words, `the failure`.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Failure => "the failure",
+            Self::Peak => "the peak",
+            Self::FirstKept => "the first that stays",
+            Self::LastKept => "the last that stays",
+            Self::FirstHeld => "the first block",
+            Self::LastHeld => "the last block",
+        }
+    }
+}
+
+/// Where the requests of a run stand among its requests for memory.
+pub(super) struct Moments {
+    /// How many requests for memory there are up to each request, itself included.
+    allocations: Vec<u64>,
+}
+
+impl Moments {
+    pub(super) fn of(run: &Run) -> Self {
+        let allocations = run.requests().iter().scan(0_u64, |count, request| {
+            *count = count.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));
+            Some(*count)
+        });
+        Self { allocations: allocations.collect() }
+    }
+
+    /// The moment after a request, which is counted from 1; `None` for the number 0, which stands for no request.
+    pub(super) fn at(&self, name: MomentName, request: u64) -> Option<VerdictMoment> {
+        let index = usize::try_from(request.checked_sub(1)?).ok()?;
+        let all = self.allocations.last().copied()?;
+        let allocations_after = all.saturating_sub(*self.allocations.get(index)?);
+        Some(VerdictMoment { name, request, allocations_after, step: None })
+    }
+
+    fn both(&self, first: (MomentName, u64), last: (MomentName, u64)) -> Vec<VerdictMoment> {
+        let first = (first.1 < last.1).then_some(first);
+        let all = first.into_iter().chain([last]);
+        all.filter_map(|(name, request)| self.at(name, request)).collect()
+    }
+
+    /// The first and the last allocation of a growth; one of them where both are the same.
+    pub(super) fn of_growth(&self, grows: &Leaks, first: u64, last: u64) -> Vec<VerdictMoment> {
+        let mut both = self.both((MomentName::FirstKept, first), (MomentName::LastKept, last));
+        for moment in both.iter_mut().filter(|_| grows.are_steps_known) {
+            let before = grows.boundaries.partition_point(|boundary| *boundary < moment.request) as u64;
+            moment.step = Some(before.saturating_add(1));
+        }
+        both
+    }
+
+    /// When the first and the last live block of a line were allocated; one of them where there is one block.
+    pub(super) fn of_line(&self, line: &HoldingLine) -> Vec<VerdictMoment> {
+        self.both((MomentName::FirstHeld, line.first_request), (MomentName::LastHeld, line.last_request))
+    }
+}
