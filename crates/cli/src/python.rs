@@ -12,7 +12,7 @@ use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_torch::GpuProfile;
 use clap::Parser as _;
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
     let Some(recording) = &device.recording else { bail!("the run was not recorded") };
     let meta = Meta {
         name: name.to_owned(),
-        torch: "2.11.0".to_owned(),
+        torch: format!("{}.0", Release::default()),
         config: device.config.clone(),
         total_memory: gpu.total_memory,
         device: gpu.name.to_owned(),

@@ -13,6 +13,7 @@ pub use self::address::AddressMap;
 pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
 pub use self::paint::GridPaint;
 
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::sync::Arc;
 
 use blockyard_record::Bytes;
@@ -333,7 +334,7 @@ impl Allocations {
     /// The active bytes at a moment; sums above 2 TiB are cut off.
     #[must_use]
     pub fn active_bytes(&self, moment: usize) -> Bytes {
-        Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * 512))
+        Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * MIN_BLOCK_SIZE.get()))
     }
 
     /// The most active bytes at any moment of a range of steps.
@@ -341,7 +342,7 @@ impl Allocations {
     pub fn most_active(&self, steps: &TimelineView) -> Bytes {
         let from = floor_count(steps.first_step.max(0.0));
         let to = floor_count(steps.last_step.ceil().max(0.0)).max(from + 1);
-        Bytes::new(u64::from(self.most_units(from, to)) * 512)
+        Bytes::new(u64::from(self.most_units(from, to)) * MIN_BLOCK_SIZE.get())
     }
 
     /// Whether the allocation is active at the moment.

@@ -1,5 +1,6 @@
 //! Which color each allocation has, and the legend.
 
+use blockyard_rules::size;
 use std::sync::Arc;
 
 use blockyard_record::{AllocationId, Bytes, Recording, StackId};
@@ -75,8 +76,8 @@ pub struct Groups {
 
 /// The upper bounds of sizes and of ages, and what they are called.
 const SIZES: [(u64, &str); 6] = [
-    (1 << 20, "up to 1 MiB (small pool)"),
-    (10 << 20, "up to 10 MiB"),
+    (size::SMALL_SIZE.get(), "up to 1 MiB (small pool)"),
+    (size::MIN_LARGE_ALLOCATION.get(), "up to 10 MiB"),
     (64 << 20, "up to 64 MiB"),
     (256 << 20, "up to 256 MiB"),
     (1 << 30, "up to 1 GiB"),

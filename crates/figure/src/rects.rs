@@ -10,9 +10,10 @@ use crate::grid::AddressMap;
 use crate::groups::Groups;
 use crate::numbers::{bytes_f64, floor_count, step_u32};
 use blockyard_record::Bytes;
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 
 /// How many bytes one unit of a rectangle's height is: the smallest block of PyTorch's allocator.
-pub const RECT_UNIT: u64 = 512;
+pub const RECT_UNIT: u64 = MIN_BLOCK_SIZE.get();
 
 /// How many words the geometry of one rectangle has: the moments at which it begins and ends, its lower and its upper edge in
 /// units of [`RECT_UNIT`].

@@ -4,6 +4,7 @@ mod draw;
 mod ruler;
 mod segments;
 
+use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
 use std::collections::BTreeMap;
 
 use blockyard_record::{
@@ -324,7 +325,7 @@ impl Stage {
 /// The part depends on the peak and not on the moment, so that the scale does not change during playback.
 fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
     // A sum beyond 2^63 is more than an eighth of any device: then the capacity is shown.
-    let wanted = peak.get().max(Bytes::mib(20).get()).saturating_add(peak.get() / 16);
+    let wanted = peak.get().max(DEFAULT_LARGE_SEGMENT_SIZE.get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
     let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };

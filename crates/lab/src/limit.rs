@@ -1,4 +1,5 @@
 use blockyard_record::{Bytes, OomLimit};
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use serde::{Deserialize, Serialize};
 
 /// What kept a run from getting more memory, as far as it is known.
@@ -61,14 +62,20 @@ impl Limit {
         } else {
             // The highest is a byte less than what was refused: the text has what was refused.
             let refused = self.highest.saturating_add(Bytes::new(1));
-            let highest = if refused.get().is_multiple_of(512) { refused } else { self.highest };
+            let highest =
+                if refused.get().is_multiple_of(MIN_BLOCK_SIZE.get()) { refused } else { self.highest };
             format!("between {} and {highest}", self.lowest)
         }
     }
 
     /// The limit if it is this one of those that it may be.
     pub(crate) fn at(&self, highest: Bytes) -> OomLimit {
-        OomLimit { highest, others: self.others }
+        OomLimit::known(highest, self.others)
+    }
+
+    /// The limit with its bounds.
+    pub(crate) fn bounds(&self) -> OomLimit {
+        OomLimit { lowest: self.lowest, highest: self.highest, others: self.others }
     }
 
     /// How the limit is known, in a sentence.

@@ -3,6 +3,7 @@
 //! Programs free what they allocated a moment ago and get the same places again. So a free is encoded by how many live blocks
 //! are younger, and a place by which earlier free of the same size left it; only other places are numbers.
 
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::HashMap;
 use std::vec::IntoIter;
 
@@ -58,8 +59,7 @@ struct EntryHistory {
 
 impl EntryHistory {
     fn takes_in(&mut self, entry: &TraceEntry) {
-        // Blocks are multiples of 512.
-        let size = entry.size.get().checked_next_multiple_of(512).unwrap_or_default();
+        let size = entry.size.get().checked_next_multiple_of(MIN_BLOCK_SIZE.get()).unwrap_or_default();
         self.end = entry.addr.wrapping_add(size);
         if entry.action == TraceAction::Alloc {
             self.live.push((entry.addr, entry.size.get(), entry.stream.get()));

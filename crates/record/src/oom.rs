@@ -32,6 +32,8 @@ impl OomRequest {
 /// The limit that kept a request from getting more memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OomLimit {
+    /// The least that the limit may be; equal to `highest` where the limit is known.
+    pub lowest: Bytes,
     /// The most that may be reserved.
     pub highest: Bytes,
     /// Bytes of the device that PyTorch's allocator does not have: those of other processes, and those that other libraries of this
@@ -40,6 +42,12 @@ pub struct OomLimit {
 }
 
 impl OomLimit {
+    /// A limit that is known, and the bytes of others.
+    #[must_use]
+    pub const fn known(limit: Bytes, others: Bytes) -> Self {
+        Self { lowest: limit, highest: limit, others }
+    }
+
     /// The limit of a request that failed, from the free and total memory that the device reported at that moment.
     ///
     /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise the limit is all memory that
@@ -54,10 +62,10 @@ impl OomLimit {
     ) -> Self {
         let is_met = |limit: &Bytes| reserved.saturating_add(request.segment_size) > *limit;
         if let Some(limit) = fraction.filter(is_met) {
-            return Self { highest: limit.min(device_total), others: Bytes::ZERO };
+            return Self::known(limit.min(device_total), Bytes::ZERO);
         }
         let highest = reserved.saturating_add(device_free);
-        Self { highest, others: device_total.saturating_sub(highest) }
+        Self::known(highest, device_total.saturating_sub(highest))
     }
 }
 
@@ -154,7 +162,7 @@ impl OomCause {
     /// have been enough. If several groups are enough, the largest one is the cause.
     #[must_use]
     pub fn of(request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> Self {
-        let OomLimit { highest: limit, others } = limit;
+        let OomLimit { highest: limit, others, .. } = limit;
         let needed = request.least();
         let capacity = limit.saturating_add(others);
         if needed > capacity {
@@ -201,19 +209,8 @@ impl OomCause {
     /// The cause in a sentence without a full stop.
     #[must_use]
     pub fn sentence(self, request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> String {
-        self.sentence_between(request, memory, limit.highest, limit)
-    }
-
-    /// As [`Self::sentence`], for a limit that is only known to be between `lowest` and that of `limit`.
-    #[must_use]
-    pub fn sentence_between(
-        self,
-        request: &OomRequest,
-        memory: &MemoryAtFailure,
-        lowest: Bytes,
-        limit: OomLimit,
-    ) -> String {
-        let (size, most) = (request.size, limit.highest);
+        let OomLimit { lowest, highest: most, .. } = limit;
+        let size = request.size;
         let is_known = lowest >= most;
         let allowed = if is_known {
             format!("at most {most} may be reserved")
@@ -296,7 +293,7 @@ mod tests {
     }
 
     const fn limit(highest: u64, others: u64) -> OomLimit {
-        OomLimit { highest: Bytes::mib(highest), others: Bytes::mib(others) }
+        OomLimit::known(Bytes::mib(highest), Bytes::mib(others))
     }
 
     #[test]

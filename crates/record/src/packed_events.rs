@@ -1,3 +1,4 @@
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::EncodingError;
@@ -100,7 +101,7 @@ const IN_UNITS: u8 = 0x20;
 const SAME_BLOCK: u8 = 0x40;
 const OVERSIZE: u8 = 0x80;
 
-const UNIT: u64 = 512;
+const UNIT: u64 = MIN_BLOCK_SIZE.get();
 
 fn oversize(is_oversize: bool) -> u8 {
     if is_oversize { OVERSIZE } else { 0 }

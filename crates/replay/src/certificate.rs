@@ -6,7 +6,7 @@ use blockyard_record::{PoolId, Recording, TraceAction, TraceEntry, grouped};
 
 use crate::verify::verify;
 use crate::{Difference, OnProgress, RunError};
-use blockyard_rules::{known_config, left_out_note};
+use blockyard_rules::{Release, known_config, left_out_note};
 
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
@@ -143,9 +143,9 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
         !run.meta.config.is_empty(),
         "settings in the snapshot are those of its moment; they may have been changed while the program ran",
     );
-    note(
-        true,
-        "another release of PyTorch, another vendor's allocator or a plug-in may decide differently from PyTorch 2.11",
-    );
+    reasons.push(format!(
+        "another release of PyTorch, another vendor's allocator or a plug-in may decide differently from PyTorch {}",
+        Release::default()
+    ));
     reasons
 }

@@ -1,5 +1,6 @@
 //! All keys, in a dialog.
 
+use blockyard_rules::Release;
 use leptos::html;
 use leptos::prelude::*;
 
@@ -175,7 +176,7 @@ impl Help {
                     {messages::kept_file(session, "forget-help")}
                 </section>
                 <p class="quiet" data-testid="about" on:click=click(shut)>
-                    "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch 2.11; MIT or Apache-2.0. "
+                    "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch "{Release::default().name()}"; MIT or Apache-2.0. "
                     <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."
                 </p>
             </dialog>

@@ -1,3 +1,4 @@
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -96,7 +97,7 @@ impl Collector {
         let recording = self.recording.clone();
         let active = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
         // 2^32 units are 2 TiB; what is more than that is shown as that much.
-        let units = |bytes: Bytes| u32::try_from(bytes.get() / 512).unwrap_or(u32::MAX);
+        let units = |bytes: Bytes| u32::try_from(bytes.get() / MIN_BLOCK_SIZE.get()).unwrap_or(u32::MAX);
         self.made.active = active.map(|breakdown| units(breakdown.active())).collect();
         self.made.prepare();
         self.made

@@ -50,10 +50,5 @@ pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause
 
 pub(super) fn sentence(cause: OomCause, examined: &Examined<'_>) -> String {
     let Examined { limit, failure, .. } = examined;
-    cause.sentence_between(
-        &failure.request.for_cause(),
-        &failure.memory,
-        limit.lowest,
-        limit.at(limit.highest),
-    )
+    cause.sentence(&failure.request.for_cause(), &failure.memory, limit.bounds())
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use blockyard_record::{Bytes, counted, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
 use blockyard_rules::{setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -226,7 +227,7 @@ fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>,
 
 /// The smallest limit under which the request passes, as far as whole segments tell.
 fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
-    const STEP: u64 = 2 << 20;
+    const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
     let Examined { failure, limit, run, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {

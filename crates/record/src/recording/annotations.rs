@@ -1,6 +1,7 @@
 //! The parts of a recording besides its events: stacks, wall-clock times, markers, and sizes that the source of the recording leaves
 //! open.
 
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::packed_times::PackedTimes;
 use crate::{AllocationId, Bytes, SegmentId, StackId, Stacks};
 
 /// Extra sizes of blocks are stored as multiples of this.
-const UNIT: u64 = 512;
+const UNIT: u64 = MIN_BLOCK_SIZE.get();
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Annotations {

@@ -1,6 +1,7 @@
 //! The encoding of a saved state, about ten bytes a block. Addresses and links between blocks are left out, because they follow from the
 //! order of the blocks.
 
+use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -55,7 +56,7 @@ const HAS_STREAMS: u8 = 0x08;
 const IN_UNITS: u8 = 0x10;
 /// The requested size follows, as its difference from the size; without this bit the requested size is zero.
 const HAS_REQUESTED: u8 = 0x20;
-const UNIT: u64 = 512;
+const UNIT: u64 = MIN_BLOCK_SIZE.get();
 
 /// The ids of the block before. Those of the next block are encoded as differences from them.
 #[derive(Clone, Copy, Default)]

@@ -1,0 +1,200 @@
+//! PyTorch's numbers and the names of its releases stand in this crate alone: no other source of the product has them as literals.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Sources that have such a literal for another reason: the file, how many literals, and the reason.
+const OTHER_NUMBERS: [(&str, usize, &str); 22] = [
+    ("crates/allocator/src/error.rs", 2, "units of sizes in messages"),
+    ("crates/cli/src/bench/sections.rs", 4, "sizes of measured requests"),
+    ("crates/device/src/virtual_device.rs", 1, "the driver's alignment"),
+    ("crates/device-wgpu/src/patterns.rs", 1, "the alignment of WebGPU's buffers in tests of block data"),
+    ("crates/figure/src/answers/compared.rs", 1, "the least range of an axis"),
+    ("crates/figure/src/holders/search.rs", 1, "a unit that a reader types"),
+    ("crates/figure/src/stage/ruler.rs", 1, "the first step of a ruler"),
+    ("crates/figure/src/timeline/draw.rs", 1, "the least range of an axis"),
+    ("crates/figure/src/timeline/so_far.rs", 1, "the least range of an axis"),
+    ("crates/lab/src/search.rs", 1, "values of a setting that a search tries"),
+    ("crates/pytorch/src/snapshot/container.rs", 1, "how much of a file is read"),
+    ("crates/pytorch/src/snapshot/html.rs", 1, "how much of a file is searched"),
+    ("crates/record/src/recording/recorder.rs", 1, "events between two saved states"),
+    ("crates/torch/src/extremes.rs", 2, "extents of tensors"),
+    ("crates/torch/src/generator.rs", 1, "a number of elements"),
+    ("crates/torch/src/limits.rs", 1, "a number of parts"),
+    ("crates/torch/src/ops/conv.rs", 1, "a number of channels"),
+    ("crates/torch/src/ops/norm.rs", 4, "threads of a kernel"),
+    ("crates/torch/src/ops/reduce/scratch.rs", 1, "threads of a kernel"),
+    ("crates/torch/src/ops/sort.rs", 1, "counters of a kernel"),
+    ("crates/wheel/src/file.rs", 1, "a reader's buffer"),
+    ("web/src/draft.rs", 1, "how much text a browser keeps"),
+];
+
+/// Crates whose numbers are those of somebody else: GPUs, NVIDIA's libraries, other allocators.
+const NUMBERS_OF_OTHERS: [&str; 3] = ["crates/gpus/", "crates/standin/", "crates/rivals/"];
+
+/// Sources that name a release: the file, how many lines, and the reason.
+const OTHER_RELEASES: [(&str, usize, &str); 8] = [
+    ("crates/allocator/src/lib.rs", 2, "where the allocator departs from a release"),
+    ("crates/allocator/src/host.rs", 1, "where the allocator departs from a release"),
+    ("crates/allocator/src/host/stats.rs", 1, "where the allocator departs from a release"),
+    ("crates/dry-run/src/torch.rs", 1, "an example of a version"),
+    ("crates/pytorch/src/read.rs", 1, "which release a recording's keys are of"),
+    ("crates/torch/src/extremes.rs", 1, "the release whose answers were recorded"),
+    ("crates/torch/src/lib.rs", 1, "the release whose operators were recorded"),
+    ("web/src/session/story.rs", 1, "the release that was measured"),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The sources of the product: those below `src` of `crates` and `web`, without this crate, tests and models of tests.
+fn sources() -> BTreeMap<String, String> {
+    let root = root();
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.join("crates"), root.join("web")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
+            let last = name.rsplit('/').next().unwrap_or_default();
+            if path.is_dir() {
+                let is_other =
+                    ["tests", "benches", "examples", "target", "dist", "node_modules"].contains(&last);
+                if !is_other && name != "crates/rules" {
+                    folders.push(path);
+                }
+            } else if last.ends_with(".rs") && !["tests.rs", "model.rs"].contains(&last) {
+                let text = fs::read_to_string(&path).expect("a source is text");
+                let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+                found.insert(name, product.to_owned());
+            }
+        }
+    }
+    assert!(found.len() > 500, "only {} sources", found.len());
+    found
+}
+
+/// The words and signs of a line of code, without its texts and comments.
+fn tokens(line: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut letters = line.chars().peekable();
+    let mut is_word = false;
+    while let Some(letter) = letters.next() {
+        if letter == '"' {
+            while let Some(inner) = letters.next() {
+                match inner {
+                    '\\' => _ = letters.next(),
+                    '"' => break,
+                    _ => {}
+                }
+            }
+            is_word = false;
+        } else if letter == '/' && letters.peek() == Some(&'/') {
+            break;
+        } else if letter.is_ascii_alphanumeric() || letter == '_' {
+            if is_word && let Some(last) = tokens.last_mut() {
+                last.push(letter);
+            } else {
+                tokens.push(letter.to_string());
+            }
+            is_word = true;
+        } else {
+            is_word = false;
+            if !letter.is_whitespace() {
+                tokens.push(letter.to_string());
+            }
+        }
+    }
+    tokens
+}
+
+/// A whole number, with or without its type.
+fn number(token: &str) -> Option<u64> {
+    let plain = token.replace('_', "");
+    let digits = plain.bytes().take_while(u8::is_ascii_digit).count();
+    let (digits, kind) = plain.split_at(digits);
+    let is_number = ["", "u8", "u16", "u32", "u64", "u128", "usize", "i32", "i64", "isize"].contains(&kind);
+    if is_number { digits.parse().ok() } else { None }
+}
+
+/// How many of PyTorch's numbers a line has: 512 bytes, and 1, 2, 10 and 20 MiB however they are written.
+fn numbers_in(line: &str) -> usize {
+    let tokens = tokens(line);
+    let at = |index: usize| tokens.get(index).map_or("", String::as_str);
+    let is_mebibytes = |count: u64| [1, 2, 10, 20].contains(&count);
+    let is_one = |index: usize| {
+        let Some(value) = number(at(index)) else { return false };
+        let before = |back: usize| index.checked_sub(back).map_or("", at);
+        let is_shifted = at(index + 1) == "<" && at(index + 2) == "<" && number(at(index + 3)) == Some(20);
+        let is_in_mib = before(1) == "(" && before(2) == "mib" && at(index + 1) == ")";
+        let is_in_units = before(1) == "(" && ["kib", "mib", "gib"].contains(&before(2));
+        let is_part = before(1) == "." || (at(index + 1) == "." && number(at(index + 2)).is_some());
+        let is_whole = value == 512 || (value.is_multiple_of(1 << 20) && is_mebibytes(value >> 20));
+        (is_shifted || is_in_mib) && is_mebibytes(value) || is_whole && !is_in_units && !is_part
+    };
+    (0..tokens.len()).filter(|index| is_one(*index)).count()
+}
+
+/// Fails with all sources that have more or fewer of something than the exceptions say.
+fn check(found: &BTreeMap<String, Vec<String>>, exceptions: &[(&str, usize, &str)]) {
+    let allowed: BTreeMap<&str, usize> = exceptions.iter().map(|(file, count, _)| (*file, *count)).collect();
+    let mut wrong: Vec<String> = found
+        .iter()
+        .filter(|(file, lines)| allowed.get(file.as_str()).copied().unwrap_or(0) != lines.len())
+        .map(|(file, lines)| format!("{file}: {}\n    {}", lines.len(), lines.join("\n    ")))
+        .collect();
+    let stale = allowed.keys().filter(|file| !found.contains_key(**file));
+    wrong.extend(stale.map(|file| format!("{file}: has none any more")));
+    assert!(
+        wrong.is_empty(),
+        "use `blockyard_rules`, or name the reason in this file:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn no_number_of_pytorch_stands_outside_of_the_rules() {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in sources() {
+        if NUMBERS_OF_OTHERS.iter().any(|folder| file.starts_with(folder)) {
+            continue;
+        }
+        for (index, line) in text.lines().enumerate() {
+            for _ in 0..numbers_in(line) {
+                found.entry(file.clone()).or_default().push(format!("{}: {}", index + 1, line.trim()));
+            }
+        }
+    }
+    check(&found, &OTHER_NUMBERS);
+}
+
+#[test]
+fn no_release_is_named_outside_of_the_rules() {
+    let oldest = blockyard_rules::Release::ALL[0].name();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (file, text) in sources() {
+        for (index, line) in text.lines().enumerate().filter(|(_, line)| line.contains(oldest)) {
+            found.entry(file.clone()).or_default().push(format!("{}: {}", index + 1, line.trim()));
+        }
+    }
+    check(&found, &OTHER_RELEASES);
+}
+
+#[test]
+fn numbers_are_found_however_they_are_written() {
+    let cases = [
+        ("const UNIT: u64 = 512;", 1),
+        ("size.next_multiple_of(512_u64)", 1),
+        ("Bytes::mib(1), Bytes::mib(20) and Bytes::mib(64)", 2),
+        ("2 << 20; 10u64 << 20; 64 << 20", 2),
+        ("1_048_576 + 2_097_152 + 20971520", 3),
+        ("Bytes::kib(512)", 0),
+        ("let text = \"512 \\\" 1 << 20\"; // 512", 0),
+        ("V512 + x512 + 5120 + 1.512 + 512.5", 0),
+    ];
+    for (line, count) in cases {
+        assert_eq!(numbers_in(line), count, "{line}");
+    }
+}
