@@ -18,6 +18,7 @@ use std::rc::Rc;
 use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
+use blockyard_rules::Release;
 use blockyard_workload::Workload;
 use leptos::prelude::*;
 use web_sys::Blob;
@@ -42,6 +43,8 @@ pub(crate) struct Lab {
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
     pub(crate) limit: RwSignal<String>,
+    /// The release of PyTorch whose rules hold; `None` for the one that made the file.
+    pub(crate) release: RwSignal<Option<Release>>,
     /// The index of the device that the reader chose, in a file with several devices.
     pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
@@ -56,6 +59,7 @@ impl Lab {
             conf: RwSignal::new("expandable_segments:True".to_owned()),
             capacity: RwSignal::new(String::new()),
             limit: RwSignal::new(String::new()),
+            release: RwSignal::new(None),
             device: RwSignal::new(None),
             shows_difference: RwSignal::new(false),
             work: RwSignal::new(None),

@@ -1,4 +1,4 @@
-//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, release 2.11.0), to the byte.
+//! PyTorch's CUDA caching allocator (`c10/cuda/CUDACachingAllocator.cpp`, releases 2.11 to 2.15), to the byte.
 //!
 //! [`CachingAllocator`] allocates segments from a [`DeviceMemory`](blockyard_device::DeviceMemory), splits them into blocks
 //! for its callers, and caches freed blocks for the next request. With the same requests and the same segment addresses it
@@ -59,7 +59,8 @@
 //!
 //! One device of the native backend with every setting that decides a device address: `max_split_size_mb`,
 //! `max_non_split_rounding_mb`, `roundup_power2_divisions`, `garbage_collection_threshold`, `large_segment_size_mb`,
-//! `per_process_memory_fraction` and `expandable_segments`; memory pools of programs and captures. `backend:cudaMallocAsync` is
+//! `per_process_memory_fraction`, `throw_on_cudamalloc_oom`, `expandable_segments` and `expandable_segments_reserve`; memory pools of
+//! programs and captures. The settings name the release whose rules hold ([`blockyard_rules::Release`]). `backend:cudaMallocAsync` is
 //! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`] caches pinned
 //! host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take (`getCheckpointState`), and pools with an
 //! allocator of their own.
@@ -84,6 +85,9 @@
 //!   "already recording".
 //! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became smaller, or when
 //!   `expandable_segments` was switched on too, and damages its own state.
+//! * A capture that was announced counts for every stream; PyTorch asks besides whether the current stream is captured.
+//! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
+//! * Pinned memory and `backend:cudaMallocAsync` have the rules of 2.11 in every release, and `allocateWithAddress` (2.13) is missing.
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
 //! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
 //!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.

@@ -11,6 +11,8 @@ use blockyard_rules::{Release, known_config, left_out_note};
 /// The placements of our allocator for the trace of a snapshot, compared with PyTorch's.
 #[derive(Clone, Debug, Default)]
 pub struct Certificate {
+    /// The release of PyTorch whose rules the allocator followed.
+    pub release: Release,
     /// How many allocations of the trace our allocator decided. Allocations at the beginning of the trace are not among them if they
     /// belong to a request from before the trace.
     pub placements: u64,
@@ -83,6 +85,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     let mut notes = comparison.notes;
     notes.extend(left_out_note(&left_out));
     Ok(Certificate {
+        release: run.meta.release(),
         placements,
         identical,
         is_complete,

@@ -2,7 +2,7 @@
 
 use blockyard_lab::Conditions;
 use blockyard_record::Bytes;
-use blockyard_rules::{AllocatorConfig, ConfigError};
+use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use blockyard_workload::{ParseErrorKind, parse_size};
 use leptos::prelude::*;
 use thiserror::Error;
@@ -34,7 +34,7 @@ impl Session {
     /// [`ConditionsError`] if a field cannot be read.
     pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
         let conf = self.lab.conf.get_untracked().trim().to_owned();
-        conf.parse::<AllocatorConfig>()?;
+        AllocatorConfig::parse(&conf, self.lab.release.get_untracked().unwrap_or(Release::LATEST))?;
         let own = self.own_conditions()?;
         Ok(Conditions { conf, ..own })
     }
@@ -46,6 +46,6 @@ impl Session {
         let own_capacity = || untrack(|| self.shown_program()).map(|result| result.run.recording.capacity());
         let capacity = optional_size(&self.lab.capacity.get_untracked())?.or_else(own_capacity);
         let limit = optional_size(&self.lab.limit.get_untracked())?;
-        Ok(Conditions { conf, capacity, limit, release: None })
+        Ok(Conditions { conf, capacity, limit, release: self.lab.release.get_untracked() })
     }
 }

@@ -145,6 +145,7 @@ fn certificate_json(certificate: &Certificate) -> Value {
         json!({"what": difference.what, "expected": difference.expected, "found": difference.found})
     });
     json!({
+        "release": certificate.release,
         "placements": certificate.placements,
         "identical": certificate.identical,
         "is_complete": certificate.is_complete,
@@ -214,7 +215,7 @@ fn is_entry(event: &Event) -> bool {
             | Event::Allocated { .. }
             | Event::FreeRequested { .. }
             | Event::FreeCompleted { .. }
-            | Event::OutOfMemory { .. }
+            | Event::OutOfMemory { is_rejected: false, .. }
             | Event::SnapshotTaken { .. }
     )
 }

@@ -87,7 +87,12 @@ fn write_device(out: &mut impl Write, file: &SnapshotFile, report: &DeviceReport
 
 fn write_certificate(out: &mut impl Write, report: &DeviceReport) -> anyhow::Result<()> {
     let Some(certificate) = &report.certificate else { return Ok(()) };
-    line(out, &format!("    certificate     {}", certificate.headline()))?;
+    let release = if certificate.placements > 0 {
+        format!(", as PyTorch {}", certificate.release)
+    } else {
+        String::new()
+    };
+    line(out, &format!("    certificate     {}{release}", certificate.headline()))?;
     if let Some(difference) = &certificate.first_difference {
         line(out, &format!("      first difference, {}", difference.what))?;
         line(out, &format!("        PyTorch  {}", difference.expected))?;

@@ -85,12 +85,13 @@ impl MemoryState {
         if block.state != BlockState::Inactive || leftovers >= block.size || !self.is_expandable(block) {
             return Err(StateError::Unfitting(id));
         }
+        // In the order of their numbers.
+        if let Some((before, size)) = before {
+            self.cut_below(id, before, size)?;
+        }
         if let Some((after, size)) = after {
             let kept = self.find(id)?.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
             self.cut_above(id, after, kept, BlockState::Inactive)?;
-        }
-        if let Some((before, size)) = before {
-            self.cut_below(id, before, size)?;
         }
         let block = self.find_mut(id)?;
         block.state = BlockState::Unmapped;

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
 use blockyard_lab::{Limit, LimitSource, Outcome, Row};
+use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -12,7 +13,7 @@ use crate::browser;
 use crate::lab::{Cell, Sheet};
 use crate::session::Session;
 use crate::surface;
-use crate::view::kit::{Handler, button, click, effect, flag, on, text};
+use crate::view::kit::{Handler, button, click, effect, flag, on, select, text};
 
 /// A table. `classes` has the CSS class of each row, in the order of the rows.
 pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
@@ -90,6 +91,9 @@ pub(super) fn conditions_text(row: &Row) -> String {
     if let Some(limit) = conditions.limit {
         let _ = write!(text, ", at most {limit}");
     }
+    if let Some(release) = conditions.release {
+        let _ = write!(text, ", PyTorch {release}");
+    }
     text
 }
 
@@ -138,7 +142,7 @@ pub(super) fn line_to_copy(id: &'static str, line: String) -> AnyView {
     .into_any()
 }
 
-/// The device and the limit, which every question takes into account, and the button that asks.
+/// The device, the limit and the release, which every question takes into account, and the button that asks.
 pub(super) fn conditions(session: Session) -> AnyView {
     view! {
         <form class="cluster asked" on:submit=submit(session)>
@@ -156,7 +160,7 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     })
 }
 
-/// The fields of the device and of the limit.
+/// The fields of the device, of the limit and of the release.
 pub(super) fn sizes(session: Session) -> AnyView {
     let lab = session.lab;
     let hint = text(move || {
@@ -166,6 +170,24 @@ pub(super) fn sizes(session: Session) -> AnyView {
     view! {
         {field("lab-capacity", "Device", text(|| "its own".to_owned()), lab.capacity)}
         {field("lab-limit", "At most reserved", hint, lab.limit)}
+        {releases(session)}
+    }
+    .into_any()
+}
+
+/// The choice of the release of PyTorch whose rules hold.
+fn releases(session: Session) -> AnyView {
+    let release = session.lab.release;
+    let options = Signal::derive(|| {
+        let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
+        std::iter::once((String::new(), "as in the file".to_owned())).chain(known).collect()
+    });
+    let chosen = text(move || release.get().map(|known| known.name().to_owned()).unwrap_or_default());
+    view! {
+        <label class="small-field">
+            <span>"PyTorch"</span>
+            {select("lab-release", "Release of PyTorch", options, chosen, move |name| release.set(name.parse().ok()))}
+        </label>
     }
     .into_any()
 }

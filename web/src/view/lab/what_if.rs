@@ -2,7 +2,7 @@
 
 use blockyard_lab::WhatIf;
 use blockyard_record::grouped;
-use blockyard_rules::{AllocatorConfig, SETTING_KEYS, with_setting};
+use blockyard_rules::{AllocatorConfig, Release, SETTING_KEYS, with_setting};
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -27,7 +27,8 @@ const COMMON: [&str; 5] = [
 pub(super) fn form(session: Session) -> AnyView {
     let conf = session.lab.conf;
     let error = Memo::new(move |_| {
-        let parsed = conf.with(|conf| conf.trim().parse::<AllocatorConfig>());
+        let release = session.lab.release.get().unwrap_or(Release::LATEST);
+        let parsed = conf.with(|conf| AllocatorConfig::parse(conf.trim(), release));
         parsed.err().map(|error| sentence(&error.to_string()))
     });
     let chips = COMMON
