@@ -46,13 +46,17 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 /// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for another release of CUDA are
 /// not loaded. What is no shared library of this system is left out.
 pub(crate) fn add_wanted(wanted: &mut Wanted, libraries: &[PathBuf]) {
-    let own = wanted.libraries.clone();
-    for path in libraries {
-        let Ok(found) = Wanted::of(std::slice::from_ref(path)) else { continue };
-        if found.libraries.iter().any(|name| name.starts_with("libcudart.so") && own.contains(name)) {
-            wanted.libraries.extend(found.libraries);
-            wanted.functions.extend(found.functions);
-        }
+    let all = libraries.iter().filter_map(|path| Wanted::of(std::slice::from_ref(path)).ok());
+    for found in all {
+        merge(wanted, found);
+    }
+}
+
+fn merge(wanted: &mut Wanted, found: Wanted) {
+    let is_same = |name: &String| name.starts_with("libcudart.so") && wanted.libraries.contains(name);
+    if found.libraries.iter().any(is_same) {
+        wanted.libraries.extend(found.libraries);
+        wanted.functions.extend(found.functions);
     }
 }
 
@@ -60,32 +64,39 @@ pub(crate) fn add_wanted(wanted: &mut Wanted, libraries: &[PathBuf]) {
 mod tests {
     use std::fs;
 
-    use super::{add_wanted, libraries_beside};
+    use super::{add_wanted, libraries_beside, merge};
     use crate::symbols::Wanted;
-    use crate::{Library, write_library};
+
+    fn wanted(libraries: &[&str], functions: &[&str]) -> Wanted {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Wanted { libraries: set(libraries), functions: set(functions) }
+    }
 
     #[test]
-    fn packages_that_link_the_same_cuda_are_found() {
+    fn packages_beside_pytorch_are_looked_into() {
         let folder = std::env::temp_dir().join(format!("blockyard-extensions-{}", std::process::id()));
         let deep = folder.join("quantized/lib");
-        fs::create_dir_all(&deep).unwrap();
-        fs::create_dir_all(folder.join("torch/lib")).unwrap();
-        for (path, needed) in [(deep.join("a.so"), "libcudart.so.13"), (deep.join("b.so"), "libcudart.so.12")]
-        {
-            // One that wants both libraries, so that nothing but the first tells them apart.
-            let needed = [needed, "libcublas.so.99"];
-            let library = Library { name: "x", needed: &needed, ..Library::default() };
-            fs::write(path, write_library(&library).unwrap()).unwrap();
+        for folder in [&deep, &folder.join("torch/lib"), &folder.join("quantized-1.dist-info")] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("a.so"), "no library").unwrap();
         }
-        fs::write(folder.join("torch/lib/c.so"), "").unwrap();
-        fs::write(deep.join("broken.so"), "no library").unwrap();
+        fs::write(folder.join("single.so"), "").unwrap();
         let found = libraries_beside(&folder);
-        assert_eq!(found, ["a.so", "b.so", "broken.so"].map(|name| deep.join(name)));
-        let mut wanted = Wanted { libraries: ["libcudart.so.13".to_owned()].into(), ..Wanted::default() };
-        add_wanted(&mut wanted, &found[1..]);
-        assert_eq!(wanted.libraries.len(), 1);
-        add_wanted(&mut wanted, &found);
-        assert!(wanted.libraries.contains("libcublas.so.99"));
+        assert_eq!(found, [deep.join("a.so"), folder.join("single.so")]);
+        let mut all = wanted(&["libcudart.so.13"], &[]);
+        add_wanted(&mut all, &found);
+        assert_eq!(all, wanted(&["libcudart.so.13"], &[]), "what cannot be read is left out");
         fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn those_for_another_release_of_cuda_are_left_out() {
+        let mut all = wanted(&["libcudart.so.13"], &["cudaMalloc"]);
+        merge(&mut all, wanted(&["libcudart.so.12"], &["cudaOld"]));
+        merge(&mut all, wanted(&["libcublas.so.13"], &["cublasOnly"]));
+        assert_eq!(all, wanted(&["libcudart.so.13"], &["cudaMalloc"]));
+        merge(&mut all, wanted(&["libcudart.so.13", "libnpp.so.13"], &["cudaMemPrefetchAsync"]));
+        let both = ["cudaMalloc", "cudaMemPrefetchAsync"];
+        assert_eq!(all, wanted(&["libcudart.so.13", "libnpp.so.13"], &both));
     }
 }

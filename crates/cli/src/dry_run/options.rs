@@ -10,6 +10,7 @@ use clap::Args;
 use crate::options::size;
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command")]
 pub(crate) struct DryRunOptions {
     /// The program.
     pub(crate) file: PathBuf,

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use blockyard_dry_run::{Program, Report, Torch, prepare_in, run};
+use blockyard_dry_run::{Prepared, Program, Report, Torch, prepare_in, run};
 use blockyard_gpus::GpuProfile;
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
@@ -16,8 +16,16 @@ impl Drop for Folder {
     }
 }
 
-/// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
-pub(crate) fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
+/// A PyTorch, and a folder in which its libraries are.
+pub(crate) struct OverTorch {
+    pub(crate) folder: Folder,
+    pub(crate) python: String,
+    pub(crate) torch: Torch,
+    pub(crate) prepared: Prepared,
+}
+
+/// The PyTorch that `TORCH` names; `None` where none is named.
+pub(crate) fn over_torch(name: &str) -> Option<OverTorch> {
     let Some(python) = env::var("TORCH").ok().and_then(|list| list.split(':').next().map(str::to_owned))
     else {
         eprintln!("skipped: TORCH names no Python with PyTorch");
@@ -29,14 +37,21 @@ pub(crate) fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Op
     let standin = own.parent().unwrap_or(Path::new(".")).join("libblockyard_standin.so");
     let torch = Torch::find(&python).expect("it has PyTorch");
     let prepared = prepare_in(&torch, &standin, &folder.0.join("cache")).expect("it is made");
-    let (file, output) = (folder.0.join("program.py"), folder.0.join("output"));
+    Some(OverTorch { folder, python, torch, prepared })
+}
+
+/// Runs a program over PyTorch: its report and what it printed. `None` where no PyTorch is named.
+#[allow(dead_code, reason = "not all tests run one process")]
+pub(crate) fn done(name: &str, source: &str, environment: &[(&str, &str)]) -> Option<(Report, Vec<String>)> {
+    let over = over_torch(name)?;
+    let (file, output) = (over.folder.0.join("program.py"), over.folder.0.join("output"));
     fs::write(&file, source).expect("the program is written");
     let program = Program {
         environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
         output: Some(output.clone()),
-        ..Program::new(file, python, GpuProfile::H200)
+        ..Program::new(file, over.python, GpuProfile::H200)
     };
-    let report = run(&program, &torch, &prepared).expect("it runs");
+    let report = run(&program, &over.torch, &over.prepared).expect("it runs");
     let text = fs::read_to_string(output).expect("there is output");
     assert_eq!(report.status, 0, "{text}");
     Some((report, text.lines().map(str::to_owned).collect()))

@@ -35,7 +35,20 @@ from blockyard._answers import (
     Verdict,
     WhatIf,
 )
-from blockyard._dry_run import DevicePeak, DryRun, DryRunNote, GpuFit, Line, PeakHolder, PrintedLine, StepPeak, dry_run
+from blockyard._dry_run import (
+    AddressOrders,
+    AddressRange,
+    ChildPeak,
+    DevicePeak,
+    DryRun,
+    DryRunNote,
+    GpuFit,
+    Line,
+    PeakHolder,
+    PrintedLine,
+    StepPeak,
+    dry_run,
+)
 from blockyard._files import Device, Run, Snapshot, open, play
 from blockyard._fit import Fit, FitRun, FitSite, fit
 from blockyard._magic import load_ipython_extension
@@ -46,12 +59,15 @@ from blockyard._ranks import Ranks, SiteDifference, rank, ranks
 __version__ = version()
 
 __all__ = [
+    "AddressOrders",
+    "AddressRange",
     "AllocatorOutcome",
     "Autopsy",
     "BlockyardError",
     "Bound",
     "Certificate",
     "Change",
+    "ChildPeak",
     "ComparedAllocators",
     "Device",
     "DevicePeak",

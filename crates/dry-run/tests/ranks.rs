@@ -1,0 +1,45 @@
+//! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test ranks`, with a Python that has PyTorch for CUDA. Without
+//! `TORCH` the tests are skipped.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use std::path::Path;
+
+use blockyard_dry_run::{Program, Ranks, RanksReport, run_ranks};
+use blockyard_gpus::GpuProfile;
+
+/// Runs a program of `tests/fixtures/ranks` as these ranks of so many.
+fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<RanksReport> {
+    let over = common::over_torch(&format!("ranks-{name}-{world}-{}", asked.len()))?;
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/ranks").join(name);
+    let ranks = Ranks::new(1, world, asked).unwrap();
+    let program = |rank: u32| Program {
+        devices: world,
+        output: Some(over.folder.0.join(format!("output{rank}"))),
+        ..Program::new(file.clone(), over.python.clone(), GpuProfile::H200)
+    };
+    Some(run_ranks(&ranks, None, program, &over.torch, &over.prepared, || is_interrupted).unwrap())
+}
+
+#[test]
+fn checkpoints_are_saved_and_loaded_where_ranks_are_absent() {
+    for asked in [&[0][..], &[1, 3]] {
+        let Some(report) = ran("checkpoint_load.py", 4, asked, false) else { return };
+        assert_eq!((report.status(), report.failed), (0, None), "{asked:?}");
+        for rank in &report.ranks {
+            let notes = rank.report.sentences().join("\n");
+            assert!(
+                notes.contains("the object that is gathered of it is taken to be this rank's own"),
+                "{notes}"
+            );
+            assert_eq!(notes.contains("rank 1 plans the checkpoint in its place"), asked[0] == 1, "{notes}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_blames_no_rank() {
+    let Some(report) = ran("checkpoint_load.py", 2, &[], true) else { return };
+    assert_eq!((report.status(), report.failed, report.is_interrupted), (130, None, true));
+}
