@@ -127,7 +127,7 @@ impl Source {
         };
         let place = place.ok_or_else(|| anyhow!("the snapshot has nothing of that device"))?;
         let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
-        Ok(blockyard_trace::record(&file, place, name, on_progress)?.recording)
+        Ok(blockyard_trace::record(file, place, name, on_progress)?.recording)
     }
 }
 

@@ -13,7 +13,6 @@ pub use self::address::AddressMap;
 pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
 pub use self::paint::GridPaint;
 
-use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::sync::Arc;
 
 use blockyard_record::Bytes;
@@ -21,6 +20,7 @@ use blockyard_record::Bytes;
 use crate::allocations::{Allocations, NEVER, size_class};
 use crate::groups::Groups;
 use crate::numbers::{bytes_f64, count_f64, floor_count, round_bytes, step_u32};
+use crate::rects::RECT_UNIT;
 use crate::timeline::TimelineView;
 
 /// What the vertical axis is.
@@ -334,7 +334,7 @@ impl Allocations {
     /// The active bytes at a moment; sums above 2 TiB are cut off.
     #[must_use]
     pub fn active_bytes(&self, moment: usize) -> Bytes {
-        Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * MIN_BLOCK_SIZE.get()))
+        Bytes::new(self.active.get(moment).map_or(0, |units| u64::from(*units) * RECT_UNIT))
     }
 
     /// The most active bytes at any moment of a range of steps.
@@ -342,7 +342,7 @@ impl Allocations {
     pub fn most_active(&self, steps: &TimelineView) -> Bytes {
         let from = floor_count(steps.first_step.max(0.0));
         let to = floor_count(steps.last_step.ceil().max(0.0)).max(from + 1);
-        Bytes::new(u64::from(self.most_units(from, to)) * MIN_BLOCK_SIZE.get())
+        Bytes::new(u64::from(self.most_units(from, to)) * RECT_UNIT)
     }
 
     /// Whether the allocation is active at the moment.

@@ -38,7 +38,7 @@ fn from_device(
     let device = file.devices.get(place).ok_or(LabError::NoTrace)?;
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
-    let mut recorded = blockyard_trace::recorded_run(&file, place, &name)?;
+    let mut recorded = blockyard_trace::recorded_run(file, place, &name)?;
     let (config, left_out) = known_config(&recorded.meta.config, recorded.meta.release());
     let full = full_device(device, &config, recorded.meta.release())?;
     recorded.meta.config = config;

@@ -59,7 +59,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
     if file.host_place() == Some(place) {
         return Ok(without("not replayed: host (pinned) memory has another allocator than a GPU".to_owned()));
     }
-    let mut run = match blockyard_trace::recorded_run(&file, place, "") {
+    let mut run = match blockyard_trace::recorded_run(file, place, "") {
         Ok(run) => run,
         Err(SnapshotError::Cancelled) => return Err(RunError::Cancelled),
         Err(error) => return Ok(without(error.to_string())),

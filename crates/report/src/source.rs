@@ -148,7 +148,7 @@ fn of_device(
     on_progress: OnProgress,
 ) -> Result<OpenedDevice, ReportError> {
     let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
-    let found = blockyard_trace::record(&file, 0, "", &mut tell).map_err(LabError::from)?;
+    let found = blockyard_trace::record(file, 0, "", &mut tell).map_err(LabError::from)?;
     let run = match Run::from_snapshot("", file, on_progress) {
         Ok(mut runs) if !runs.is_empty() => Ok(runs.remove(0)),
         Ok(_) => Err(LabError::NoTrace.to_string()),

@@ -11,7 +11,7 @@ use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
-use crate::sizes::{Asked, Rules, Size, shown_sizes};
+use crate::sizes::{Asked, Place, Rules, Size, shown_sizes};
 
 /// The memory before the first entry, and the sizes that are known.
 pub(crate) struct Beginning {
@@ -190,9 +190,12 @@ fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
         while let Some((addr, old)) = blocks.next() {
             let next = blocks.peek().map_or(end, |(next, _)| **next);
             let room = next.saturating_sub(*addr);
-            let size = match old.size {
-                Some(size) => Size { size: size.get().min(room), extra: 0 },
-                None => rules.size_before(old.requested, room, pool, is_expandable),
+            let size = if let Some(size) = old.size {
+                Size { size: size.get().min(room), extra: 0 }
+            } else {
+                let is_whole = *addr == start && next == end && !is_expandable;
+                let leaves_units = is_expandable || pool == PoolKind::Small;
+                rules.size_before(old.requested, Place { room, is_whole, leaves_units })
             };
             sizes.insert(*addr, size);
         }

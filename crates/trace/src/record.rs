@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::beginning::Beginning;
 use crate::layout::{Layout, Misfits, NewSegment};
 use crate::names::Names;
-use crate::sizes::{Asked, Rules, Size, least};
+use crate::sizes::{Asked, Rules, Size, UNIT, least};
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -301,7 +301,7 @@ impl TraceReplay<'_> {
         let allocation = self.layout.next_allocation();
         self.names.allocate(addr, allocation);
         self.layout.allocate(addr, size.size, requested);
-        let extra = size.extra.saturating_sub(size.extra % size::MIN_BLOCK_SIZE.get());
+        let extra = size.extra.saturating_sub(size.extra % UNIT);
         if extra > 0 {
             self.open += 1;
             self.layout.recorder.set_open_size(allocation, Bytes::new(extra));

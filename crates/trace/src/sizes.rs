@@ -14,7 +14,8 @@ use rustc_hash::FxHashMap;
 
 use crate::settings;
 
-const UNIT: u64 = size::MIN_BLOCK_SIZE.get();
+/// Every size is a multiple of this.
+pub(crate) const UNIT: u64 = size::MIN_BLOCK_SIZE.get();
 /// A free block of the large pool is always larger.
 const SMALL_SIZE: u64 = size::SMALL_SIZE.get();
 
@@ -77,28 +78,60 @@ impl Rules {
         Size { size: least, extra: power.saturating_sub(least).min(left) }
     }
 
-    /// The size of a block that was there before, with `room` bytes up to its neighbor by now: it may have had less.
-    pub(crate) fn size_before(
-        &self,
-        requested: Bytes,
-        room: u64,
-        pool: PoolKind,
-        is_expandable: bool,
-    ) -> Size {
+    /// The size of a block from before the trace, as far as a drawing needs it: [`size_before`], and more where requests may be rounded to
+    /// parts of a power of two.
+    pub(crate) fn size_before(&self, requested: Bytes, place: Place) -> Size {
+        let Place { room, .. } = place;
         let least = self.least(requested, room);
-        let left = room.saturating_sub(least);
-        if self.has_block_sizes || is_expandable || pool == PoolKind::Small {
-            return self.size(requested, room, pool, is_expandable);
+        if self.has_block_sizes {
+            return Size { size: least, extra: 0 };
         }
-        // The free block after it is larger than 1 MiB too.
-        if left <= SMALL_SIZE {
-            return Size { size: room, extra: 0 };
-        }
-        let most = SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT));
-        let divided = self.size(requested, room, pool, is_expandable).extra;
-        let extra = most.max(divided);
-        Size { size: least, extra: extra.saturating_sub(extra % UNIT) }
+        let ruled = size_before(least, place, self.max_split);
+        let is_ruled = ruled.size > least || self.is_unsplit(least, place);
+        let extra = if is_ruled || !self.has_divisions {
+            ruled.extra
+        } else {
+            let power = least.checked_next_power_of_two().unwrap_or(least);
+            ruled.extra.max(power.saturating_sub(least).min(room.saturating_sub(least)))
+        };
+        Size { size: ruled.size, extra: extra.saturating_sub(extra % UNIT) }
     }
+
+    fn is_unsplit(&self, least: u64, place: Place) -> bool {
+        !place.leaves_units && self.max_split.is_some_and(|most| least >= most)
+    }
+}
+
+/// Where a block from before the trace is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// The bytes from its address to the next block in use, or to the end of the memory.
+    pub(crate) room: u64,
+    /// Whether these are all bytes of the segment.
+    pub(crate) is_whole: bool,
+    /// Whether every remainder is split off: in the small pool, and while expandable segments are used.
+    pub(crate) leaves_units: bool,
+}
+
+/// The sizes that a block from before the trace can have, whose request takes `least` bytes, at most all there are.
+///
+/// Blocks of at least `max_split` bytes are not split: such a block has all of its segment, or was split off under other settings. A
+/// remainder of at most 1 MiB is not split off in the large pool, and a free block of that pool is always larger: so a smaller gap
+/// belongs to the block, and before a larger one the block may be up to 1 MiB larger than asked for.
+pub(crate) fn size_before(least: u64, place: Place, max_split: Option<u64>) -> Size {
+    let Place { room, is_whole, leaves_units } = place;
+    let left = room.saturating_sub(least);
+    let all = Size { size: room, extra: 0 };
+    if leaves_units {
+        return if left < UNIT { all } else { Size { size: least, extra: 0 } };
+    }
+    if max_split.is_some_and(|most| least >= most) {
+        return if is_whole { all } else { Size { size: least, extra: 0 } };
+    }
+    if left <= SMALL_SIZE {
+        return all;
+    }
+    Size { size: least, extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
 }
 
 /// A block whose size something behind it may show.
@@ -183,9 +216,20 @@ mod tests {
     #[test]
     fn blocks_from_before_may_be_larger() {
         let rules = Rules::default();
-        let size = |room| rules.size_before(Bytes::new(3 * MIB), room, PoolKind::Large, false);
+        let place = |room, is_whole| Place { room, is_whole, leaves_units: false };
+        let size = |room| rules.size_before(Bytes::new(3 * MIB), place(room, false));
         assert_eq!(size(4 * MIB), Size { size: 4 * MIB, extra: 0 });
         assert_eq!(size(10 * MIB), Size { size: 3 * MIB, extra: MIB });
         assert_eq!(size(4 * MIB + MIB / 2), Size { size: 3 * MIB, extra: MIB / 2 - 512 });
+    }
+
+    #[test]
+    fn a_block_above_the_limit_has_all_of_its_segment() {
+        let rules = Rules::of("max_split_size_mb: 64", None);
+        let size = |room, is_whole| {
+            rules.size_before(Bytes::new(70 * MIB), Place { room, is_whole, leaves_units: false })
+        };
+        assert_eq!(size(90 * MIB, true), Size { size: 90 * MIB, extra: 0 });
+        assert_eq!(size(90 * MIB, false), Size { size: 70 * MIB, extra: 0 });
     }
 }

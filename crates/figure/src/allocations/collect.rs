@@ -1,4 +1,3 @@
-use blockyard_rules::size::MIN_BLOCK_SIZE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::index::IntervalIndex;
 use super::{Allocations, GROUP, NEVER, Reserved, SizeClass, size_class};
 use crate::numbers::step_u32;
+use crate::rects::RECT_UNIT;
 
 /// Makes the [`Allocations`] of a recording in slices.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Collector {
         let recording = self.recording.clone();
         let active = std::iter::once(recording.breakdown_before()).chain(recording.breakdowns_from(0));
         // 2^32 units are 2 TiB; what is more than that is shown as that much.
-        let units = |bytes: Bytes| u32::try_from(bytes.get() / MIN_BLOCK_SIZE.get()).unwrap_or(u32::MAX);
+        let units = |bytes: Bytes| u32::try_from(bytes.get() / RECT_UNIT).unwrap_or(u32::MAX);
         self.made.active = active.map(|breakdown| units(breakdown.active())).collect();
         self.made.prepare();
         self.made

@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, PoolId, Recording, TraceAction, TraceEntry};
 use crate::{open, read};
 
 fn record(file: &SnapshotFile, place: usize) -> Recording {
-    blockyard_trace::record(&file, place, "", &mut |_, _| ControlFlow::Continue(())).unwrap().recording
+    blockyard_trace::record(file, place, "", &mut |_, _| ControlFlow::Continue(())).unwrap().recording
 }
 
 fn host(file: &SnapshotFile) -> &DeviceSnapshot {
@@ -131,7 +131,7 @@ fn the_trace_names_the_pools_of_requests() {
     use blockyard_workload::Request;
     let mut file = open("small_2.15.pickle");
     let pools = |file: &SnapshotFile| {
-        let inferred = blockyard_trace::snapshot_requests(&file, 0).unwrap().inferred;
+        let inferred = blockyard_trace::snapshot_requests(file, 0).unwrap().inferred;
         let entered = |request: &Request| match request {
             Request::EnterPool { pool } => Some(*pool),
             _ => None,

@@ -12,6 +12,7 @@ use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 use blockyard_rules::{AllocatorConfig, size};
 
 use crate::before::{BlockBefore, MemoryBefore, Region};
+use crate::sizes::{Place, Size, size_before};
 
 use super::{RewindError, Rewound, SizeSources};
 
@@ -149,21 +150,18 @@ fn size_of(
     if least > room {
         return None;
     }
-    let remainder = room.saturating_sub(least);
-    if region.pool == PoolKind::Small || (region.is_expandable && config.expandable_segments()) {
-        return Some(FoundSize::ByRule(least));
-    }
-    let is_whole = addr == region.addr && room == region.size;
-    if least >= config.max_split_size() {
-        return Some(if is_whole { FoundSize::ByRule(room) } else { FoundSize::ByRule(least) });
-    }
-    if remainder <= size::SMALL_SIZE {
-        return Some(FoundSize::ByRule(room));
-    }
-    // The free block after it is larger than 1 MiB too.
-    let smallest_free = size::SMALL_SIZE.saturating_add(size::MIN_BLOCK_SIZE);
-    let most = least.saturating_add(size::SMALL_SIZE.min(remainder.saturating_sub(smallest_free)));
-    Some(if most > least { FoundSize::Open { least, most } } else { FoundSize::ByRule(least) })
+    let place = Place {
+        room: room.get(),
+        is_whole: addr == region.addr && room == region.size,
+        leaves_units: region.pool == PoolKind::Small
+            || (region.is_expandable && config.expandable_segments()),
+    };
+    let Size { size, extra } = size_before(least.get(), place, Some(config.max_split_size().get()));
+    let size = Bytes::new(size);
+    Some(match extra {
+        0 => FoundSize::ByRule(size),
+        _ => FoundSize::Open { least: size, most: size.saturating_add(Bytes::new(extra)) },
+    })
 }
 
 /// The first allocation in the free space after a block begins at the end of the block.
