@@ -156,3 +156,33 @@ impl Moved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fill::Fill;
+    use crate::role::Role;
+    use crate::scene::TextStyle;
+
+    fn scene(left: f32, width: f32, text: &str) -> Scene {
+        let mut scene = Scene::new(200.0, 40.0);
+        let rect = Rect::new(left, 10.0, width, 20.0);
+        scene.rect(rect, Fill::solid(Role::Requested), None);
+        scene.text(Point::new(left + 4.0, 24.0), text, TextStyle::new(Role::Text, 10.0));
+        scene.target(rect, TargetId::Block(BlockId::new(7)));
+        scene
+    }
+
+    #[test]
+    fn a_block_slides_and_its_text_is_the_next_one_from_the_start() {
+        let (before, after) = (scene(0.0, 40.0, "3 MiB"), scene(60.0, 100.0, "5 MiB"));
+        let motion = SceneMotion::new(&before, after.clone()).unwrap();
+        let half = motion.at(0.5);
+        assert_eq!(half.targets[0].rect, Rect::new(30.0, 10.0, 70.0, 20.0));
+        assert!(matches!(&half.marks[0], Mark::Rect { rect, .. } if *rect == half.targets[0].rect));
+        assert!(matches!(&half.marks[1], Mark::Text { at, text, .. } if text == "5 MiB" && at.x_px == 34.0));
+        assert_eq!(motion.at(1.0).targets, after.targets);
+        assert_eq!(motion.at(0.0).targets, before.targets);
+        assert!(SceneMotion::new(&after, after.clone()).is_none(), "nothing moves");
+    }
+}
