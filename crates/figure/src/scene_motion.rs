@@ -180,7 +180,9 @@ mod tests {
         let half = motion.at(0.5);
         assert_eq!(half.targets[0].rect, Rect::new(30.0, 10.0, 70.0, 20.0));
         assert!(matches!(&half.marks[0], Mark::Rect { rect, .. } if *rect == half.targets[0].rect));
-        assert!(matches!(&half.marks[1], Mark::Text { at, text, .. } if text == "5 MiB" && at.x_px == 34.0));
+        assert!(
+            matches!(&half.marks[1], Mark::Text { at, text, .. } if text == "5 MiB" && *at == Point::new(34.0, 24.0))
+        );
         assert_eq!(motion.at(1.0).targets, after.targets);
         assert_eq!(motion.at(0.0).targets, before.targets);
         assert!(SceneMotion::new(&after, after.clone()).is_none(), "nothing moves");
