@@ -17,6 +17,7 @@ pub(crate) enum Slot {
     Text,
     Play,
     Stage,
+    Map,
     Grid,
     Cross,
     Tip,

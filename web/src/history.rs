@@ -12,6 +12,8 @@ pub(crate) struct History {
     typed_millis: Option<f64>,
     /// When settings were typed last; `None` if something else has happened since.
     settings_millis: Option<f64>,
+    /// When a size was changed by a key last; `None` if something else has happened since.
+    sized_millis: Option<f64>,
 }
 
 /// The past has at most this many texts.
@@ -43,8 +45,7 @@ impl History {
     ///
     /// `settings` are the settings of the former text. Undo restores both.
     pub(crate) fn replace(&mut self, text: String, settings: &SettingsTexts) {
-        self.typed_millis = None;
-        self.settings_millis = None;
+        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
         self.push(text, settings);
     }
 
@@ -54,11 +55,21 @@ impl History {
         self.future.clear();
     }
 
+    /// Takes a text in which a key changed a size. Keys without a pause between them share one step of undo.
+    pub(crate) fn change_size(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
+        if self.sized_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS) {
+            self.amend(text);
+        } else {
+            self.replace(text, settings);
+        }
+        self.sized_millis = Some(now_millis);
+    }
+
     /// Takes the last step back, as if it had never been.
     pub(crate) fn withdraw(&mut self) {
         if let Some((text, _)) = self.past.pop() {
             self.present = text;
-            (self.typed_millis, self.settings_millis) = (None, None);
+            (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
         }
     }
 
@@ -67,7 +78,7 @@ impl History {
     /// `before` are the former settings.
     pub(crate) fn change_settings(&mut self, text: String, now_millis: f64, before: &SettingsTexts) {
         let goes_on = self.settings_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
-        self.typed_millis = None;
+        (self.typed_millis, self.sized_millis) = (None, None);
         self.settings_millis = Some(now_millis);
         if goes_on && !self.past.is_empty() {
             self.present = text;
@@ -81,7 +92,7 @@ impl History {
     pub(crate) fn type_text(&mut self, text: String, now_millis: f64, settings: &SettingsTexts) {
         let goes_on = self.typed_millis.is_some_and(|last| now_millis - last < TYPING_PAUSE_MILLIS);
         self.typed_millis = Some(now_millis);
-        self.settings_millis = None;
+        (self.settings_millis, self.sized_millis) = (None, None);
         if goes_on {
             self.present = text;
             self.future.clear();
@@ -94,7 +105,7 @@ impl History {
     pub(crate) fn undo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.past.pop()?;
         self.future.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        (self.typed_millis, self.settings_millis) = (None, None);
+        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
         Some(then)
     }
 
@@ -102,7 +113,7 @@ impl History {
     pub(crate) fn redo(&mut self, settings: &SettingsTexts) -> Option<SettingsTexts> {
         let (text, then) = self.future.pop()?;
         self.past.push((std::mem::replace(&mut self.present, text), settings.clone()));
-        (self.typed_millis, self.settings_millis) = (None, None);
+        (self.typed_millis, self.settings_millis, self.sized_millis) = (None, None, None);
         Some(then)
     }
 
@@ -202,6 +213,14 @@ mod tests {
         assert!(history.text() == "1" && !history.can_undo() && history.can_redo());
         history.replace("2".to_owned(), &SettingsTexts::default());
         history.amend("3".to_owned());
+        history.withdraw();
+        history.type_text("12".to_owned(), 0.0, &SettingsTexts::default());
+        history.change_size("5".to_owned(), 10.0, &SettingsTexts::default());
+        history.change_size("6".to_owned(), 20.0, &SettingsTexts::default());
+        history.undo(&SettingsTexts::default());
+        assert_eq!(history.text(), "12", "keys that change a size share a step, but not with typed text");
+        history.undo(&SettingsTexts::default());
+        history.change_size("7".to_owned(), 30.0, &SettingsTexts::default());
         history.withdraw();
         assert!(history.text() == "1" && !history.can_undo() && !history.can_redo());
     }

@@ -21,6 +21,7 @@ mod lifetimes;
 pub(crate) mod make_lesson;
 mod map;
 mod map_actions;
+mod map_motion;
 mod map_overview;
 mod map_scroll;
 mod messages;

@@ -165,7 +165,9 @@ fn failed(
     });
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.request.request);
-    held.iter_mut().for_each(|line| line.moments = moments.of_line(line));
+    for line in &mut held {
+        line.moments = moments.of_line(line);
+    }
     for finding in findings.iter_mut().filter(|finding| finding.request == Some(moment)) {
         if matches!(finding.about, About::Happened | About::Sure) {
             finding.moments = moments.at(MomentName::Failure, moment).into_iter().collect();
@@ -237,7 +239,9 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     }
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
-    held.iter_mut().for_each(|line| line.moments = moments.of_line(line));
+    for line in &mut held {
+        line.moments = moments.of_line(line);
+    }
     if let Some(first) = findings.first_mut().filter(|finding| finding.about == About::Happened) {
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }

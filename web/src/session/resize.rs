@@ -128,7 +128,7 @@ impl Session {
             Ok(resized) => {
                 let (was_at_end, settings) = (self.is_at_end(), self.settings.get_untracked());
                 self.history
-                    .update(|history| history.type_text(resized.text, browser::now_millis(), &settings));
+                    .update(|history| history.change_size(resized.text, browser::now_millis(), &settings));
                 self.follow_sizes(was_at_end);
                 self.select(self.block_of(tensor));
                 let words = self.size_words(tensor).unwrap_or_default();

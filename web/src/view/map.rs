@@ -17,6 +17,7 @@ use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
+use crate::view::map_motion::MapMotion;
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
@@ -28,7 +29,9 @@ pub(crate) fn map(session: Session) -> AnyView {
     let actions = MapActions {
         session,
         edge,
+        motion: MapMotion::new(),
         area,
+        canvas,
         size: surface::size_of(area),
         drawn,
         tip,
@@ -83,6 +86,8 @@ pub(crate) fn map(session: Session) -> AnyView {
 /// Draws the rows in sight. Reads signals.
 fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     let MapActions { session, size, .. } = actions;
+    // A motion draws outside of this effect.
+    session.appearance.track();
     let size = size.get();
     if size.width_px < 1.0 {
         return;
@@ -97,8 +102,7 @@ fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     });
     if let Some(scene) = scene {
         surface::fit(canvas, &scene);
-        session.draw(canvas, &scene);
-        actions.drawn.keep(scene);
+        actions.motion.show(actions, canvas, &view, scene);
     }
 }
 

@@ -22,7 +22,9 @@ pub fn service_worker<'a>(mark: &str, files: impl IntoIterator<Item = (&'a str, 
     for (name, bytes) in files {
         (name, bytes).hash(&mut hasher);
         // Only letters, digits, `%` and what is kept above: none of them ends a text of JavaScript.
-        list.push_str(&format!(", \"./{}\"", utf8_percent_encode(name, KEPT)));
+        list.push_str(", \"./");
+        list.extend(utf8_percent_encode(name, KEPT));
+        list.push('"');
     }
     format!("{mark}\nconst VERSION = \"{:016x}\";\nconst FILES = [{list}];\n{SCRIPT}", hasher.finish())
 }

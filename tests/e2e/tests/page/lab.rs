@@ -119,15 +119,38 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
             "With 415 tensors freed that the growing lines kept from earlier steps (554 MiB), it passes.",
         )?;
         page.wait_text(&verdict, "With expandable_segments:True it depends on the limit")?;
-        page.wait_text(&id("verdict-held"), "589.06 MiB")?;
+        page.wait_text(&id("verdict-held"), "589.07 MiB")?;
         // Each sentence about the failure leads to it.
         page.click(&id("start"))?;
         page.wait_text(&id("position"), "step 0")?;
         page.click(&id("verdict-moment"))?;
         page.wait_for(&id("failure"))?;
+        // The sentence about growth leads to the first and the last tensor that stays, and marks the blocks of its line.
+        let step = |link: &str| -> Result<u64> {
+            page.click(&id(link))?;
+            let position = page.text(&id("position"))?;
+            let digits: String = position
+                .split(" of ")
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .filter(char::is_ascii_digit)
+                .collect();
+            Ok(digits.parse()?)
+        };
+        let (first, last) = (step("verdict-first-kept")?, step("verdict-last-kept")?);
+        ensure!(0 < first && first < last, "steps {first} and {last}");
+        page.click("#tab-holders")?;
+        page.wait_text(&id("holders-summary"), &format!("after step {},{:03}", last / 1000, last % 1000))?;
+        page.click("#tab-lab")?;
+        let held = step("verdict-last-held")?;
+        ensure!(held >= last, "{held} is before {last}");
+        // A setting leads to the run under it.
+        page.click(&id("verdict-setting"))?;
+        page.wait_text(&id("answer-what-if"), "expandable_segments:True")?;
         page.check_accessible()?;
         open_gnn(page)?;
-        page.wait_text(&id("verdict-headline"), "It fits: at most 2.23 GiB are allocated.")?;
+        page.wait_text(&id("verdict-headline"), "It fits: at most 2.24 GiB are allocated.")?;
         page.wait_text(&verdict, "3.77 GiB less")?;
         let line = page.value(&id("verdict-line"))?;
         ensure!(line == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{line}");

@@ -4,7 +4,8 @@ use anyhow::{Result, ensure};
 use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
 use serde_json::json;
 
-use crate::{id, workload};
+use crate::resize::first_end;
+use crate::{FIRST_BLOCK, id, workload, write_workload};
 
 fn on_a_phone(path: &str, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, Window::default(), GpuChoice::None, |page| {
@@ -82,6 +83,24 @@ fn a_tap_looks_and_changes_nothing() -> Result<()> {
             &[],
         )?;
         ensure!(small == json!([]), "too small for a finger: {small}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_finger_takes_hold_of_the_end_of_a_block() -> Result<()> {
+    on_a_phone("/#workbench", |page| {
+        write_workload(page, "a = alloc 3 MiB\nb = alloc 4 MiB\n")?;
+        page.execute(
+            "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })",
+            &[json!(id("map"))],
+        )?;
+        let (x, y) = first_end(page, FIRST_BLOCK.1)?;
+        let map = page.rect(&id("map"))?;
+        let (x, y) = (map.x + x, map.y + y);
+        finger(page, &[(x, y), (x + 20.0, y), (x + 40.0, y)])?;
+        ensure!(!workload(page)?.contains("a = alloc 3 MiB"), "nothing changed: {}", workload(page)?);
+        ensure!(workload(page)?.contains("b = alloc 4 MiB"), "{}", workload(page)?);
         Ok(())
     })
 }

@@ -1,0 +1,102 @@
+//! Pictures of the page as a student, an engineer, a teacher and a designer see it, at five sizes, light and dark:
+//! `cargo run -p blockyard-e2e --example walk`.
+//!
+//! They land in `target/walk/`, or in the folder named on the command line.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at, repository_file};
+use serde_json::json;
+
+/// Name, width, height, whether it is dark, device pixels per pixel.
+const SIZES: [(&str, u32, u32, bool, u32); 6] = [
+    ("1366", 1366, 768, false, 1),
+    ("1366-dark", 1366, 768, true, 1),
+    ("1920", 1920, 1080, true, 1),
+    ("3840", 3840, 2160, false, 1),
+    ("phone", 390, 844, false, 2),
+    ("zoomed", 683, 384, false, 2),
+];
+
+fn main() -> Result<()> {
+    let folder = std::env::args().nth(1).map_or_else(|| PathBuf::from("target/walk"), PathBuf::from);
+    let only = std::env::args().nth(2);
+    std::fs::create_dir_all(&folder)?;
+    let chosen = SIZES.into_iter().filter(|(name, ..)| only.as_deref().is_none_or(|only| only == *name));
+    for (name, width, height, is_dark, scale) in chosen {
+        drive_at("/", Window::default(), GpuChoice::None, |page| {
+            page.dark(is_dark)?;
+            page.devtools(
+                "Emulation.setDeviceMetricsOverride",
+                &json!({ "width": width, "height": height, "deviceScaleFactor": scale, "mobile": false }),
+            )?;
+            let shot = |page: &Page, moment: &str| {
+                // Motions of the figure end.
+                std::thread::sleep(std::time::Duration::from_millis(500));
+                page.screenshot(&folder.join(format!("{name}-{moment}.png")))
+            };
+            student(page, &shot)?;
+            engineer(page, &shot)?;
+            teacher(page, &shot)?;
+            designer(page, &shot)
+        })?;
+    }
+    Ok(())
+}
+
+type Shot<'a> = dyn Fn(&Page, &str) -> Result<()> + 'a;
+
+fn student(page: &Page, shot: &Shot<'_>) -> Result<()> {
+    page.goto("/?a")?;
+    page.wait_for("[data-testid='story-create']")?;
+    shot(page, "1-first")?;
+    page.click("[data-testid='story-create']")?;
+    page.click("[data-testid='story-delete']")?;
+    shot(page, "2-story")?;
+    page.goto("/?b#lessons")?;
+    page.wait_for("main")?;
+    shot(page, "3-lessons")?;
+    page.goto("/?c#lesson=reserved&card=2")?;
+    page.wait_for("[data-testid='stage']")?;
+    shot(page, "4-lesson")
+}
+
+fn engineer(page: &Page, shot: &Shot<'_>) -> Result<()> {
+    for file in ["oom/loss_history_100", "snapshots/checkerboard_default_100"] {
+        page.goto("/?d#workbench")?;
+        page.wait_for("[data-testid='map']")?;
+        page.upload("[data-testid='file']", &repository_file(&format!("tests/fixtures/{file}.pickle.gz"))?)?;
+        page.wait_for("[data-testid='verdict-headline']")?;
+        let name = file.split('/').next_back().unwrap_or_default();
+        shot(page, &format!("5-{name}"))?;
+        page.execute("document.querySelector(\"[data-testid='run-verdict']\").scrollIntoView()", &[])?;
+        shot(page, &format!("6-{name}-verdict"))?;
+    }
+    Ok(())
+}
+
+fn teacher(page: &Page, shot: &Shot<'_>) -> Result<()> {
+    page.goto("/?e#make-lesson")?;
+    page.wait_for("main")?;
+    shot(page, "7-make-lesson")?;
+    page.goto("/?f#teachers")?;
+    page.wait_for("main")?;
+    shot(page, "8-teachers")
+}
+
+fn designer(page: &Page, shot: &Shot<'_>) -> Result<()> {
+    page.goto("/?g#preset=training&step=40")?;
+    page.wait_for("[data-testid='map']")?;
+    shot(page, "9-training")?;
+    page.goto("/?h#preset=fragmentation")?;
+    page.wait_for("[data-testid='map']")?;
+    page.click("[data-testid='next-failed-step']")?;
+    shot(page, "10-failure")?;
+    page.goto("/?i#sample=gpt2_varlen")?;
+    page.wait_for("[data-testid='headline']")?;
+    shot(page, "11-gpt2")?;
+    page.goto("/?j#python")?;
+    page.wait_for("[data-testid='run-program']")?;
+    shot(page, "12-python")
+}
