@@ -1,6 +1,7 @@
 //! Ranks over a real PyTorch: `TORCH=PYTHON cargo test -p blockyard-dry-run --test ranks`, with a Python that has PyTorch for CUDA. Without
 //! `TORCH` the tests are skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
