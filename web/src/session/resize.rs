@@ -5,6 +5,7 @@
 
 use blockyard_record::{BlockId, BlockState, Bytes};
 use blockyard_workload::edit::resize;
+use blockyard_rules::size;
 use blockyard_workload::{Request, TensorId, Workload};
 use leptos::prelude::*;
 
@@ -14,7 +15,7 @@ use crate::ptr_eq::PtrEq;
 use crate::run::{Attempt, Run};
 
 /// The least that a size changes by: PyTorch rounds sizes up to multiples of it.
-const LEAST: u64 = 512;
+const LEAST: u64 = size::MIN_BLOCK_SIZE.get();
 /// A dragged edge moves by at least so many pixels at once.
 const STEP_PX: f64 = 4.0;
 
@@ -203,7 +204,7 @@ fn requested_by(workload: &Workload, tensor: TensorId) -> Option<Bytes> {
 /// What the size of a tensor changes by: some pixels, and a quarter of a mebibyte where the size is read in mebibytes.
 fn unit_for(requested: Bytes, bytes_per_px: f64) -> u64 {
     let unit = unit_above(bytes_per_px * STEP_PX);
-    if requested >= Bytes::mib(1) { unit.max(Bytes::kib(256).get()) } else { unit }
+    if requested >= Bytes::kib(1024) { unit.max(Bytes::kib(256).get()) } else { unit }
 }
 
 /// The smallest power of two that is not less, from 512 on.
