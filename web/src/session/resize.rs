@@ -4,8 +4,8 @@
 //! of undo.
 
 use blockyard_record::{BlockId, BlockState, Bytes};
-use blockyard_workload::edit::resize;
 use blockyard_rules::size;
+use blockyard_workload::edit::resize;
 use blockyard_workload::{Request, TensorId, Workload};
 use leptos::prelude::*;
 
