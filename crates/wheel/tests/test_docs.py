@@ -16,13 +16,14 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
         shutil.copy(ROOT / "tests" / "fixtures" / "snapshots" / f"{rank}.pickle.gz", tmp_path / "snapshots")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     monkeypatch.chdir(tmp_path)
-    # The last one is for a machine with a GPU.
-    run, gpu = BLOCKS[:-1], BLOCKS[-1]
-    assert len(run) == 5 and "enable()" in gpu
+    # The last two are for a machine with a GPU.
+    run, (on_oom, enable) = BLOCKS[:-2], BLOCKS[-2:]
+    assert len(run) == 5 and "on_oom(" in on_oom and "enable()" in enable
     names = {}
     for block in run:
         exec(block, names)  # noqa: S102
     printed = capsys.readouterr().out
     assert "placements identical" in printed and "2 ranks" in printed
-    with pytest.raises(ModuleNotFoundError, match="torch"):
-        exec(gpu, {})  # noqa: S102
+    for gpu in (on_oom, enable):
+        with pytest.raises(ModuleNotFoundError, match="torch"):
+            exec(gpu, {})  # noqa: S102

@@ -22,6 +22,8 @@ import sys
 import tempfile
 import warnings
 
+from blockyard._on_oom import on_oom
+
 __all__ = [
     "BlockyardError",
     "Recording",
@@ -35,6 +37,7 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "on_oom",
     "raises_out_of_memory",
     "record",
     "record_memory_history",
