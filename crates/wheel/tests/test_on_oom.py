@@ -34,7 +34,7 @@ def snapshot():
 memory = types.SimpleNamespace(
     _snapshot=snapshot, _record_memory_history=lambda **options: histories.append(options)
 )
-torch.cuda = types.SimpleNamespace(memory=memory)
+torch.cuda = types.SimpleNamespace(memory=memory, init=lambda: None)
 sys.modules["torch"] = torch
 is_recorded = fails = False
 

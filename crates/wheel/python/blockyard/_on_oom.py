@@ -21,6 +21,8 @@ def on_oom(folder, max_files=_FILES, max_entries=_ENTRIES, report=True):
     thread. The history of memory is recorded from here on, its last `max_entries` entries, unless the program records one already. At
     most `max_files` failures are written by a process; files of earlier runs stay. With `report` false there are snapshots alone.
 
+    CUDA is initialized by this call, so it comes after `torch.multiprocessing` has started its processes by fork, if it does.
+
     The program's own error is never hidden: what goes wrong while files are written is a line on standard error. On several ranks each one
     writes its own files.
 
@@ -39,6 +41,8 @@ def on_oom(folder, max_files=_FILES, max_entries=_ENTRIES, report=True):
         plugin.record_memory_history(max_entries=max_entries, stacks=True)
         writer.at_end_of_program(plugin.memory_snapshot, torch.OutOfMemoryError)
         return
+    # Before CUDA is initialized there are no allocators to observe, and PyTorch crashes when it is asked for their histories.
+    torch.cuda.init()
     if not _records_history(torch):
         torch.cuda.memory._record_memory_history(max_entries=max_entries)
     take = torch.cuda.memory._snapshot
