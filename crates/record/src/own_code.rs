@@ -11,6 +11,12 @@ const LIBRARIES: [&str; 6] =
 /// How the files of extensions end: no program's own code, but what its code called.
 const COMPILED: [&str; 7] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".pyx"];
 
+/// How the name of a frame begins whose file was left out, so that a report names nobody's files: `call site 3`.
+pub const UNNAMED_SITE: &str = "call site ";
+
+/// The namespace of the backward functions that PyTorch generates.
+const BACKWARD: &str = "torch::autograd::generated::";
+
 impl Frame<'_> {
     /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an extension, or of no file with a
     /// name.
@@ -20,29 +26,40 @@ impl Frame<'_> {
         file.starts_with("torch/")
             || file.starts_with('<')
             || file.starts_with("??")
+            // A frame of C++ whose file is not known. PyTorch records these frames too, unless it is asked for Python's alone.
+            || (file.is_empty() && !self.name.starts_with(UNNAMED_SITE))
             || LIBRARIES.iter().any(|part| file.contains(part))
             || COMPILED.iter().any(|end| file.ends_with(end))
     }
 }
 
 impl Stacks {
-    /// The innermost frame of the program's own code; else the innermost frame. `None` for the stack without frames.
+    /// The innermost frame of the program's own code; else, in a thread of backward, the backward function; else the innermost frame. `None`
+    /// for the stack without frames.
     #[must_use]
     pub fn own_frame(&self, stack: StackId) -> Option<FrameId> {
         let own = self.frames(stack).find(|frame| !self.frame(*frame).is_of_library());
-        own.or_else(|| self.frames(stack).next())
+        let backward = || self.frames(stack).find(|frame| is_backward_function(self.frame(*frame).name));
+        own.or_else(backward).or_else(|| self.frames(stack).next())
     }
 }
 
-/// The innermost line of the program's own code in a stack of texts, `function (file:line)`, innermost first; else the innermost frame.
+/// Whether a frame is a backward function that PyTorch generates, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
+fn is_backward_function(name: &str) -> bool {
+    name.strip_prefix(BACKWARD).is_some_and(|rest| rest.contains("::apply("))
+}
+
+/// The innermost line of the program's own code in a stack of texts, `function (file:line)`, innermost first; else as
+/// [`Stacks::own_frame`].
 #[must_use]
 pub fn own_line(stack: &[String]) -> Option<&str> {
     let is_own = |line: &&String| {
-        let file = line.rsplit_once(" (").map_or(line.as_str(), |(_, place)| place);
-        let file = file.rsplit_once(':').map_or(file, |(file, _)| file);
-        !Frame { name: "", filename: file, line: 0 }.is_of_library()
+        let (name, place) = line.rsplit_once(" (").unwrap_or(("", line.as_str()));
+        let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+        !Frame { name, filename: file, line: 0 }.is_of_library()
     };
-    stack.iter().find(is_own).or_else(|| stack.first()).map(String::as_str)
+    let backward = || stack.iter().find(|line| is_backward_function(line));
+    stack.iter().find(is_own).or_else(backward).or_else(|| stack.first()).map(String::as_str)
 }
 
 /// The path from the package on, or else its last two parts.
@@ -67,12 +84,22 @@ pub fn short_path(path: &str) -> &str {
 #[must_use]
 pub fn frame_words(line: &str) -> String {
     match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
-        Some((name, ":0")) => name.to_owned(),
+        // A signature of C++ is long, and its name says enough.
+        Some((name, ":0")) => without_arguments(name).to_owned(),
         // A line whose function is not known.
         Some(("", place)) => short_path(place).to_owned(),
         Some((name, place)) => format!("{name} {}", short_path(place)),
         None => line.to_owned(),
     }
+}
+
+/// The name of a function of C++ without the list of its arguments.
+fn without_arguments(signature: &str) -> &str {
+    let mut opened = signature.match_indices('(');
+    let is_list =
+        |at: usize| signature.get(at..).is_some_and(|rest| !rest.starts_with("(anonymous namespace)"));
+    let list = opened.find(|(at, _)| is_list(*at));
+    list.and_then(|(at, _)| signature.get(..at)).unwrap_or(signature)
 }
 
 #[cfg(test)]
@@ -86,6 +113,14 @@ mod tests {
         assert_eq!(frame_words("f (/x/site-packages/timm/layers/mlp.py:3)"), "f timm/layers/mlp.py:3");
         assert_eq!(frame_words("call site 3 (:0)"), "call site 3");
         assert_eq!(frame_words(" (program.py:3)"), "program.py:3");
+        assert_eq!(
+            frame_words("at::_ops::mul::call(at::Tensor const&, c10::Scalar) (:0)"),
+            "at::_ops::mul::call"
+        );
+        assert_eq!(
+            frame_words("at::(anonymous namespace)::f(long, long) (:0)"),
+            "at::(anonymous namespace)::f"
+        );
         assert_eq!(frame_words("requests of 2 MiB"), "requests of 2 MiB");
     }
 
@@ -101,6 +136,19 @@ mod tests {
         assert_eq!(own_line(&stack), Some("step (train.py:26)"));
         assert_eq!(own_line(&stack[..2]), Some("empty (torch/functional.py:3)"));
         assert_eq!(own_line(&[]), None);
+        // Frames of C++ have no file, or the name of one.
+        let cpp = [
+            "c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::malloc(void**, signed char) (:0)",
+            "at::native::mul(at::Tensor const&, c10::Scalar const&) (??:0)",
+            "torch::autograd::generated::PowBackward0::apply(std::vector<at::Tensor>&&) (:0)",
+            "torch::autograd::Engine::thread_main(std::shared_ptr<torch::autograd::GraphTask> const&) (??:0)",
+        ]
+        .map(str::to_owned);
+        assert_eq!(own_line(&cpp), Some(cpp[2].as_str()));
+        let mixed = [&cpp[..2], &stack[..3]].concat();
+        assert_eq!(own_line(&mixed), Some("step (train.py:26)"));
+        assert_eq!(own_line(&["call site 3 (:0)".to_owned()]), Some("call site 3 (:0)"));
+        assert!(!Frame { name: "call site 3", filename: "", line: 0 }.is_of_library());
         // A folder that is called like the library is the program's own.
         assert!(!Frame { name: "f", filename: "mytorch/a.py", line: 1 }.is_of_library());
     }

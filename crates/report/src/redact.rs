@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{EntryContext, SnapshotFile};
-use blockyard_record::{FrameId, StackId, Stacks};
+use blockyard_record::{FrameId, StackId, Stacks, UNNAMED_SITE};
 use blockyard_workload::Workload;
 
 const PASSED_OVER: &str = "parts of the file were passed over; their names are left out";
@@ -43,7 +43,7 @@ fn numbered(stacks: &Stacks) -> Stacks {
             made.intern_frame(name, file, line)
         };
         // The second frame only makes equal call sites different stacks, so that every stack keeps its number.
-        let site = frame(&format!("call site {site}"), 0);
+        let site = frame(&format!("{UNNAMED_SITE}{site}"), 0);
         let number = frame("", stack.get());
         let frames: Vec<u32> = site.into_iter().chain(number).map(FrameId::get).collect();
         made.intern_stack(&frames);

@@ -1,4 +1,5 @@
 //! PyTorch's numbers and the names of its releases stand in this crate alone: no other source of the product has them as literals.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -56,9 +57,9 @@ fn sources() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.join("crates"), root.join("web")];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder of sources") {
-            let path = entry.expect("an entry").path();
-            let name = path.strip_prefix(&root).expect("below the root").to_string_lossy().replace('\\', "/");
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
             let last = name.rsplit('/').next().unwrap_or_default();
             if path.is_dir() {
                 let is_other =
@@ -66,8 +67,10 @@ fn sources() -> BTreeMap<String, String> {
                 if !is_other && name != "crates/rules" {
                     folders.push(path);
                 }
-            } else if last.ends_with(".rs") && !["tests.rs", "model.rs"].contains(&last) {
-                let text = fs::read_to_string(&path).expect("a source is text");
+            } else if path.extension().is_some_and(|end| end == "rs")
+                && !["tests.rs", "model.rs"].contains(&last)
+            {
+                let text = fs::read_to_string(&path).unwrap();
                 let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
                 found.insert(name, product.to_owned());
             }

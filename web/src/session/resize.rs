@@ -75,9 +75,9 @@ impl Session {
             let settings = self.settings.get_untracked();
             self.history.update(|history| {
                 if drag.has_step {
-                    history.amend(resized.text)
+                    history.amend(resized.text);
                 } else {
-                    history.replace(resized.text, &settings)
+                    history.replace(resized.text, &settings);
                 }
             });
             (drag.size, drag.has_step) = (size, true);

@@ -42,6 +42,21 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
 }
 
 #[test]
+fn frames_of_cpp_are_no_line_of_the_program() {
+    // As `_record_memory_history()` records by default: thirty frames of PyTorch's C++ before the first of Python.
+    let found = of_snapshot("kept_cpp_frames");
+    assert_eq!(found.kind, VerdictKind::Leak);
+    assert!(
+        found.headline.starts_with("out of memory by a leak at `step train.py:11`: 41 steps kept"),
+        "{}",
+        found.headline
+    );
+    let lines: Vec<&str> = found.held.iter().map(|line| line.line.as_str()).collect();
+    assert!(lines.iter().all(|line| !line.contains("malloc") && !line.contains("unwind")), "{lines:?}");
+    assert!(lines.contains(&"step train.py:11"), "{lines:?}");
+}
+
+#[test]
 fn fragmentation_is_no_leak_and_has_a_setting_to_copy() {
     let found = of_snapshot("checkerboard_default");
     assert_eq!(found.kind, VerdictKind::OutOfMemory);

@@ -85,13 +85,17 @@ impl MemoryState {
         if block.state != BlockState::Inactive || leftovers >= block.size || !self.is_expandable(block) {
             return Err(StateError::Unfitting(id));
         }
-        // In the order of their numbers.
-        if let Some((before, size)) = before {
+        // Blocks come in the order of their numbers: an allocator makes either of the two first.
+        let is_after_first = before.zip(after).is_some_and(|((before, _), (after, _))| after < before);
+        if let Some((before, size)) = before.filter(|_| !is_after_first) {
             self.cut_below(id, before, size)?;
         }
         if let Some((after, size)) = after {
             let kept = self.find(id)?.size.checked_sub(size).ok_or(StateError::Unfitting(id))?;
             self.cut_above(id, after, kept, BlockState::Inactive)?;
+        }
+        if let Some((before, size)) = before.filter(|_| is_after_first) {
+            self.cut_below(id, before, size)?;
         }
         let block = self.find_mut(id)?;
         block.state = BlockState::Unmapped;
