@@ -14,8 +14,8 @@ const COMPILED: [&str; 7] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".pyx"];
 /// How the name of a frame begins whose file was left out, so that a report names nobody's files: `call site 3`.
 pub const UNNAMED_SITE: &str = "call site ";
 
-/// The namespace of the backward functions that PyTorch generates.
-const BACKWARD: &str = "torch::autograd::generated::";
+/// The namespace of PyTorch's backward functions.
+const BACKWARD: &str = "torch::autograd::";
 
 impl Frame<'_> {
     /// Whether the frame is a library's: of PyTorch, an installed package, Python's own library, an extension, or of no file with a
@@ -44,7 +44,7 @@ impl Stacks {
     }
 }
 
-/// Whether a frame is a backward function that PyTorch generates, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
+/// Whether a frame is a backward function of PyTorch, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
 fn is_backward_function(name: &str) -> bool {
     name.strip_prefix(BACKWARD).is_some_and(|rest| rest.contains("::apply("))
 }
@@ -85,7 +85,7 @@ pub fn short_path(path: &str) -> &str {
 pub fn frame_words(line: &str) -> String {
     match line.strip_suffix(')').and_then(|line| line.rsplit_once(" (")) {
         // A signature of C++ is long, and its name says enough.
-        Some((name, ":0")) => without_arguments(name).to_owned(),
+        Some((name, ":0" | "??:0")) => without_arguments(name).to_owned(),
         // A line whose function is not known.
         Some(("", place)) => short_path(place).to_owned(),
         Some((name, place)) => format!("{name} {}", short_path(place)),
@@ -113,6 +113,7 @@ mod tests {
         assert_eq!(frame_words("f (/x/site-packages/timm/layers/mlp.py:3)"), "f timm/layers/mlp.py:3");
         assert_eq!(frame_words("call site 3 (:0)"), "call site 3");
         assert_eq!(frame_words(" (program.py:3)"), "program.py:3");
+        assert_eq!(frame_words("at::native::mul(at::Tensor const&) (??:0)"), "at::native::mul");
         assert_eq!(
             frame_words("at::_ops::mul::call(at::Tensor const&, c10::Scalar) (:0)"),
             "at::_ops::mul::call"

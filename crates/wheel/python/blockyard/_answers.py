@@ -8,7 +8,7 @@ from typing import Any
 
 
 def size(count: int | None) -> str:
-    """A size for people, cut off after two digits, as the command writes it.
+    """A size for people, rounded to two digits but never up to a whole number, as the command writes it.
 
     >>> size(2545942528)
     '2.37 GiB'
@@ -19,7 +19,8 @@ def size(count: int | None) -> str:
         return "an unknown size"
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 1 << shift:
-            hundredths = (count * 100) >> shift
+            cut, nearest = (count * 100) >> shift, (count * 100 + (1 << shift >> 1)) >> shift
+            hundredths = nearest if nearest % 100 else cut
             text = f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
             return f"{text} {unit}"
     return f"{count} B"
@@ -58,7 +59,11 @@ class Limit(Answer):
         return cls(raw, low, high, source)
 
     def __str__(self) -> str:
-        return size(self.low) if self.low == self.high else f"between {size(self.low)} and {size(self.high)}"
+        if self.low == self.high:
+            return size(self.low)
+        # The highest is a byte less than what was refused, and the text has what was refused.
+        high = self.high + 1 if (self.high + 1) % 512 == 0 else self.high
+        return f"between {size(self.low)} and {size(high)}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
