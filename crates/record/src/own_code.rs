@@ -34,19 +34,25 @@ impl Frame<'_> {
 }
 
 impl Stacks {
-    /// The innermost frame of the program's own code; else, in a thread of backward, the backward function; else the innermost frame. `None`
-    /// for the stack without frames.
+    /// The innermost frame of the program's own code; else, in a thread of backward, the backward function; else the operator; else the
+    /// innermost frame. `None` for the stack without frames.
     #[must_use]
     pub fn own_frame(&self, stack: StackId) -> Option<FrameId> {
         let own = self.frames(stack).find(|frame| !self.frame(*frame).is_of_library());
         let backward = || self.frames(stack).find(|frame| is_backward_function(self.frame(*frame).name));
-        own.or_else(backward).or_else(|| self.frames(stack).next())
+        let operator = || self.frames(stack).find(|frame| is_operator(self.frame(*frame).name));
+        own.or_else(backward).or_else(operator).or_else(|| self.frames(stack).next())
     }
 }
 
 /// Whether a frame is a backward function of PyTorch, at its call: `torch::autograd::generated::PowBackward0::apply(...)`.
 fn is_backward_function(name: &str) -> bool {
     name.strip_prefix(BACKWARD).is_some_and(|rest| rest.contains("::apply("))
+}
+
+/// Whether a frame is an operator of PyTorch, at its call: `at::_ops::sum_dim_IntList::call(...)`.
+fn is_operator(name: &str) -> bool {
+    name.strip_prefix("at::_ops::").is_some_and(|rest| rest.contains("::call("))
 }
 
 /// The innermost line of the program's own code in a stack of texts, `function (file:line)`, innermost first; else as
@@ -59,7 +65,14 @@ pub fn own_line(stack: &[String]) -> Option<&str> {
         !Frame { name, filename: file, line: 0 }.is_of_library()
     };
     let backward = || stack.iter().find(|line| is_backward_function(line));
-    stack.iter().find(is_own).or_else(backward).or_else(|| stack.first()).map(String::as_str)
+    let operator = || stack.iter().find(|line| is_operator(line));
+    stack
+        .iter()
+        .find(is_own)
+        .or_else(backward)
+        .or_else(operator)
+        .or_else(|| stack.first())
+        .map(String::as_str)
 }
 
 /// The path from the package on, or else its last two parts.
