@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
 use blockyard_rules::Release;
@@ -155,7 +156,9 @@ impl Session {
             }
             // The snapshot that PyTorch would have taken at the end has the program's requests, with their lines.
             Source::Program(_) => {
-                let bytes = crate::parts::snapshot_of_program(run.recording.clone())?;
+                let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
+                let mut bytes = Vec::new();
+                snapshot.write_pickle(&mut bytes).ok()?;
                 let source = RunSource::File { name: "program.pickle".to_owned(), bytes: Vec::new() };
                 Some((source, Some(browser::blob_of(&bytes)?)))
             }

@@ -4,12 +4,9 @@
 //! own, which share the page's memory. Without the feature (Trunk, tests) they are ordinary functions.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use blockyard_lessons::LessonFile;
-use blockyard_pytorch::snapshot::SnapshotFile;
-use blockyard_record::Recording;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 
@@ -102,32 +99,6 @@ fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
 #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
 async fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
     Ok(blockyard_lessons::lessons())
-}
-
-/// The bytes of the snapshot that PyTorch would have written after a program; the code lies in the module that shows programs.
-#[cfg(feature = "split")]
-#[wasm_split_helpers::wasm_split(program, fallible)]
-fn write_snapshot(recording: Arc<Recording>) -> Result<Option<Vec<u8>>, NotLoaded> {
-    Ok(snapshot_bytes(&recording))
-}
-
-#[cfg(not(feature = "split"))]
-#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn write_snapshot(recording: Arc<Recording>) -> Result<Option<Vec<u8>>, NotLoaded> {
-    Ok(snapshot_bytes(&recording))
-}
-
-fn snapshot_bytes(recording: &Recording) -> Option<Vec<u8>> {
-    let snapshot = SnapshotFile::from_recordings(&[(0, recording)]).ok()?;
-    let mut bytes = Vec::new();
-    snapshot.write_pickle(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-/// The bytes of the snapshot that PyTorch would have written after the program that is shown. `None` if the module that shows programs
-/// is not there, or the recording is damaged.
-pub(crate) fn snapshot_of_program(recording: Arc<Recording>) -> Option<Vec<u8>> {
-    poll_once(Box::pin(write_snapshot(recording)).as_mut())?.ok()?
 }
 
 /// Calls `then` with the files of the lessons: at once if their module is there, else when it has come. False if `then` has not been

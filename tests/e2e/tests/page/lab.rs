@@ -189,7 +189,10 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
     drive(|page| {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
         // What is known comes first, and nothing speaks for PyTorch with other numbers.
-        page.wait_text(&id("failure"), "A process limit between 594 MiB and 614 MiB, not the GPU: 2 MiB were asked for")?;
+        page.wait_text(
+            &id("failure"),
+            "A process limit between 594 MiB and 614 MiB, not the GPU: 2 MiB were asked for",
+        )?;
         let failure = page.text(&id("failure"))?;
         ensure!(
             !failure.contains("CUDA out of memory") && !failure.contains("Tried to allocate"),
