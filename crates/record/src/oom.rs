@@ -215,7 +215,13 @@ impl OomCause {
         let allowed = if is_known {
             format!("at most {most} may be reserved")
         } else {
-            format!("the most that may be reserved is between {lowest} and {most}")
+            // The highest is a byte less than what was refused: the text has what was refused.
+            let refused = most.saturating_add(Bytes::new(1));
+            let is_refused = refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get());
+            format!(
+                "the most that may be reserved is between {lowest} and {}",
+                if is_refused { refused } else { most }
+            )
         };
         match self {
             Self::RequestAboveLimit if is_known => {

@@ -74,13 +74,20 @@ class Questions:
         answer: dict[str, Any] = json.loads(self._requests().ask(question, [str(option) for option in options]))
         return answer
 
-    def what_if(self, *confs: str, limit: int | None = None, capacity: int | None = None) -> WhatIf:
-        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes.
+    def what_if(
+        self, *confs: str, limit: int | None = None, capacity: int | None = None, release: str | None = None
+    ) -> WhatIf:
+        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes, and `release` the
+        release of PyTorch whose rules hold, in place of the run's own.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
         41943040
+        >>> run = play("pool p\\na = alloc 600 MiB\\nfree a\\nenter p\\nb = alloc 700 MiB\\nleave p")
+        >>> [run.what_if(release=release).settings[0].fits for release in ("2.12", "2.13")]
+        [False, True]
         """
-        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity)))
+        rules: list[object] = [] if release is None else ["--release", release]
+        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity), *rules))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """What the run would have come to under all sensible settings and pairs of them."""
