@@ -117,8 +117,9 @@ fn has_small_factors(length: u64) -> bool {
 /// Half precision has kernels for powers of two up to this length.
 const MOST_HALF: u64 = 8192;
 
-/// Lengths in single precision that one kernel transforms to complex numbers, and two kernels back. An H200 answered alike for both ways at
-/// all other lengths: up to 4,096 in single and up to 2,048 in double precision.
+/// Lengths in single precision at which the two directions differ: one kernel transforms real to complex numbers, but complex to real
+/// numbers take two. On an H200 both directions took the same number of kernels at all other lengths, up to 4,096 in single and up to 2,048
+/// in double precision.
 const BACK_IN_TWO: [u64; 3] = [92, 232, 248];
 
 /// The last dimension: whether one kernel transforms it, and whether that was recorded.

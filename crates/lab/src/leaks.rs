@@ -48,11 +48,11 @@ pub struct Growth {
     pub site: Vec<String>,
     /// Its live bytes at each boundary.
     pub live: Vec<Bytes>,
-    /// More bytes at the last boundary than at the first behind the first step.
+    /// More bytes at the last boundary than at the first boundary after the first step.
     pub growth: Bytes,
     /// As many more allocations; 0 where fewer and larger ones are live.
     pub allocations: u64,
-    /// The first request of the site behind the first step whose bytes are live at the end, counted from 1; 0 where there is none.
+    /// The number, counted from 1, of the site's first request after the first step whose bytes are live at the end; 0 if no such request exists.
     pub first_request: u64,
     /// The last request of the site whose bytes are live at the end, counted from 1.
     pub last_request: u64,

@@ -1,5 +1,4 @@
 use blockyard_record::{Bytes, OomLimit};
-use blockyard_rules::size::MIN_BLOCK_SIZE;
 use serde::{Deserialize, Serialize};
 
 /// What kept a run from getting more memory, as far as it is known.
@@ -57,15 +56,7 @@ impl Limit {
     /// The limit in a few words: `600 MiB`, or `between 594 MiB and 614 MiB`.
     #[must_use]
     pub fn range(&self) -> String {
-        if self.lowest == self.highest {
-            self.lowest.to_string()
-        } else {
-            // The highest is a byte less than what was refused: the text has what was refused.
-            let refused = self.highest.saturating_add(Bytes::new(1));
-            let highest =
-                if refused.get().is_multiple_of(MIN_BLOCK_SIZE.get()) { refused } else { self.highest };
-            format!("between {} and {highest}", self.lowest)
-        }
+        self.bounds().range()
     }
 
     /// The limit if it is this one of those that it may be.

@@ -48,6 +48,24 @@ impl OomLimit {
         Self { lowest: limit, highest: limit, others }
     }
 
+    /// Whether the limit is known to the byte.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.lowest.get() >= self.highest.get()
+    }
+
+    /// The limit in a few words: `600 MiB`, or `between 594 MiB and 614 MiB`.
+    #[must_use]
+    pub fn range(&self) -> String {
+        if self.is_known() {
+            return self.highest.to_string();
+        }
+        // The highest is a byte less than the bytes that were refused: the text names the refused bytes.
+        let refused = self.highest.saturating_add(Bytes::new(1));
+        let is_refused = refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get());
+        format!("between {} and {}", self.lowest, if is_refused { refused } else { self.highest })
+    }
+
     /// The limit of a request that failed, from the free and total memory that the device reported at that moment.
     ///
     /// If the memory fraction leaves too little room for the segment, the fraction is the limit. Otherwise the limit is all memory that
@@ -209,19 +227,13 @@ impl OomCause {
     /// The cause in a sentence without a full stop.
     #[must_use]
     pub fn sentence(self, request: &OomRequest, memory: &MemoryAtFailure, limit: OomLimit) -> String {
-        let OomLimit { lowest, highest: most, .. } = limit;
+        let OomLimit { highest: most, .. } = limit;
         let size = request.size;
-        let is_known = lowest >= most;
+        let is_known = limit.is_known();
         let allowed = if is_known {
             format!("at most {most} may be reserved")
         } else {
-            // The highest is a byte less than what was refused: the text has what was refused.
-            let refused = most.saturating_add(Bytes::new(1));
-            let is_refused = refused.get().is_multiple_of(size::MIN_BLOCK_SIZE.get());
-            format!(
-                "the most that may be reserved is between {lowest} and {}",
-                if is_refused { refused } else { most }
-            )
+            format!("the most that may be reserved is {}", limit.range())
         };
         match self {
             Self::RequestAboveLimit if is_known => {

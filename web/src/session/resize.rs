@@ -1,7 +1,7 @@
 //! Other sizes for tensors of the workload, by dragging the edge of a block or by a key.
 //!
-//! A drag changes the text, and all else is computed from the text: each size on the way is a run of its own. The whole drag is one step
-//! of undo.
+//! A drag changes the text, and all else is computed from the text: the workload runs again for each size that the drag passes. One undo
+//! takes the whole drag back.
 
 use blockyard_record::{BlockId, BlockState, Bytes};
 use blockyard_rules::size;

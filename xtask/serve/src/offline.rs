@@ -11,7 +11,7 @@ pub const SERVICE_WORKER: &str = "service-worker.js";
 
 const SCRIPT: &str = include_str!("service-worker.js");
 
-/// What stands in an address as it is.
+/// The characters that an address contains unescaped.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'/');
 
 /// The worker that keeps these files, by their paths with `/` below the page's folder, and the page's own address; `mark` is its first

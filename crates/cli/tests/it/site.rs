@@ -27,7 +27,7 @@ fn page(name: &str) -> Folder {
     for (name, text) in [
         ("index.html", "<html><head><title>page</title></head><body></body></html>"),
         ("offline.js", "// keeps the page"),
-        // The built page has one of its own, without the files beside it.
+        // The service worker that is built with the page: the files that `site` adds are not in its list.
         ("service-worker.js", "// Written by `cargo xtask`."),
     ] {
         fs::write(page.0.join(name), text).unwrap();

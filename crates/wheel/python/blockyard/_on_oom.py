@@ -116,7 +116,7 @@ class _Writer:
 
 def _write_report(path):
     out = path.with_suffix(".html")
-    # A process of its own: it needs none of the program's state, and what goes wrong in it stays in it.
+    # Another process answers: the answer needs no state of the program, and a failure of the answer cannot end the program.
     command = [sys.executable, "-m", "blockyard", "report", str(path), "-o", str(out)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=_REPORT_SECONDS, check=False)
     if out.exists():
