@@ -58,7 +58,7 @@ pub struct HoldingLine {
 
 impl Live {
     /// Replays the first `end` requests of a run.
-    pub(crate) fn behind(
+    pub(crate) fn after(
         run: &Run,
         terms: &ReplayTerms,
         config: &AllocatorConfig,

@@ -260,7 +260,7 @@ fn held_at_peak(
     let run = replay.run();
     let Some(terms) = replay.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
     let end = peak(run, &terms, allocated, &mut tell)?;
-    let live = Live::behind(run, &terms, &conditions.config(run)?, end, &mut tell)?;
+    let live = Live::after(run, &terms, &conditions.config(run)?, end, &mut tell)?;
     Ok((live.holders(run), end as u64))
 }
 

@@ -29,7 +29,7 @@ impl Failure {
         index: usize,
         tell: Tell<'_>,
     ) -> Result<Self, LabError> {
-        let live = Live::behind(run, terms, config, index.saturating_add(1), tell)?;
+        let live = Live::after(run, terms, config, index.saturating_add(1), tell)?;
         let request = failed_allocation(run, config, index);
         let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
         Ok(Self { index, request, memory, live })
