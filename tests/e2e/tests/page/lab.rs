@@ -349,9 +349,22 @@ fn work_can_be_cancelled() -> Result<()> {
     drive(|page| {
         page.click(&id("sample-gpt2_varlen"))?;
         page.wait_text(&id("headline"), "identical")?;
+        // Cancels as soon as the button is shown: on a quick machine the work ends before a pointer is there.
+        page.execute(
+            "new MutationObserver((_, observer) => {
+                const cancel = document.querySelector(\"[data-testid='lab-search']\")
+                    ?.closest('.question').querySelector(\"[data-testid='lab-cancel']\");
+                if (!cancel?.checkVisibility()) return;
+                observer.disconnect();
+                document.body.dataset.cancelled = 'yes';
+                cancel.click();
+            }).observe(document.body, { attributes: true, childList: true, subtree: true })",
+            &[],
+        )?;
         unfold(page, "search")?;
-        page.click(&id("lab-cancel"))?;
+        page.wait_for("body[data-cancelled]")?;
         page.wait_gone(&id("lab-work"))?;
+        page.wait_gone(&id("answer-search"))?;
         // The next question has a worker again.
         try_setting(page, "expandable_segments:True")?;
         page.wait_for(&id("answer-what-if"))
