@@ -396,6 +396,10 @@ fn failure_headline(found: &Autopsy) -> String {
                 memory.pending, request.size
             )
         }
+        OomCause::PoolNotSearchedAgain => format!(
+            "a free block of {} would serve {}, and PyTorch does not look for it again (a known bug, issue 189504)",
+            memory.largest_cached_here, request.size
+        ),
         OomCause::RoundingBySetting => {
             format!("{} asked for, rounded up by a setting to {}", request.size, request.rounded)
         }

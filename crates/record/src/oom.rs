@@ -143,6 +143,12 @@ impl MemoryAtFailure {
         memory
     }
 
+    /// Whether a cached block of the request's stream, memory pool and block pool is large enough for the request.
+    #[must_use]
+    pub fn has_block_for(&self, request: &OomRequest) -> bool {
+        !self.largest_cached_here.is_zero() && self.largest_cached_here >= request.rounded
+    }
+
     /// All cached bytes.
     #[must_use]
     pub fn cached(&self) -> Bytes {
@@ -167,6 +173,9 @@ pub enum OomCause {
     CachedInPrivatePool,
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
+    /// A cached block is large enough, but its free completed only while the allocator released its cache. PyTorch asks the device once more
+    /// after that and does not search the pool again (pytorch issue 189504; pull request 191302 mends it).
+    PoolNotSearchedAgain,
     /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a replay shows.
     RoundingBySetting,
     /// Others use so much of the device that too little is left.
@@ -175,6 +184,9 @@ pub enum OomCause {
 
 impl OomCause {
     /// Why a request failed under a limit.
+    ///
+    /// A cached block that would serve the request is the cause wherever one exists. Only settings that keep a request from such a block
+    /// (`max_split_size_mb`) speak against that, and are not known here.
     ///
     /// A group of bytes (cached here, on other streams or in other pools; pending; used by others) is the cause if that group alone would
     /// have been enough. If several groups are enough, the largest one is the cause.
@@ -185,6 +197,9 @@ impl OomCause {
         let capacity = limit.saturating_add(others);
         if needed > capacity {
             return Self::RequestAboveLimit;
+        }
+        if memory.has_block_for(request) {
+            return Self::PoolNotSearchedAgain;
         }
         let live = memory.live.saturating_add(needed);
         if live > limit {
@@ -219,6 +234,7 @@ impl OomCause {
             Self::CachedInAnotherStream => "memory cached in another stream",
             Self::CachedInPrivatePool => "memory cached in a private pool",
             Self::WaitingForAnotherStream => "freed memory that waits for another stream",
+            Self::PoolNotSearchedAgain => "a free block that PyTorch does not look for again",
             Self::RoundingBySetting => "rounding by a setting",
             Self::MemoryOfOthers => "memory of others on the device",
         }
@@ -263,6 +279,12 @@ impl OomCause {
             Self::WaitingForAnotherStream => {
                 format!("{} were freed and wait until other streams have finished with them", memory.pending)
             }
+            Self::PoolNotSearchedAgain => format!(
+                "a cached block of {} would serve {size}, but another stream used the block until the allocator waited for the stream, and \
+                 PyTorch does not search the pool again after that (pytorch issue 189504; pull request 191302 mends it): the same request \
+                 passes at once when the program asks again",
+                memory.largest_cached_here
+            ),
             Self::RoundingBySetting => format!(
                 "roundup_power2_divisions rounds requests up ({size} to {}): without it the request passes",
                 request.rounded
@@ -331,6 +353,11 @@ mod tests {
         assert_eq!(cause(pending, limit(1000, 0)), OomCause::WaitingForAnotherStream);
         let both = MemoryAtFailure { pending: free, cached_here: Bytes::mib(400), ..memory(300) };
         assert_eq!(cause(both, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
+        // One block would do: the free of the block completed too late.
+        let late = MemoryAtFailure { largest_cached_here: free, ..here };
+        assert_eq!(cause(late, limit(1000, 0)), OomCause::PoolNotSearchedAgain);
+        let too_small = MemoryAtFailure { largest_cached_here: Bytes::mib(199), ..here };
+        assert_eq!(cause(too_small, limit(1000, 0)), OomCause::FragmentationByLiveBlocks);
         // Nothing is cached: all other reserved bytes are lost to rounding.
         assert_eq!(cause(memory(700), limit(1000, 0)), OomCause::LiveBytesAtLimit);
     }

@@ -88,7 +88,7 @@ impl Session {
                 self.dispatch(PlayerAction::Forward);
             }
             // These changes are no single edit of the text, and the panel offers no button for them.
-            ChangeKind::DefaultPool | ChangeKind::OneStream => {}
+            ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize => {}
         }
     }
 

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
-use blockyard_record::{PoolId, StreamId, grouped};
+use blockyard_record::{PoolId, StreamId, frame_words, grouped, own_line};
 use serde_json::{Value, json};
 
 use super::{Answer, Status, each, limit_json};
@@ -103,6 +103,7 @@ fn change_json(change: &Change) -> Value {
         }
         ChangeKind::DefaultPool => ("default_pool", Value::Null),
         ChangeKind::OneStream => ("one_stream", Value::Null),
+        ChangeKind::Synchronize => ("synchronize", Value::Null),
         ChangeKind::Limit(limit) => ("limit", json!(limit.get())),
     };
     json!({
@@ -125,8 +126,8 @@ fn text(found: &Autopsy) -> String {
     let mut text =
         format!("request {}, {}{name}{stream}: out of memory\n", grouped(request.request), request.size);
     let _ = writeln!(text, "  cause: {}", found.sentence);
-    if let Some(frame) = request.stack.first() {
-        let _ = writeln!(text, "  asked for in {frame}");
+    if let Some(line) = own_line(&request.stack) {
+        let _ = writeln!(text, "  asked for in {}", frame_words(line));
     }
     let memory = &found.memory;
     let _ = writeln!(
@@ -173,7 +174,8 @@ fn pins(text: &mut String, segment: &PinnedSegment) {
         let request =
             block.request.map_or_else(String::new, |request| format!(" of request {}", grouped(request)));
         let name = block.name.as_ref().map_or_else(String::new, |name| format!(", {name}"));
-        let frame = block.stack.first().map_or_else(String::new, |frame| format!(", {frame}"));
+        let frame =
+            own_line(&block.stack).map_or_else(String::new, |line| format!(", {}", frame_words(line)));
         let _ = writeln!(text, "    {}{request}{name}{frame}", block.size);
     }
 }

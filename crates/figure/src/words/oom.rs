@@ -2,7 +2,14 @@ use blockyard_record::{
     Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, grouped,
 };
 
+use blockyard_rules::setting_values;
+
 use crate::words::names::{exact, stream_phrase};
+
+/// Whether a setting keeps requests from blocks that are large enough for them.
+fn limits_splits(recording: &Recording) -> bool {
+    setting_values(&recording.info().config).any(|(key, _)| key == "max_split_size_mb")
+}
 
 /// Why a request ran out of memory: what it needed, what was free or cached, and why that was not enough.
 pub(super) fn why_no_memory(
@@ -43,7 +50,12 @@ pub(super) fn why_no_memory(
     let elsewhere = elsewhere.iter().filter(|(bytes, _)| !bytes.is_zero());
     let elsewhere: Vec<String> =
         elsewhere.map(|(bytes, owners)| format!("{bytes} for other {owners}")).collect();
-    parts.push(if total.is_zero() {
+    parts.push(if memory.has_block_for(&request) && !limits_splits(recording) {
+        format!(
+            "a cached block of {largest} would serve {user}, but its free completed only while the allocator released its cache, and \
+             PyTorch does not search the pool again after that (a known bug, issue 189504)"
+        )
+    } else if total.is_zero() {
         "nothing is cached".to_owned()
     } else if largest.is_zero() {
         format!("{total} are cached, but none of that is in the {pool} pool of {user}")

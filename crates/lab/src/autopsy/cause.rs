@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, OomCause};
 use blockyard_rules::setting_values;
 
-use super::changes::without;
+use super::changes::{synchronized, without};
 use super::{Examined, Tell};
 use crate::LabError;
 
@@ -32,12 +32,18 @@ pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }
+    // A block that a setting keeps the request from is no block for the request: only a replay in which the free completes before tells.
+    let mut memory = failure.memory;
+    if memory.has_block_for(&request)
+        && !synchronized(examined, tell)?.is_some_and(|change| change.proved || change.depends_on_limit)
+    {
+        memory.largest_cached_here = Bytes::ZERO;
+    }
     // Every limit within the bounds is as likely as any other: the cause that most of them have.
     let span = limit.highest.saturating_sub(limit.lowest);
     let mut counts: BTreeMap<OomCause, u64> = BTreeMap::new();
     for place in 0..LIMITS {
-        let cause =
-            OomCause::of(&request, &failure.memory, limit.at(limit.lowest.saturating_add(part(span, place))));
+        let cause = OomCause::of(&request, &memory, limit.at(limit.lowest.saturating_add(part(span, place))));
         let count = counts.entry(cause).or_default();
         *count = count.saturating_add(1);
     }

@@ -46,6 +46,12 @@ impl<'a> Changed<'a> {
             ChangeKind::OneStream => {
                 Self { run: Cow::Owned(on_one_stream(run, request)), conditions: same, request }
             }
+            ChangeKind::Synchronize => {
+                let mut requests = run.requests().to_vec();
+                requests.insert(request.min(requests.len()), Request::Advance { stream: None });
+                let run = Cow::Owned(run.with_requests(requests));
+                Self { run, conditions: same, request: request.saturating_add(1) }
+            }
         }
     }
 }

@@ -45,6 +45,8 @@ pub enum ChangeKind {
     DefaultPool,
     /// Everything on the stream of the request that fails.
     OneStream,
+    /// `torch.cuda.synchronize()` right before the request that fails, so that frees which wait for other streams are complete.
+    Synchronize,
 }
 
 impl Change {
@@ -107,11 +109,12 @@ pub(super) fn changes(
         }
         done = done.saturating_add(1);
     }
-    for change in
-        [default_pool(examined, &mut |_| tell_all(done))?, one_stream(examined, &mut |_| tell_all(done))?]
-    {
-        change.into_iter().for_each(&mut sort);
-    }
+    let structural = [
+        synchronized(examined, &mut |_| tell_all(done))?,
+        default_pool(examined, &mut |_| tell_all(done))?,
+        one_stream(examined, &mut |_| tell_all(done))?,
+    ];
+    structural.into_iter().flatten().for_each(&mut sort);
     sort(limit(examined, &mut |_| tell_all(done))?);
     Ok((helpful, in_vain))
 }
@@ -209,6 +212,18 @@ fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change
     let verdict = examined.verdict(found);
     let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
     Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
+}
+
+/// The run that waits for all streams right before the request that fails, if frees may wait for streams.
+pub(super) fn synchronized(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+    let is_use = |request: &Request| matches!(request, Request::RecordStream { .. });
+    if !examined.run.requests().iter().take(examined.failure.index).any(is_use) {
+        return Ok(None);
+    }
+    let found = passes_with(examined, &ChangeKind::Synchronize, tell)?;
+    let verdict = examined.verdict(found);
+    let sentence = format!("with torch.cuda.synchronize() right before {verdict}");
+    Ok(Some(Change::of(ChangeKind::Synchronize, found, sentence)))
 }
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.

@@ -36,6 +36,7 @@ fn request_after(run: &Run, change: &ChangeKind, request: u64) -> u64 {
             let before = run.requests().iter().take(usize::try_from(request).unwrap() - 1);
             request - before.filter(is_about_pools).count() as u64
         }
+        ChangeKind::Synchronize => request + 1,
         _ => request,
     }
 }

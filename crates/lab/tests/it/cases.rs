@@ -8,7 +8,7 @@ use crate::{on, on_requests};
 
 use OomCause::{
     CachedInAnotherStream, CachedInPrivatePool, FragmentationByLiveBlocks, LiveBytesAtLimit,
-    RequestAboveLimit, RoundingBySetting,
+    PoolNotSearchedAgain, RequestAboveLimit, RoundingBySetting,
 };
 
 /// What must be among the changes that help.
@@ -25,6 +25,7 @@ pub(crate) enum Helps {
     Limit(u64),
     DefaultPool,
     OneStream,
+    Synchronize,
 }
 
 pub(crate) struct Case {
@@ -58,6 +59,9 @@ const POOL: &str = "pool p
 /// vllm#41268: weights of 530 MiB are converted and let go, layer by layer, and the 270 MiB that stay take the front of the cached
 /// block. The 260 MiB behind serve neither size, and cannot be released.
 const CONVERTED: &str = "repeat 4 as i { w13[i] = alloc 530 MiB; free w13[i]; w2[i] = alloc 270 MiB }";
+/// pytorch#189504: a tensor that another stream uses is freed; a live tensor in its segment keeps the segment from being released.
+const LATE: &str = "stream side
+    whole = alloc 120 MiB; free whole; a = alloc 60 MiB; keep = alloc 60 MiB; record_stream a side; free a; b = alloc 50 MiB";
 /// Megatron-LM#6885: every step has a stream of its own for its transfers. What they leave is cached there for nobody.
 const ONE_SHOT: &str = "stream first; stream second; stream third
     a = alloc 60 MiB on first; free a; x = alloc 12 MiB on first
@@ -66,7 +70,7 @@ const ONE_SHOT: &str = "stream first; stream second; stream third
     d = alloc 90 MiB";
 
 #[rustfmt::skip]
-pub(crate) const CASES: [Case; 31] = [
+pub(crate) const CASES: [Case; 34] = [
     case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(300)),
     case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(320)),
     case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, Helps::NoSetting),
@@ -97,6 +101,9 @@ pub(crate) const CASES: [Case; 31] = [
     case("vllm#41268, with more memory", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::Limit(2120)),
     case("Megatron-LM#6885: a stream of its own for each step", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::OneStream),
     case("Megatron-LM#6885, with more memory", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::Limit(270)),
+    case("pytorch#189504: a free that waits for another stream", LATE, "", 128, PoolNotSearchedAgain, Helps::Synchronize),
+    case("pytorch#189504, with more memory", LATE, "", 128, PoolNotSearchedAgain, Helps::Limit(170)),
+    case("a free that waits, in a segment that is released", "stream side; a = alloc 60 MiB; record_stream a side; b = alloc 60 MiB; free a; c = alloc 80 MiB", "", 128, LiveBytesAtLimit, Helps::Limit(140)),
     case("one request rounded above the limit", "a = alloc 130 MiB", "roundup_power2_divisions:2", 180, RoundingBySetting, Helps::Setting("")),
 ];
 
@@ -143,6 +150,9 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
             }
             Helps::OneStream => {
                 assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}");
+            }
+            Helps::Synchronize => {
+                assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::Synchronize), "{name}");
             }
         }
         for change in found.changes {

@@ -227,3 +227,17 @@ fn a_limit_that_nobody_names_is_bounded_by_what_the_trace_shows() {
         assert_eq!(found.request.request, run.requests().len() as u64, "{program} x {scale}");
     }
 }
+
+#[test]
+fn a_request_that_a_free_block_would_have_served_is_recognized() {
+    let bytes = fixture("late_free.pickle.gz").unwrap();
+    let file = read(&bytes[..], &mut |_| ControlFlow::Continue(())).unwrap();
+    let run = Run::from_snapshot("late_free", &file, &mut on).unwrap().remove(0);
+    let found = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+    assert_eq!(found.cause, OomCause::PoolNotSearchedAgain);
+    assert_eq!(found.memory.largest_cached_here, Bytes::mib(280));
+    assert_eq!(found.request.size, Bytes::mib(200));
+    assert!(found.sentence.contains("issue 189504"), "{}", found.sentence);
+    let change = found.changes.iter().find(|change| change.kind == ChangeKind::Synchronize).unwrap();
+    assert!(change.proved);
+}

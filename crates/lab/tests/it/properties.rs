@@ -110,6 +110,11 @@ proptest! {
                     });
                     prop_assert!(passes(&one.collect::<Vec<_>>(), failing, "", capacity));
                 }
+                ChangeKind::Synchronize => {
+                    let mut edited = requests.clone();
+                    edited.insert(failing, Request::Advance { stream: None });
+                    prop_assert!(passes(&edited, failing + 1, "", capacity));
+                }
                 ChangeKind::DefaultPool => prop_assert!(false, "there are no pools"),
             }
         }

@@ -2,7 +2,7 @@
 
 use blockyard_figure::{PinnedBlock, PinnedRow, pinned_segments, pinned_segments_height};
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, PinningBlock};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use leptos::prelude::*;
 
 use super::parts::{figure, files, line_to_copy};
@@ -25,7 +25,9 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
         _ => None,
     });
     let request = &autopsy.request;
-    let place = request.stack.first().map(|frame| format!(", asked for in {frame}")).unwrap_or_default();
+    let place = own_line(&request.stack)
+        .map(|line| format!(", asked for in {}", frame_words(line)))
+        .unwrap_or_default();
     let vain =
         autopsy.in_vain.iter().map(|change| view! { <li>{sentence(&change.sentence)}</li> }.into_any());
     let vain = vain.collect::<Vec<_>>();
@@ -103,7 +105,8 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
                 .name
                 .clone()
                 .or_else(|| block.request.map(|request| format!("request {}", grouped(request))));
-            let frame = block.stack.first().map(|frame| format!(" in {frame}")).unwrap_or_default();
+            let frame =
+                own_line(&block.stack).map(|line| format!(" in {}", frame_words(line))).unwrap_or_default();
             format!("{} of {}{frame}", block.size, name.unwrap_or_else(|| "an earlier run".to_owned()))
         });
         let blocks: Vec<String> = blocks.collect();

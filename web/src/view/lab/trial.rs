@@ -119,7 +119,9 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
         (None, Ok(_)) => ("", String::new()),
     };
     let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);
-    let is_edit = |change: &ChangeKind| !matches!(change, ChangeKind::DefaultPool | ChangeKind::OneStream);
+    let is_edit = |change: &ChangeKind| {
+        !matches!(change, ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize)
+    };
     let apply = trial.change.clone().filter(|change| can_apply && is_edit(change)).map(|change| {
         let act = click(move || session.apply_change(&change));
         button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
@@ -201,6 +203,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::Limit(limit) => format!("{limit} of memory"),
             ChangeKind::DefaultPool => "no pools of its own".to_owned(),
             ChangeKind::OneStream => "one stream".to_owned(),
+            ChangeKind::Synchronize => "synchronize before".to_owned(),
         };
         let (kind, heading) = (change.kind.clone(), title.clone());
         let try_it = click(move || session.try_change(&kind, heading.clone()));
