@@ -1,6 +1,8 @@
-//! Pinned host memory (`at::CachingHostAllocator`, release 2.11.0): blocks of powers of two, cached and never split.
+//! Pinned host memory (`at::CachingHostAllocator`, releases 2.11 to 2.15): blocks of powers of two, cached and never split.
 //!
-//! A request takes the block of its size that was freed last, or pins new memory. A block that streams have used can be
+//! A request takes the block of its size that was freed last, or pins new memory. Two settings, which PyTorch has from 2.13 on, change the
+//! sizes: a request above `pinned_max_round_threshold_mb` or `pinned_max_cached_size_mb` gets a block of just its size, and a block above
+//! the second goes back to the host when its free completes. A block that streams have used can be
 //! reused once their work is done; the allocator checks that on each request. Pinning is slow and locks the whole driver, so
 //! pinned blocks are cached.
 //!
@@ -17,7 +19,7 @@ use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 use blockyard_rules::{PinnedConfig, size};
 use stats::HostCounters;
 
-/// One list of cached blocks for each size, which is a power of two.
+/// One list of cached blocks for each power of two: the blocks that are no larger, and larger than half of that.
 const LISTS: usize = 64;
 /// Blocks from the reserve are multiples of this.
 const PAGE: Bytes = Bytes::kib(4);
@@ -28,7 +30,7 @@ pub struct HostAllocator<H: HostMemory> {
     memory: H,
     config: PinnedConfig,
     blocks: BTreeMap<HostAddr, Block>,
-    /// Cached blocks by the exponent of their size, in the order in which they were freed.
+    /// Cached blocks by the exponent of their list, in the order in which they were freed.
     cached: [Vec<HostAddr>; LISTS],
     /// The events that freed blocks wait for, the newest in front.
     pending: VecDeque<(H::Event, HostAddr)>,
@@ -46,8 +48,7 @@ static NEXT_IDENTITY: AtomicU64 = AtomicU64::new(0);
 struct Block {
     /// The number of the allocation that the block serves or served last.
     number: u64,
-    /// The size is 2 to the power of this.
-    exponent: usize,
+    size: Bytes,
     /// `None` for a block of the reserve, which is never released.
     pinning: Option<Pinning>,
     is_allocated: bool,
@@ -58,9 +59,15 @@ struct Block {
 }
 
 impl Block {
-    fn size(&self) -> Bytes {
-        Bytes::new(1 << self.exponent)
+    /// The list in which the block is cached.
+    fn exponent(&self) -> usize {
+        list_of(self.size)
     }
+}
+
+/// The exponent of the smallest power of two that is not below a size.
+fn list_of(size: Bytes) -> usize {
+    size.get().checked_next_power_of_two().map_or(LISTS - 1, |power| power.ilog2() as usize)
 }
 
 /// Memory that was pinned at once, from which blocks are taken one after the other.
@@ -127,7 +134,7 @@ impl<H: HostMemory> HostAllocator<H> {
         }
     }
 
-    /// Allocates a block of at least `requested` bytes: the next power of two.
+    /// Allocates a block of at least `requested` bytes: the next power of two, or the bytes themselves where a setting says so.
     ///
     /// # Errors
     ///
@@ -136,36 +143,36 @@ impl<H: HostMemory> HostAllocator<H> {
         if requested.is_zero() {
             return Ok(HostAllocation { addr: HostAddr::default(), number: None, allocator: self.identity });
         }
-        let rounded = requested.get().checked_next_power_of_two();
-        let exponent = rounded.ok_or(HostError::TooLarge { requested })?.ilog2() as usize;
+        let size = self.block_size(requested).ok_or(HostError::TooLarge { requested })?;
         if !self.config.use_background_threads {
             self.process_events()?;
         }
-        if let Some(addr) = self.take_cached(exponent) {
-            return Ok(self.allocate_found_block(addr, exponent));
+        if let Some(addr) = self.take_cached(size) {
+            return Ok(self.allocate_found_block(addr));
         }
         if self.config.use_background_threads {
-            self.process_events_of(exponent)?;
-            if let Some(addr) = self.take_cached(exponent) {
-                return Ok(self.allocate_found_block(addr, exponent));
+            self.process_events_of(size)?;
+            if let Some(addr) = self.take_cached(size) {
+                return Ok(self.allocate_found_block(addr));
             }
         }
-        let size = Bytes::new(1 << exponent);
         let (addr, pinning) = match self.take_from_reserve(size)? {
             Some(addr) => (addr, None),
             None => self.pin(size).map(|(addr, pinning)| (addr, Some(pinning)))?,
         };
-        let block = Block {
-            number: 0,
-            exponent,
-            pinning,
-            is_allocated: false,
-            streams: BTreeSet::new(),
-            outstanding: 0,
-        };
+        let block =
+            Block { number: 0, size, pinning, is_allocated: false, streams: BTreeSet::new(), outstanding: 0 };
         self.blocks.insert(addr, block);
         self.counters.block_made(size);
-        Ok(self.allocate_found_block(addr, exponent))
+        Ok(self.allocate_found_block(addr))
+    }
+
+    /// The size of a new block for a request; `None` above 2^63 bytes.
+    fn block_size(&self, requested: Bytes) -> Option<Bytes> {
+        let rounded = requested.get().checked_next_power_of_two().map(Bytes::new)?;
+        let is_rounded =
+            requested <= self.config.max_round_threshold && requested <= self.config.max_cached_size;
+        Some(if is_rounded { rounded } else { requested })
     }
 
     /// Frees a block. If streams used the block, it can be reused once the work that they have so far is done.
@@ -173,7 +180,8 @@ impl<H: HostMemory> HostAllocator<H> {
     /// # Errors
     ///
     /// [`HostError::InvalidPointer`] when the allocation is not a live one of this allocator, [`HostError::Memory`] when an
-    /// event cannot be recorded. In both cases nothing changes.
+    /// event cannot be recorded: in both cases nothing changes. [`HostError::Memory`] too when a block that is too large for the cache
+    /// cannot be released: the block is free and stays cached then.
     #[expect(clippy::needless_pass_by_value, reason = "what was freed cannot be freed or used again")]
     pub fn free(&mut self, allocation: HostAllocation) -> Result<(), HostError> {
         let Some(addr) = self.live_block(&allocation)? else {
@@ -190,7 +198,7 @@ impl<H: HostMemory> HostAllocator<H> {
             block.outstanding = events.len();
         }
         if events.is_empty() {
-            self.make_reusable(addr);
+            self.complete_free(addr)?;
         }
         for event in events {
             self.pending.push_front((event, addr));
@@ -239,27 +247,27 @@ impl<H: HostMemory> HostAllocator<H> {
                 break;
             }
             if let Some((_, addr)) = self.pending.pop_back() {
-                self.event_done(addr);
+                self.event_done(addr)?;
             }
         }
         Ok(())
     }
 
     /// Looks for one pending block of the size whose streams are done. Events that are not complete move to the front.
-    fn process_events_of(&mut self, exponent: usize) -> Result<(), HostError> {
+    fn process_events_of(&mut self, size: Bytes) -> Result<(), HostError> {
         // One round and two more events, as in PyTorch.
         for _ in 0..self.pending.len() + 2 {
             let Some((event, addr)) = self.pending.pop_back() else {
                 break;
             };
-            let is_of_size = self.blocks.get(&addr).is_some_and(|block| block.exponent == exponent);
+            let is_of_size = self.blocks.get(&addr).is_some_and(|block| block.size == size);
             let is_complete = if is_of_size { self.memory.is_complete(&event) } else { Ok(false) };
             if !matches!(is_complete, Ok(true)) {
                 self.pending.push_front((event, addr));
                 is_complete?;
                 continue;
             }
-            if self.event_done(addr) {
+            if self.event_done(addr)? {
                 break;
             }
         }
@@ -279,16 +287,13 @@ impl<H: HostMemory> HostAllocator<H> {
                 let Some(block) = self.blocks.get(&addr) else {
                     continue;
                 };
-                let size = block.size();
-                if let Some(pinning) = block.pinning {
-                    match self.memory.release(addr, pinning) {
-                        Ok(micros) => self.counters.host_free_time.add(micros),
-                        Err(error) => {
-                            // This block is still pinned, so it stays cached, and so do the blocks after it.
-                            self.cached[exponent] = std::iter::once(addr).chain(cached).collect();
-                            return Err(error.into());
-                        }
-                    }
+                let size = block.size;
+                if let Some(pinning) = block.pinning
+                    && let Err(error) = self.unpin(addr, pinning)
+                {
+                    // This block is still pinned, so it stays cached, and so do the blocks after it.
+                    self.cached[exponent] = std::iter::once(addr).chain(cached).collect();
+                    return Err(error);
                 }
                 self.blocks.remove(&addr);
                 self.counters.block_gone(size);
@@ -323,42 +328,66 @@ impl<H: HostMemory> HostAllocator<H> {
         &mut self.memory
     }
 
-    fn take_cached(&mut self, exponent: usize) -> Option<HostAddr> {
-        self.cached.get_mut(exponent).and_then(Vec::pop)
+    /// The cached block that was freed last of those in the list of a size that are large enough. In 2.13 a block may be too small for
+    /// the request, which PyTorch mends in 2.14: here every release looks for one that is large enough.
+    fn take_cached(&mut self, size: Bytes) -> Option<HostAddr> {
+        let blocks = &self.blocks;
+        let list = self.cached.get_mut(list_of(size))?;
+        let is_fitting = |addr: &HostAddr| blocks.get(addr).is_some_and(|block| block.size >= size);
+        list.iter().rposition(is_fitting).map(|place| list.remove(place))
     }
 
-    fn allocate_found_block(&mut self, addr: HostAddr, exponent: usize) -> HostAllocation {
+    fn allocate_found_block(&mut self, addr: HostAddr) -> HostAllocation {
         let number = self.allocations;
         self.allocations += 1;
         if let Some(block) = self.blocks.get_mut(&addr) {
             block.is_allocated = true;
             block.number = number;
+            self.counters.block_allocated(block.exponent(), block.size);
         }
-        self.counters.block_allocated(exponent);
         HostAllocation { addr, number: Some(number), allocator: self.identity }
     }
 
-    fn make_reusable(&mut self, addr: HostAddr) {
-        if let Some(exponent) = self.blocks.get(&addr).map(|block| block.exponent) {
-            if let Some(list) = self.cached.get_mut(exponent) {
-                list.push(addr);
-            }
-            self.counters.reusable(exponent);
+    /// Caches a block that nothing uses any more, or gives a block above `pinned_max_cached_size_mb` back to the host.
+    fn complete_free(&mut self, addr: HostAddr) -> Result<(), HostError> {
+        let Some(block) = self.blocks.get(&addr) else {
+            return Ok(());
+        };
+        let (size, exponent, pinning) = (block.size, block.exponent(), block.pinning);
+        self.counters.reusable(exponent, size);
+        // Bytes of the reserve are never released, and not used again without a block.
+        let released = match pinning {
+            _ if size <= self.config.max_cached_size => None,
+            Some(pinning) => Some(self.unpin(addr, pinning)),
+            None => Some(Ok(())),
+        };
+        if let Some(Ok(())) = released {
+            self.blocks.remove(&addr);
+            self.counters.block_gone(size);
+        } else if let Some(list) = self.cached.get_mut(exponent) {
+            list.push(addr);
         }
+        released.unwrap_or(Ok(()))
     }
 
     /// Counts one event of the block as done. Returns whether the block waited for no other event.
-    fn event_done(&mut self, addr: HostAddr) -> bool {
+    fn event_done(&mut self, addr: HostAddr) -> Result<bool, HostError> {
         let Some(block) = self.blocks.get_mut(&addr) else {
-            return false;
+            return Ok(false);
         };
         debug_assert!(block.outstanding > 0, "each event in the queue is counted here once");
         block.outstanding = block.outstanding.saturating_sub(1);
         let is_last = block.outstanding == 0;
         if is_last {
-            self.make_reusable(addr);
+            self.complete_free(addr)?;
         }
-        is_last
+        Ok(is_last)
+    }
+
+    fn unpin(&mut self, addr: HostAddr, pinning: Pinning) -> Result<(), HostError> {
+        let micros = self.memory.release(addr, pinning)?;
+        self.counters.host_free_time.add(micros);
+        Ok(())
     }
 
     /// The next bytes of the reserve; `None` without a reserve or if not enough is left.

@@ -87,13 +87,15 @@
 //!   `expandable_segments` was switched on too, and damages its own state.
 //! * A capture that was announced counts for every stream; PyTorch asks besides whether the current stream is captured.
 //! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
-//! * Pinned memory and `backend:cudaMallocAsync` have the rules of 2.11 in every release, and `allocateWithAddress` (2.13) is missing.
+//! * `allocateWithAddress` (2.13) is missing.
+//! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small for it; here it gets one that
+//!   is large enough, as in PyTorch from 2.14 on.
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
 //! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
 //!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
 //! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also behind a gap.
-//! * The statistics of active pinned memory fall by the block when its free completes; release 2.11 skips blocks that no
-//!   stream has used, and decreases the bytes by 1 for the others. See [`HostAllocator`].
+//! * The statistics of active pinned memory fall by the block when its free completes; releases 2.11 and 2.12 skip blocks that no
+//!   stream has used, and decrease the bytes by 1 for the others. See [`HostAllocator`].
 //!
 //! Where our interface differs from PyTorch's:
 //!

@@ -10,7 +10,8 @@
 //!   that no stream has used since come first; ties go to the oldest. If none of them is large enough, all free regions are
 //!   joined, and ties go to the lowest address. So new addresses are used last.
 //! * Reserved bytes are mapped granules. Granules without live blocks are mapped at new addresses before the device allocates
-//!   more; `empty_cache` releases all of them. The pool itself releases nothing.
+//!   more; `empty_cache` releases all of them. The pool itself releases nothing. From 2.14 on PyTorch releases them too when a request
+//!   fails, and asks once more.
 //!
 //! The statistics equal the recorded ones after every operation, with the recorded addresses and with the addresses of the
 //! model. Addresses cannot be predicted exactly, because the driver's choice also depends on when the driver notices that
@@ -146,14 +147,32 @@ impl<D: DeviceMemory, S: EventSink> AsyncAllocator<D, S> {
             self.sink.record(Event::SegmentFailed { size: rounded, cause: FailureCause::Device });
             return Err(self.out_of_memory(requested, rounded, stream));
         }
-        let Some(addr) = self.choose_addr(rounded, stream, request)? else {
-            return Err(self.out_of_memory(requested, rounded, stream));
-        };
-        if !self.make_block(addr, rounded)? {
-            return Err(self.out_of_memory(requested, rounded, stream));
+        let mut made = self.make_block_for(rounded, stream, request)?;
+        if made.is_none() && self.config.release().trims_before_oom() {
+            self.empty_cache()?;
+            made = self.make_block_for(rounded, stream, request)?;
         }
-        self.free.take(addr, rounded);
-        Ok(self.allocate_found_block(addr, requested, stream))
+        match made {
+            Some(addr) => Ok(self.allocate_found_block(addr, requested, stream)),
+            None => Err(self.out_of_memory(requested, rounded, stream)),
+        }
+    }
+
+    /// Makes a block for a request; `None` where the device has not enough memory.
+    fn make_block_for(
+        &mut self,
+        size: Bytes,
+        stream: StreamId,
+        request: usize,
+    ) -> Result<Option<DeviceAddr>, AllocError> {
+        let Some(addr) = self.choose_addr(size, stream, request)? else {
+            return Ok(None);
+        };
+        if !self.make_block(addr, size)? {
+            return Ok(None);
+        }
+        self.free.take(addr, size);
+        Ok(Some(addr))
     }
 
     /// The address of the block: the recorded address, if it is free, or else the address by the model's rule.

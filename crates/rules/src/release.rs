@@ -88,6 +88,12 @@ impl Release {
         matches!(self, Self::V2_12)
     }
 
+    /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
+    #[must_use]
+    pub const fn trims_before_oom(self) -> bool {
+        matches!(self, Self::V2_14 | Self::V2_15)
+    }
+
     /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut off to whole bytes, from 2.13 on rounded
     /// to the nearest (pull request 179444).
     #[must_use]

@@ -2,7 +2,7 @@
 
 use blockyard_allocator::{HostAllocation, HostAllocator, HostError};
 use blockyard_device::VirtualHostMemory;
-use blockyard_record::{Bytes, HostStats};
+use blockyard_record::{Bytes, HostStats, StreamId};
 use blockyard_rules::PinnedConfig;
 
 use crate::failing::{FailingHost, FailureInjector};
@@ -66,9 +66,14 @@ impl World {
             5..=8 => {
                 if let Some(index) = index(&self.held, input.byte()) {
                     let (allocation, size) = self.held.swap_remove(index);
+                    let addr = allocation.addr();
                     let freed = self.allocator.free(allocation);
                     assert!(matches!(freed, Ok(()) | Err(HostError::Memory(_))), "{freed:?}");
-                    self.lost += u64::from(freed.is_err() && !size.is_zero());
+                    // The block is still allocated where no event could be recorded, and free where it could not be released.
+                    let is_live = freed.is_err()
+                        && !size.is_zero()
+                        && self.allocator.record_stream_at(addr, StreamId::DEFAULT);
+                    self.lost += u64::from(is_live);
                     freed?;
                 }
             }
@@ -159,6 +164,14 @@ fn config(input: &mut Input<'_>) -> PinnedConfig {
         } else {
             Bytes::ZERO
         },
+        // Settings of 2.13 and later.
+        max_round_threshold: threshold(input),
+        max_cached_size: threshold(input),
         ..PinnedConfig::default()
     }
+}
+
+/// No limit, or one of some KiB.
+fn threshold(input: &mut Input<'_>) -> Bytes {
+    if input.chance() { PinnedConfig::default().max_cached_size } else { Bytes::kib(u64::from(input.byte())) }
 }

@@ -3,7 +3,7 @@
 use blockyard_allocator::{AllocError, AsyncAllocator, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{Backend, Bytes, Event, Stat, Stats, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 
 use crate::picture::{DEVICE, Device};
 
@@ -152,4 +152,20 @@ fn allocations_of_another_allocator_are_refused() {
     assert_eq!((ours.snapshot(), ours.sink().clone()), before);
     ours.free(kept).unwrap();
     assert_eq!(DEVICE.play("").stats, Stats::default());
+}
+
+#[test]
+fn from_2_14_on_cached_memory_goes_back_before_a_request_fails() {
+    for (release, reserved) in [(Release::V2_13, 3), (Release::V2_14, 1), (Release::V2_15, 1)] {
+        let config = AllocatorConfig::parse("backend:cudaMallocAsync", release).unwrap();
+        let mut allocator = AsyncAllocator::new(VirtualDevice::new(Bytes::mib(96)), config, Vec::new());
+        let cached = allocator.allocate(Bytes::mib(64), StreamId::DEFAULT).unwrap();
+        let kept = allocator.allocate(Bytes::mib(32), StreamId::DEFAULT).unwrap();
+        allocator.free(cached).unwrap();
+        let failed = allocator.allocate(Bytes::mib(80), StreamId::DEFAULT);
+        assert!(matches!(failed, Err(AllocError::MallocAsyncOutOfMemory(_))), "{release}: {failed:?}");
+        allocator.check().unwrap();
+        assert_eq!(reported(&allocator.stats())[2], reserved * GRANULE, "{release}");
+        allocator.free(kept).unwrap();
+    }
 }

@@ -9,7 +9,7 @@ use blockyard_allocator::HostAllocator;
 use blockyard_device::VirtualHostMemory;
 use blockyard_pytorch::host_memory_stats;
 use blockyard_record::{Bytes, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -53,4 +53,43 @@ fn a_tensor_made_in_pinned_memory_takes_a_power_of_two() {
     let line = text.lines().skip_while(|line| !line.starts_with("pinned copy")).nth(1).unwrap();
     let found = pinned_and_copied(1000 * 1000 * 4);
     assert_eq!(format!("{} {}", found["allocated_bytes.current"], found["num_host_alloc"]), line);
+}
+
+#[test]
+fn sizes_above_the_thresholds_are_those_of_pytorch_2_15() {
+    const CONF: &str = "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:4";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/pinned/thresholds_2.15.txt");
+    let text = std::fs::read_to_string(path).unwrap();
+    let config = AllocatorConfig::parse(CONF, Release::V2_15).unwrap();
+    let mut allocator = HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1)), config.pinned());
+    let mut kept = BTreeMap::new();
+    let mut lines = 0;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let printed = match words[..] {
+            ["alloc", name, size, ..] => {
+                let size = Bytes::new(size.parse().unwrap());
+                kept.insert(name.to_owned(), allocator.allocate(size).unwrap());
+                &words[3..]
+            }
+            ["free", name, ..] => {
+                allocator.free(kept.remove(name).unwrap()).unwrap();
+                &words[3..]
+            }
+            _ => &words[1..],
+        };
+        let stats = allocator.stats();
+        let found = [
+            stats.allocated_bytes.current,
+            stats.allocated_bytes.peak,
+            stats.active_bytes.current,
+            stats.allocations.current,
+            stats.active_requests.current,
+            stats.num_host_alloc,
+            stats.num_host_free,
+        ];
+        assert_eq!(found.map(|number| number.to_string())[..], *printed, "{line}");
+        lines += 1;
+    }
+    assert_eq!(lines, 25);
 }

@@ -37,16 +37,17 @@ impl HostCounters {
         self.allocated_bytes.decrease(size.signed());
     }
 
-    pub(super) fn block_allocated(&mut self, exponent: usize) {
+    pub(super) fn block_allocated(&mut self, exponent: usize, size: Bytes) {
         self.active_requests[exponent].increase(1);
-        self.active_bytes[exponent].increase(Bytes::new(1 << exponent).signed());
+        self.active_bytes[exponent].increase(size.signed());
     }
 
-    /// Differs: PyTorch 2.11 skips blocks here that no stream has used, and decreases the bytes by 1 for other blocks (its
-    /// documentation says otherwise). Here both the count and the bytes fall by the block when its free completes.
-    pub(super) fn reusable(&mut self, exponent: usize) {
+    /// Differs: PyTorch 2.11 and 2.12 skip blocks here that no stream has used, and decrease the bytes by 1 for other blocks (their
+    /// documentation says otherwise). Here both the count and the bytes fall by the block when its free completes, as in PyTorch from
+    /// 2.13 on.
+    pub(super) fn reusable(&mut self, exponent: usize, size: Bytes) {
         self.active_requests[exponent].decrease(1);
-        self.active_bytes[exponent].decrease(Bytes::new(1 << exponent).signed());
+        self.active_bytes[exponent].decrease(size.signed());
     }
 
     /// Peaks of active blocks are sums over the peaks of all sizes, as in PyTorch, and so not below the true peak.

@@ -283,3 +283,60 @@ fn allocations_of_another_allocator_are_refused() {
     assert_eq!(ours.stats().active_requests.current, 1);
     ours.free(kept).unwrap();
 }
+
+/// Settings of 2.13 and later.
+fn thresholds(round: u64, cached: u64) -> Allocator {
+    let config = PinnedConfig {
+        max_round_threshold: Bytes::new(round),
+        max_cached_size: Bytes::new(cached),
+        ..PinnedConfig::default()
+    };
+    allocator(config)
+}
+
+#[test]
+fn a_request_above_either_threshold_gets_a_block_of_its_size() {
+    let size_of = |ours: &mut Allocator, size| {
+        let before = ours.stats().allocated_bytes.current;
+        let kept = allocate(ours, size);
+        assert!(kept.addr().get() > 0);
+        ours.stats().allocated_bytes.current - before
+    };
+    let mut ours = thresholds(1000, u64::MAX);
+    assert_eq!([999, 1000, 1001].map(|size| size_of(&mut ours, size)), [1024, 1024, 1001]);
+    let mut ours = thresholds(u64::MAX, 1000);
+    assert_eq!([999, 1000, 1001].map(|size| size_of(&mut ours, size)), [1024, 1024, 1001]);
+}
+
+#[test]
+fn a_block_that_is_too_large_for_the_cache_goes_back_when_its_free_completes() {
+    let mut ours = thresholds(u64::MAX, 1000);
+    let (plain, used) = (allocate(&mut ours, 5000), allocate(&mut ours, 6000));
+    ours.record_stream(&used, SIDE).unwrap();
+    ours.free(plain).unwrap();
+    assert_eq!(values(ours.stats().allocated_bytes), [6000, 11_000, 11_000, 5000]);
+    assert_eq!(values(ours.stats().active_bytes)[0], 6000);
+    ours.free(used).unwrap();
+    assert_eq!(ours.stats().num_host_free, 1, "a stream still uses the block");
+    ours.memory_mut().advance_all();
+    ours.process_events().unwrap();
+    assert_eq!((ours.stats().num_host_free, ours.stats().active_bytes.current), (2, 0));
+    // Rounded up to 1024, which is above the threshold too: the block is not cached.
+    let rounded = allocate(&mut ours, 1000);
+    ours.free(rounded).unwrap();
+    assert_eq!(ours.stats().allocations.current, 0);
+}
+
+#[test]
+fn of_blocks_that_were_not_rounded_the_newest_that_is_large_enough_serves() {
+    let mut ours = thresholds(1000, u64::MAX);
+    let [large, small] = [1900, 1500].map(|size| allocate(&mut ours, size));
+    let (large_addr, small_addr) = (large.addr(), small.addr());
+    ours.free(large).unwrap();
+    ours.free(small).unwrap();
+    let first = allocate(&mut ours, 1600);
+    assert_eq!(first.addr(), large_addr, "the block that was freed last has 1500 bytes");
+    assert_eq!(ours.stats().active_bytes.current, 1900);
+    assert_eq!(allocate(&mut ours, 1400).addr(), small_addr);
+    assert_eq!(ours.stats().allocations.current, 2);
+}
