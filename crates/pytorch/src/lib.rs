@@ -49,5 +49,5 @@ pub use recorded::{
     Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
     StatChange,
 };
-pub use stats::{STAT_COUNT, memory_stat, memory_stats, stat_index, stat_keys, stat_values};
+pub use stats::{STAT_COUNT, memory_stat, memory_stats, memory_stats_in, stat_index, stat_keys, stat_values};
 pub use summary::memory_summary;

@@ -1,8 +1,10 @@
+use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use blockyard_record::{Stat, StatArray, Stats};
+use blockyard_record::{PoolId, Stat, StatArray, Stats};
+use blockyard_rules::Release;
 
-/// How many keys `memory_stats()` has.
+/// How many keys `memory_stats()` has in 2.11, and recordings have in every release.
 pub const STAT_COUNT: usize = 122;
 
 type ArrayOf = fn(&Stats) -> &StatArray;
@@ -46,7 +48,7 @@ const NUMBERS: [(&str, NumberOf); 6] = [
     ("num_sync_all_streams", |stats| stats.num_sync_all_streams),
 ];
 
-/// The keys of `torch.cuda.memory_stats()`, sorted as PyTorch sorts them: by their text.
+/// The keys of `torch.cuda.memory_stats()` in 2.11, sorted as PyTorch sorts them: by their text.
 #[must_use]
 pub fn stat_keys() -> &'static [String] {
     static KEYS: OnceLock<Vec<String>> = OnceLock::new();
@@ -74,7 +76,36 @@ pub fn stat_values(stats: &Stats) -> Vec<i64> {
     order.iter().map(|index| values[*index]).collect()
 }
 
-/// The result of `torch.cuda.memory_stats()`: 122 keys and values, sorted by key.
+/// The result of `torch.cuda.memory_stats()` in a release, sorted by key: 122 keys in 2.11, `num_oom_rejections` too from 2.12 on, and from
+/// 2.13 on twelve more, `reserved_bytes_by_private_pools`, for each memory pool that ever had a segment.
+#[must_use]
+pub fn memory_stats_in(
+    release: Release,
+    stats: &Stats,
+    reserved_by_private_pools: &BTreeMap<PoolId, StatArray>,
+) -> Vec<(String, i64)> {
+    let mut all: Vec<(String, i64)> =
+        memory_stats(stats).into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    if release.counts_oom_rejections() {
+        all.push(("num_oom_rejections".to_owned(), stats.num_oom_rejections));
+    }
+    if release.counts_private_pools() {
+        for (id, reserved) in reserved_by_private_pools {
+            for (pool, of) in POOLS {
+                let members = MEMBERS.map(|(member, value)| {
+                    let (capture, user) = (id.capture, id.user);
+                    let key = format!("reserved_bytes_by_private_pools.{capture}_{user}.{pool}.{member}");
+                    (key, value(of(reserved)))
+                });
+                all.extend(members);
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The result of `torch.cuda.memory_stats()` in 2.11: 122 keys and values, sorted by key.
 #[must_use]
 pub fn memory_stats(stats: &Stats) -> Vec<(&'static str, i64)> {
     stat_keys().iter().map(String::as_str).zip(stat_values(stats)).collect()

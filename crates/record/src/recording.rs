@@ -2,6 +2,7 @@ mod annotations;
 mod beginning;
 mod recorder;
 
+use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
 use crate::packed_events::PackedEvents;
@@ -59,6 +60,9 @@ pub struct RunInfo {
     pub max_split_size: i64,
     /// Which of PyTorch's allocators was used.
     pub backend: Backend,
+    /// The release of PyTorch whose rules held.
+    #[serde(default)]
+    pub release: Release,
 }
 
 /// A name for the steps from `step` on, up to the next label.

@@ -287,6 +287,29 @@ impl MemoryState {
         }
     }
 
+    /// The memory pool that `event`, which is applied next, is about, as PyTorch's trace entries name it since 2.12. The default pool for
+    /// events that are about no segment, and for a request that ran out of memory, whose event does not say its pool.
+    #[must_use]
+    pub fn memory_pool_of(&self, event: &Event) -> PoolId {
+        let pool = match *event {
+            Event::SegmentAllocated { pool_id, .. } => Some(pool_id),
+            Event::SegmentReleased { segment, .. } => {
+                let addr = self.segment_addrs.get(&segment);
+                addr.and_then(|addr| self.segments.get(addr)).map(|segment| segment.pool_id)
+            }
+            Event::Mapped { block, .. }
+            | Event::Unmapped { block, .. }
+            | Event::Allocated { block, .. }
+            | Event::FreeRequested { block, .. }
+            | Event::FreeCompleted { block } => {
+                let block = self.find(block).ok();
+                block.and_then(|block| self.segments.get(&block.segment)).map(|segment| segment.pool_id)
+            }
+            _ => None,
+        };
+        pool.unwrap_or(PoolId::DEFAULT)
+    }
+
     /// Applies the next event.
     ///
     /// # Errors

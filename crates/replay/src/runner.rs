@@ -248,6 +248,7 @@ fn recorder(settings: &RunSettings, workload: &Workload) -> Recorder {
         is_capacity_unknown: false,
         max_split_size: settings.config.max_split_size_signed(),
         backend: settings.config.backend(),
+        release: settings.config.release(),
     };
     let mut recorder = Recorder::new(info);
     for (stream, name) in workload.streams() {

@@ -159,6 +159,7 @@ fn new_allocator(
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
+            release: config.release(),
         })
     });
     let mut device = VirtualDevice::new(profile.total_memory);

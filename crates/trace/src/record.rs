@@ -61,6 +61,7 @@ pub fn record(
         is_capacity_unknown: true,
         max_split_size: file.settings.max_split_size(),
         backend: Backend::Native,
+        release: file.release(),
     };
     let mut recorder = Recorder::new(info);
     recorder.set_stacks(Arc::clone(&file.stacks));

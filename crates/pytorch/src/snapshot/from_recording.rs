@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use blockyard_record::{
-    BlockState, Event, FrameId, MemoryState, Recording, RecordingError, SegmentSnapshot, StackId, Stacks,
+    BlockState, Bytes, Event, FrameId, MemoryState, PoolId, Recording, RecordingError, SegmentSnapshot,
+    StackId, Stacks,
 };
+use blockyard_rules::AllocatorConfig;
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -16,27 +18,49 @@ impl SnapshotFile {
     /// The snapshot that PyTorch would have taken at the end of these recordings, one for each index of a device.
     ///
     /// Entries have the stacks and times that the recordings know; those that free memory have no stack. Settings are those of
-    /// the first recording.
+    /// the first recording, and so is the release: entries name their memory pool from 2.12 on, and from 2.14 on the snapshot has
+    /// (empty) lists of host memory.
     ///
     /// # Errors
     ///
     /// [`RecordingError`] when a recording does not add up.
     pub fn from_recordings(recordings: &[(u32, &Recording)]) -> Result<Self, RecordingError> {
+        let release = recordings.first().map(|(_, recording)| recording.info().release).unwrap_or_default();
         let mut stacks = keys::stacks();
+        let mut contexts = Contexts { names_pools: release.traces_pools(), known: Vec::new() };
         let mut devices = Vec::new();
         let mut annotations = Vec::new();
         for (index, recording) in recordings {
             let mut own =
                 OwnStacks { from: recording.stacks(), into: &mut stacks, numbers: FxHashMap::default() };
-            devices.push(device(*index, recording, &mut own)?);
+            devices.push(device(*index, recording, &mut own, &mut contexts)?);
             annotations.extend(markers(*index, recording, &mut stacks));
         }
         devices.sort_by_key(|device| device.index);
         annotations.sort_by_key(|annotation| annotation.time_us);
         let settings = recordings.first().map(|(_, recording)| settings(recording)).unwrap_or_default();
-        let contexts = vec![EntryContext::default()];
+        let host = release
+            .snapshots_host_memory()
+            .then(|| DeviceSnapshot { is_host: true, ..DeviceSnapshot::default() });
         let (stacks, notes) = (Arc::new(stacks), Vec::new());
-        Ok(Self { devices, host: None, settings, annotations, stacks, contexts, notes })
+        Ok(Self { devices, host, settings, annotations, stacks, contexts: contexts.known, notes })
+    }
+}
+
+/// The contexts of entries: one for each memory pool where entries name pools, else one for all.
+struct Contexts {
+    names_pools: bool,
+    known: Vec<EntryContext>,
+}
+
+impl Contexts {
+    fn of(&mut self, pool: PoolId) -> u32 {
+        let context = EntryContext { pool_id: self.names_pools.then_some(pool), ..EntryContext::default() };
+        let place = self.known.iter().position(|known| *known == context).unwrap_or_else(|| {
+            self.known.push(context);
+            self.known.len().saturating_sub(1)
+        });
+        u32::try_from(place).unwrap_or(u32::MAX)
     }
 }
 
@@ -74,6 +98,7 @@ fn device(
     index: u32,
     recording: &Recording,
     stacks: &mut OwnStacks<'_>,
+    contexts: &mut Contexts,
 ) -> Result<DeviceSnapshot, RecordingError> {
     let mut trace = DeviceTrace::default();
     let mut state = recording.initial_state();
@@ -87,7 +112,8 @@ fn device(
         }
         if let Some(entry) = state.trace_entry(&event) {
             let stack = stacks.get(stack_of(&event, recording));
-            trace.push(&SnapshotEntry { entry, time_us: time, stack, context: 0 });
+            let context = contexts.of(state.memory_pool_of(&event));
+            trace.push(&SnapshotEntry { entry, time_us: time, stack, context });
         }
         state.apply(&event).map_err(|source| RecordingError::Damaged { event: place, source })?;
     }
@@ -155,15 +181,48 @@ fn markers(device: u32, recording: &Recording, stacks: &mut Stacks) -> Vec<Annot
     annotations
 }
 
-/// The settings as PyTorch lists them, as far as a recording knows them.
+/// The settings as PyTorch lists them; of a text that the release cannot read, what the recording itself says.
 fn settings(recording: &Recording) -> SnapshotSettings {
     let info = recording.info();
-    let has = |setting: &str| info.config.split_whitespace().collect::<String>().contains(setting);
-    let values = [
-        ("PYTORCH_CUDA_ALLOC_CONF", info.config.clone()),
-        ("max_split_size", info.max_split_size.to_string()),
-        ("expandable_segments", if has("expandable_segments:True") { "True" } else { "False" }.to_owned()),
-    ];
-    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let mut values = match AllocatorConfig::parse(&info.config, info.release) {
+        Ok(config) => SnapshotSettings::listed(&config),
+        Err(_) => vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), info.config.clone())],
+    };
+    let limit = info.max_split_size.to_string();
+    match values.iter_mut().find(|(name, _)| name == "max_split_size") {
+        Some((_, value)) => *value = limit,
+        None => values.push(("max_split_size".to_owned(), limit)),
+    }
     SnapshotSettings { config: info.config.clone(), values }
+}
+
+impl SnapshotSettings {
+    /// The settings that a snapshot of the config's release lists, each with its value as Python prints it, in PyTorch's order. The value of
+    /// `roundup_power2_divisions` has the divisions of each power of two: `1:0,2:0,...`.
+    #[must_use]
+    pub fn listed(config: &AllocatorConfig) -> Vec<(String, String)> {
+        let flag = |is_on: bool| if is_on { "True" } else { "False" }.to_owned();
+        // No limit is -1.
+        let bytes = |limit: Bytes| limit.get().cast_signed().to_string();
+        let pinned = config.pinned();
+        let mut values = vec![
+            ("PYTORCH_CUDA_ALLOC_CONF", config.text().to_owned()),
+            ("max_split_size", config.max_split_size_signed().to_string()),
+            ("garbage_collection_threshold", config.garbage_collection_threshold().to_string()),
+            ("expandable_segments", flag(config.expandable_segments())),
+            ("pinned_num_register_threads", pinned.register_threads.to_string()),
+            ("release_lock_on_cudamalloc", flag(config.release_lock_on_device_malloc())),
+            ("pinned_use_cuda_host_register", flag(pinned.use_host_register)),
+            ("graph_capture_record_stream_reuse", flag(config.graph_capture_record_stream_reuse())),
+        ];
+        if config.release().has_pinned_thresholds() {
+            values.push(("max_round_threshold", bytes(pinned.max_round_threshold)));
+            values.push(("max_cached_size", bytes(pinned.max_cached_size)));
+        }
+        let divisions = config.roundup_table().iter().enumerate();
+        let divisions: Vec<String> =
+            divisions.map(|(power, value)| format!("{}:{value}", 1_u64 << power)).collect();
+        values.push(("roundup_power2_divisions", divisions.join(",")));
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
 }

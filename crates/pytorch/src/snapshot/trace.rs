@@ -27,7 +27,7 @@ pub struct EntryContext {
     pub compile_context: Option<TextId>,
     /// The text that the program set with `_set_memory_metadata`: a text of the file's stacks.
     pub user_metadata: Option<TextId>,
-    /// What PyTorch itself says of the allocation, which it writes since 2.14: a text of the file's stacks.
+    /// What PyTorch itself says of the allocation, which it writes since 2.15: a text of the file's stacks.
     pub internal_metadata: Option<TextId>,
     /// The memory pool, which PyTorch writes since 2.12.
     pub pool_id: Option<PoolId>,
