@@ -5,22 +5,21 @@ use crate::{Holder, ProgramLine};
 /// A line of the run, and its place in the baseline's list where it has one.
 pub(crate) type Pairs = Vec<Option<usize>>;
 
-/// For each line of the run, the line of the baseline that it is. Lines are first found by the text of the line, within their file and function,
-/// those of one text in their order; then by file, function and number; the lines of no file by their sentence. So a line that only moved is
-/// the same line, and so is one whose text alone was changed.
+/// For each line of the run, the line of the baseline that it is. Lines are found within their file and function: first by the text of the
+/// line, those of one text in their order; then by a text of which more than two thirds, at its beginning and its end, are the same; where a
+/// text was not read, by the number; lines of no file by their sentence. So a line that only moved is the same line, and so is one of which
+/// a part was changed.
 pub(crate) fn pairs(before: &[Holder], after: &[Holder]) -> Pairs {
     let mut pairs: Pairs = vec![None; after.len()];
     let mut is_taken = vec![false; before.len()];
-    let orders: [fn(&ProgramLine, &ProgramLine) -> bool; 3] = [
+    let orders: [fn(&ProgramLine, &ProgramLine) -> bool; 4] = [
         // A line that stayed where it was stays itself, even where its text stands elsewhere too.
         |one, other| one == other,
+        |one, other| !one.code.is_empty() && one.code == other.code && is_near(one, other),
+        |one, other| is_alike(&one.code, &other.code) && is_near(one, other),
         |one, other| {
-            !one.code.is_empty()
-                && one.code == other.code
-                && one.file == other.file
-                && one.function == other.function
+            (one.code.is_empty() || other.code.is_empty()) && one.line == other.line && is_near(one, other)
         },
-        |one, other| one.file == other.file && one.line == other.line && one.function == other.function,
     ];
     for is_same in orders {
         for place in by_line(after) {
@@ -38,6 +37,21 @@ pub(crate) fn pairs(before: &[Holder], after: &[Holder]) -> Pairs {
         }
     }
     pairs
+}
+
+/// Whether both lines are of one function.
+fn is_near(one: &ProgramLine, other: &ProgramLine) -> bool {
+    one.file == other.file && one.function == other.function
+}
+
+/// Whether more than two thirds of the longer text are the same, at the beginning and at the end.
+fn is_alike(one: &str, other: &str) -> bool {
+    let longest = one.chars().count().max(other.chars().count());
+    let shortest = one.chars().count().min(other.chars().count());
+    let begin = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let pairs = one.chars().rev().zip(other.chars().rev());
+    let end = pairs.take_while(|(one, other)| one == other).count();
+    begin.saturating_add(end).min(shortest).saturating_mul(3) > longest.saturating_mul(2)
 }
 
 /// Places in the list, in the order of their lines.
@@ -69,9 +83,16 @@ mod tests {
     }
 
     #[test]
-    fn a_line_whose_text_changed_is_the_same_line() {
+    fn a_line_of_which_a_part_changed_is_the_same_line() {
         let before = [holder(3, "a(1)"), holder(4, "b()")];
-        assert_eq!(pairs(&before, &[holder(3, "a(2)"), holder(5, "c()")]), [Some(0), None]);
+        assert_eq!(pairs(&before, &[holder(9, "a(2)"), holder(5, "c()")]), [Some(0), None]);
+        let (old, new) = ("return x + self.feed(x)", "x = x + self.feed(x)");
+        assert_eq!(
+            pairs(&[holder(4, old)], &[holder(5, "return x + self.more(x) * 2"), holder(4, new)]),
+            [None, Some(0)]
+        );
+        assert_eq!(pairs(&[holder(4, "")], &[holder(5, "a()"), holder(4, "b()")]), [None, Some(0)]);
+        assert_eq!(pairs(&[holder(4, "aaaa")], &[holder(4, "aa")]), [None], "no letter counts twice");
         let elsewhere = ProgramLine { file: "other.py".into(), ..holder(3, "a(1)").line };
         assert_eq!(pairs(&before, &[Holder { line: elsewhere, bytes: Bytes::new(1) }]), [None]);
     }

@@ -51,7 +51,12 @@ pub fn report(
 }
 
 fn size(bytes: Bytes) -> String {
-    format!("{} bytes ({bytes})", grouped(bytes.get()))
+    format!("{} ({bytes})", plain(bytes))
+}
+
+/// A number of bytes, with the noun.
+fn plain(bytes: Bytes) -> String {
+    format!("{} {}", grouped(bytes.get()), if bytes.get() == 1 { "byte" } else { "bytes" })
 }
 
 fn sentence(failure: &Failure, entry: &Entry) -> String {
@@ -62,9 +67,9 @@ fn sentence(failure: &Failure, entry: &Entry) -> String {
         }
         Failure::Ended(Ended::Failed(why)) => format!("the run says nothing: {why}"),
         Failure::Budget { budget, reserved } => format!(
-            "over the budget: the peak reserved is {}, which is {} bytes more than {budget}",
+            "over the budget: the peak reserved is {}, which is {} more than {budget}",
             size(*reserved),
-            grouped(reserved.saturating_sub(*budget).get())
+            plain(reserved.saturating_sub(*budget))
         ),
         Failure::Allocated(growth) => grew("allocated", growth, entry),
         Failure::Reserved(growth) => grew("reserved", growth, entry),
@@ -74,8 +79,8 @@ fn sentence(failure: &Failure, entry: &Entry) -> String {
 fn grew(what: &str, growth: &Growth, entry: &Entry) -> String {
     let change = growth.after.saturating_sub(growth.before);
     let allowed = match entry.tolerance {
-        crate::Tolerance::Bytes(_) => format!("{} bytes", grouped(growth.allowed.get())),
-        share @ crate::Tolerance::Share(_) => format!("{share}, {} bytes", grouped(growth.allowed.get())),
+        crate::Tolerance::Bytes(_) => plain(growth.allowed),
+        share @ crate::Tolerance::Share(_) => format!("{share}, {}", plain(growth.allowed)),
     };
     format!("the peak {what} grew by {}; the tolerance is {allowed}", size(change))
 }
