@@ -175,3 +175,63 @@ fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) ->
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Holder, ProgramLine, compare};
+
+    fn run(notes: &[&str]) -> Measured {
+        Measured {
+            torch: "2.11.0".into(),
+            is_exact: notes.is_empty(),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            ..Measured::default()
+        }
+    }
+
+    fn told(before: &Measured, after: &Measured) -> String {
+        let entry =
+            Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
+        report(&entry, after, &compare(&entry, after), "passes").unwrap()
+    }
+
+    #[test]
+    fn marks_are_told() {
+        let marked = run(&["train.py:3: the program reads 4 bytes"]);
+        assert!(
+            told(&run(&[]), &run(&[]))
+                .ends_with("exact: nothing was assumed, but for the order of the driver's addresses\n")
+        );
+        let text = told(&run(&[]), &marked);
+        assert!(
+            text.ends_with("an estimate, because:\n    train.py:3: the program reads 4 bytes\n"),
+            "{text}"
+        );
+        assert!(told(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
+        let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
+        let words = "the baseline is of PyTorch 2.11.0, this run of 2.12.1: a change may be PyTorch's";
+        assert!(
+            told(&run(&[]), &later).contains(words) && !told(&later, &later).contains("the baseline is of")
+        );
+    }
+
+    #[test]
+    fn many_rows_are_told_as_a_sum() {
+        let holder = |line: u32| Holder {
+            line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
+            bytes: Bytes::new(u64::from(line)),
+        };
+        let after =
+            Measured { holders: (1..=13).map(holder).collect(), peak_allocated: Bytes::new(100), ..run(&[]) };
+        let text = told(&run(&[]), &after);
+        // The ten largest are 4 to 13; 1, 2 and 3 follow, and 9 bytes that no line holds.
+        assert!(text.contains("              +6  3 more lines\n"), "{text}");
+        assert!(text.contains("              +9  everything else\n"), "{text}");
+        let listed: i64 = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('+')?.split("  ").next()?.parse::<i64>().ok())
+            .sum();
+        assert_eq!(listed, 100, "{text}");
+    }
+}
