@@ -54,7 +54,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
         held.push(Held { entry, run, report, found });
     }
     bar.finish_and_clear();
-    if options.update {
+    if options.update && held.iter().any(|held| held.run.ended.is_none()) {
         update(&mut file, &held)?;
         output::write_whole(&place.file, file.to_string().as_bytes())?;
     }
@@ -165,8 +165,11 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     }
     if options.update {
         let written = held.iter().filter(|held| held.run.ended.is_none()).count();
-        let programs = blockyard_record::counted(written, "program");
-        output::line(&mut out, &format!("{name} has what {programs} took"))?;
+        let words = match written {
+            0 => format!("{name} is as it was"),
+            _ => format!("{name} has what {} took", blockyard_record::counted(written, "program")),
+        };
+        output::line(&mut out, &words)?;
     } else if held.len() > 1 {
         let failed = held.iter().filter(|held| !held.found.failures.is_empty()).count();
         let programs = blockyard_record::counted(held.len(), "program");

@@ -156,11 +156,15 @@ fn a_program_that_fails_or_runs_out_is_no_baseline() {
     let (called, _) = guard(&folder, &["--update", "train.py", "--", "--fails"]);
     assert_eq!(called.status, 2, "{}{}", called.out, called.err);
     assert!(called.out.contains("ValueError at") && called.out.contains("some words"), "{}", called.out);
+    assert!(called.out.ends_with("memory.toml is as it was\n"), "{}", called.out);
     let (called, report) = guard(&folder, &["train.py", "--budget", "1 GiB", "--", "--batch", "40"]);
     assert_eq!(called.status, 1, "{}{}", called.out, called.err);
     assert!(called.out.contains("it runs out of memory at"), "{}", called.out);
     assert_eq!(report.unwrap()["programs"][0]["failures"][0]["kind"], "out_of_memory");
     assert_eq!(file(&folder), before);
+    std::fs::remove_file(folder.join("memory.toml")).unwrap();
+    assert_eq!(guard(&folder, &["--update", "train.py", "--", "--fails"]).0.status, 2);
+    assert!(!folder.join("memory.toml").exists(), "a file that says nothing is not written");
 }
 
 #[test]
@@ -246,4 +250,12 @@ fn one_more_layer_is_told_to_the_byte() {
     let grown =
         after["rows"].as_array().unwrap().iter().filter(|row| bytes(&row["change"]) > 1 << 20).count();
     assert_eq!(grown, 3, "{}", after["text"]);
+    // What a kernel would have computed is read: marked, in the report and in the file.
+    let marked = source.replace("    loss.backward()", "    print(loss.item() > 0.5)\n    loss.backward()");
+    assert_ne!(source, marked);
+    std::fs::write(folder.join("encoder.py"), marked).unwrap();
+    let (status, found) = call(&["--update"]);
+    assert_eq!((status, &found["estimate"]), (0, &true.into()), "{}", found["text"]);
+    assert!(found["text"].as_str().unwrap().contains("an estimate, because:\n    "), "{}", found["text"]);
+    assert!(std::fs::read_to_string(folder.join("memory.toml")).unwrap().contains("exact = false"));
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::{Holder, Tolerance};
 
@@ -141,4 +143,39 @@ fn steps_that_changed_or_are_missing_are_told() {
         after: after.map(Bytes::new),
     };
     assert_eq!(found.steps, [of(2, Some(9), Some(8)), of(3, None, Some(9))]);
+}
+
+/// Lines of three functions and few texts, so that some are alike, some moved and some gone.
+fn holders() -> impl Strategy<Value = Vec<Holder>> {
+    let holder =
+        (1..9_u32, 0..3_usize, 0..4_usize, 1..1_000_000_u64).prop_map(|(number, function, code, bytes)| {
+            let code = ["", "x = self.block(x)", "return self.block(x)", "loss.backward()"][code];
+            let line = ProgramLine { function: format!("f{function}"), ..line(number, code) };
+            Holder { line, bytes: Bytes::new(bytes) }
+        });
+    prop::collection::vec(holder, 0..12)
+}
+
+proptest! {
+    #[test]
+    fn rows_of_any_two_runs_add_up(
+        before in holders(), after in holders(), lines in 0..12_usize, old in 0..9_000_000_u64, new in 0..9_000_000_u64
+    ) {
+        let (before, after) = (measured(before, old, old), measured(after, new, new));
+        let entry = entry(&before, lines, NONE);
+        let found = compare(&entry, &after);
+        prop_assert_eq!(sum(&found), i128::from(new) - i128::from(old));
+        prop_assert!(found.rows.last().is_some_and(|row| row.line.is_none()));
+        let listed: Vec<&ProgramLine> = found.rows.iter().filter_map(|row| row.line.as_ref()).collect();
+        let of_run = |line: &ProgramLine| after.holders.iter().filter(|holder| holder.line == *line).count();
+        let of_baseline = |line: &ProgramLine| before.holders.iter().filter(|holder| holder.line == *line).count();
+        for line in &listed {
+            let count = listed.iter().filter(|other| other == &line).count();
+            prop_assert!(count <= of_run(line) + of_baseline(line), "{} counts too often", line);
+        }
+        // The same run against what it leaves has one row, that of nothing.
+        let again = compare(&Entry { baseline: Some(after.baseline(lines)), ..entry }, &after);
+        prop_assert!(lines < after.holders.len() || again.rows.len() == 1);
+        prop_assert_eq!(sum(&again), 0);
+    }
 }

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::Measured;
 
@@ -112,5 +114,20 @@ fn a_file_that_cannot_be_read_is_named_by_its_place() {
         ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are of `a on h200`"),
     ] {
         assert!(error(text).contains(words), "{text}: {}", error(text));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_named(cut in 0..400_usize, noise in "[\\[\\]{}=\"#,.a-z0-9\\n -]{0,40}") {
+        // A part of a good file, and something behind it.
+        let mut file = GuardFile::read(TEXT).unwrap();
+        file.set(&Entry { baseline: Some(measured().baseline(2)), ..file.entries()[0].clone() }).unwrap();
+        let text: String = file.to_string().chars().take(cut).chain(noise.chars()).collect();
+        if let Ok(mut read) = GuardFile::read(&text) {
+            // What can be read can be written, and be read again.
+            read.set(&Entry { program: "other.py".into(), gpu: "t4".into(), ..Entry::default() }).unwrap();
+            prop_assert!(GuardFile::read(&read.to_string()).is_ok(), "{}", read);
+        }
     }
 }
