@@ -1,6 +1,6 @@
 //! The `blockyard` command: say what happened in a file (`verdict`, or the file alone), `run` operations, `verify` recordings, `play` workloads, open PyTorch's memory snapshots
 //! (`snapshot`), `export` runs, write a `report`, `open` files in the browser, `bench` devices, ask questions about runs (`what-if`, `search`, `autopsy`),
-//! read a `lesson`, run PyTorch programs (`python`, `dry-run`, `fit`).
+//! read a `lesson`, run PyTorch programs (`python`, `dry-run`, `fit`, `guard`).
 //!
 //! A library, so that `python -m blockyard` is the same command as the program.
 //!
@@ -16,6 +16,7 @@ mod device;
 mod dry_run;
 mod export;
 mod fit;
+mod guard;
 #[cfg(feature = "python")]
 mod heap;
 mod lesson;
@@ -84,6 +85,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Python(options) => python::python(options),
         Command::DryRun(options) => dry_run::dry_run(options),
         Command::Fit(options) => fit::fit(options),
+        Command::Guard(options) => guard::guard(options),
     };
     match result {
         Ok(code) => code,

@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::device::DeviceName;
 use crate::dry_run::DryRunOptions;
 use crate::fit::FitOptions;
+use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
 use crate::site::SiteOptions;
 use crate::snapshot::At;
@@ -126,6 +127,13 @@ pub(crate) enum Command {
     /// out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
     /// a run fails for another reason.
     Fit(FitOptions),
+    /// Hold programs to what `memory.toml` says that they may take of a GPU's memory, by dry runs of the programs.
+    ///
+    /// `blockyard guard --update train.py --gpu h100 --steps 3 --budget "60 GiB" -- ARGUMENTS` adds a program with what it takes now, the
+    /// baseline; `blockyard guard` runs all programs of the file, fails where a budget is exceeded or a peak grew by more than the
+    /// tolerance, and says which lines the change comes from, to the byte; `blockyard guard --update` takes the new peaks. The exit status
+    /// is 0 if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
+    Guard(GuardOptions),
 }
 
 /// Which device and which limit a run is replayed with.

@@ -28,6 +28,8 @@ pub struct Program {
     pub file: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
+    /// The folder that it starts in; without one, the folder of this process. A relative `file` is looked for there.
+    pub folder: Option<PathBuf>,
     /// The Python that runs it.
     pub python: String,
     /// The GPU that it sees.
@@ -61,6 +63,7 @@ impl Program {
         Self {
             file,
             arguments: Vec::new(),
+            folder: None,
             python,
             gpu,
             devices: 1,
@@ -166,6 +169,9 @@ impl Started {
         let mut command = Command::new(&program.python);
         command.arg(prepared.runner()).arg(settings(&program, &scratch.counted()).to_string());
         command.arg(&program.file).args(&program.arguments);
+        if let Some(folder) = &program.folder {
+            command.current_dir(folder);
+        }
         command.envs(environment(&program, torch, prepared, &lines));
         if let Some(path) = &program.output {
             let file = fs::File::create(path).map_err(DryRunError::file(path))?;

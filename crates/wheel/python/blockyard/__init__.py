@@ -51,6 +51,7 @@ from blockyard._dry_run import (
 )
 from blockyard._files import Device, Run, Snapshot, open, play
 from blockyard._fit import Fit, FitRun, FitSite, fit
+from blockyard._guard import Guard, GuardRow, guard
 from blockyard._magic import load_ipython_extension
 from blockyard._native import BlockyardError, Table, version
 from blockyard._programs import Program, run
@@ -82,6 +83,8 @@ __all__ = [
     "FitSite",
     "GpuFit",
     "Growth",
+    "Guard",
+    "GuardRow",
     "Holder",
     "HoldingLine",
     "Leaks",
@@ -105,6 +108,7 @@ __all__ = [
     "WhatIf",
     "dry_run",
     "fit",
+    "guard",
     "load_ipython_extension",
     "open",
     "play",

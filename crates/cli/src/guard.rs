@@ -1,0 +1,214 @@
+//! `blockyard guard`: programs of a repository, held against what its `memory.toml` says that they take.
+
+mod json;
+mod lines;
+mod options;
+mod runs;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use blockyard_dry_run::{Report, Torch, find_standin, prepare};
+use blockyard_guard::{Comparison, Ended, Entry, Failure, GuardFile, Measured, compare, report};
+
+pub(crate) use self::options::GuardOptions;
+use self::runs::Runs;
+use crate::{dry_run, output, progress};
+
+/// The exit status of a process that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// A program that ran.
+struct Held {
+    entry: Entry,
+    run: Measured,
+    report: Report,
+    found: Comparison,
+}
+
+pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
+    let place = Place::of(options)?;
+    let mut file = place.read(options)?;
+    let entries = entries(options, &place, &file)?;
+    let python = absolute_command(&dry_run::python(options.python.as_deref()));
+    let torch = Torch::find(&python)?;
+    let standin = find_standin()?;
+    let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;
+    ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
+    let bar = progress::line();
+    if options.quiet {
+        bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
+    }
+    let runs = Runs { folder: &place.folder, python, torch, prepared };
+    let mut held = Vec::new();
+    for entry in entries {
+        bar.set_message(format!("{} on {}", entry.command(), entry.gpu));
+        let Some((run, report)) = runs.run(&entry)? else {
+            bar.finish_and_clear();
+            eprintln!("interrupted: nothing is written");
+            return Ok(ExitCode::from(INTERRUPTED));
+        };
+        let found = compare(&entry, &run);
+        held.push(Held { entry, run, report, found });
+    }
+    bar.finish_and_clear();
+    if options.update && held.iter().any(|held| held.run.ended.is_none()) {
+        update(&mut file, &held)?;
+        output::write_whole(&place.file, file.to_string().as_bytes())?;
+    }
+    print(options, &place, &file, &held)?;
+    if let Some(path) = &options.json {
+        output::write_whole(
+            path,
+            (json::report(options.update, &place.file, &runs.torch, &held).to_string() + "\n").as_bytes(),
+        )?;
+    }
+    Ok(status(options.update, &held))
+}
+
+/// The file, and the folder that its programs are in.
+struct Place {
+    file: PathBuf,
+    /// Absolute, without links.
+    folder: PathBuf,
+}
+
+impl Place {
+    fn of(options: &GuardOptions) -> anyhow::Result<Self> {
+        let file = options.file.clone();
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = std::fs::canonicalize(parent).with_context(|| parent.display().to_string())?;
+        Ok(Self { file, folder })
+    }
+
+    fn read(&self, options: &GuardOptions) -> anyhow::Result<GuardFile> {
+        let name = self.file.display();
+        match std::fs::read_to_string(&self.file) {
+            Ok(text) => GuardFile::read(&text).with_context(|| name.to_string()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.program.is_some() => {
+                Ok(GuardFile::new()?)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
+                "{name}: there is no such file; `blockyard guard --update train.py --gpu h100` begins one"
+            ),
+            Err(error) => Err(error).context(name.to_string()),
+        }
+    }
+
+    /// A program as the file names it: from its folder on.
+    fn name(&self, program: &Path) -> anyhow::Result<String> {
+        if !program.is_file() {
+            bail!("{}: there is no such file", program.display());
+        }
+        let absolute = std::fs::canonicalize(program).with_context(|| program.display().to_string())?;
+        let Ok(inside) = absolute.strip_prefix(&self.folder) else {
+            bail!("{} is not below the folder of {}", program.display(), self.file.display());
+        };
+        inside.to_str().map(str::to_owned).with_context(|| format!("{} is no text", program.display()))
+    }
+}
+
+/// The entries that are asked for, with what the options say in place of what the file says.
+fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::Result<Vec<Entry>> {
+    let mut entries = match &options.program {
+        None => file.entries().to_vec(),
+        Some(program) => {
+            let program = place.name(program)?;
+            let is_asked = |entry: &&Entry| {
+                let is_gpu = options.gpu.as_ref().is_none_or(|gpu| *gpu == entry.gpu);
+                entry.program == program && entry.arguments == options.arguments && is_gpu
+            };
+            let found: Vec<Entry> = file.entries().iter().filter(is_asked).cloned().collect();
+            if found.is_empty() { vec![options.entry(program)] } else { found }
+        }
+    };
+    let name = place.file.display();
+    if entries.is_empty() {
+        bail!("{name} has no program; `blockyard guard --update train.py --gpu h100` adds one");
+    }
+    for entry in &mut entries {
+        options.change(entry);
+        dry_run::gpu_of(&entry.gpu).with_context(|| format!("{name}: {}", entry.command()))?;
+        if !options.update && entry.baseline.is_none() && entry.budget.is_none() {
+            bail!(
+                "{name} has neither a baseline nor a budget of `{}` on {}: `blockyard guard --update` writes a baseline",
+                entry.command(),
+                entry.gpu
+            );
+        }
+    }
+    Ok(entries)
+}
+
+/// Takes what the programs that came to their end took.
+fn update(file: &mut GuardFile, held: &[Held]) -> anyhow::Result<()> {
+    for Held { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
+        let baseline = Some(run.baseline(entry.lines));
+        file.set(&Entry { baseline, ..entry.clone() })?;
+    }
+    Ok(())
+}
+
+fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held]) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    let name = place.file.display();
+    for Held { entry, run, found, .. } in held {
+        if !options.quiet || is_failed(options.update, &found.failures) {
+            out.write_all(report(entry, run, found, outcome(options.update, &found.failures))?.as_bytes())?;
+        }
+    }
+    let unread = file.unread_keys();
+    if !unread.is_empty() && !options.quiet {
+        output::line(&mut out, &format!("keys of {name} that are not read: {}", unread.join(", ")))?;
+    }
+    if options.update {
+        let written = held.iter().filter(|held| held.run.ended.is_none()).count();
+        let words = match written {
+            0 => format!("{name} is as it was"),
+            _ => format!("{name} has what {} took", blockyard_record::counted(written, "program")),
+        };
+        output::line(&mut out, &words)?;
+    } else if held.len() > 1 {
+        let failed = held.iter().filter(|held| !held.found.failures.is_empty()).count();
+        let programs = blockyard_record::counted(held.len(), "program");
+        output::line(&mut out, &format!("{failed} of {programs} failed"))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Whether a program fails. A growth is no failure of an update.
+fn is_failed(is_update: bool, failures: &[Failure]) -> bool {
+    let is_growth = |failure: &Failure| matches!(failure, Failure::Allocated(_) | Failure::Reserved(_));
+    failures.iter().any(|failure| !is_update || !is_growth(failure))
+}
+
+fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
+    match (is_update, is_failed(is_update, failures)) {
+        (_, true) => "FAILS",
+        (true, false) => "written",
+        (false, false) => "passes",
+    }
+}
+
+/// 0 where all pass, 1 where one fails, 2 where one did not run to its end for another reason than memory.
+fn status(is_update: bool, held: &[Held]) -> ExitCode {
+    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(Ended::Failed(_)));
+    if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
+        ExitCode::from(2)
+    } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {
+        ExitCode::from(1)
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+/// A command with a folder in its name, so that it means the same in every folder.
+fn absolute_command(command: &str) -> String {
+    if !command.contains('/') {
+        return command.to_owned();
+    }
+    let absolute = std::path::absolute(command).ok().and_then(|path| path.to_str().map(str::to_owned));
+    absolute.unwrap_or_else(|| command.to_owned())
+}

@@ -1,0 +1,65 @@
+//! The lines of the program that hold the peak of allocated memory, with their texts.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use blockyard_guard::{Holder, ProgramLine};
+use blockyard_record::{Bytes, Frame, short_path};
+
+use crate::progress::Bar;
+use crate::snapshot::{self, At, DeviceReport, ReportOptions};
+
+/// What threads of backward ask for.
+const WITHOUT: &str = "threads without a line of Python, as those of backward";
+/// A line's text is cut off after so many letters.
+const MOST_LETTERS: usize = 100;
+
+/// All lines, those first that hold most. Host memory is left out.
+pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<Holder>> {
+    let file = snapshot::open(file, &Bar::hidden())?;
+    let question = ReportOptions { at: Some(At::Peak), top: usize::MAX, has_certificate: false };
+    let mut sources = Sources { folder, files: BTreeMap::new() };
+    let mut lines: BTreeMap<ProgramLine, Bytes> = BTreeMap::new();
+    for place in 0..file.devices.len() {
+        let report = DeviceReport::of(&file, place, question, &mut |_| ControlFlow::Continue(()))?;
+        for holder in &report.moment.holders {
+            let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
+            let line = frame.map_or_else(
+                || ProgramLine { file: WITHOUT.to_owned(), ..ProgramLine::default() },
+                |frame| sources.line(frame),
+            );
+            let bytes = lines.entry(line).or_default();
+            *bytes = bytes.saturating_add(Bytes::new(holder.bytes));
+        }
+    }
+    let mut holders: Vec<Holder> = lines.into_iter().map(|(line, bytes)| Holder { line, bytes }).collect();
+    holders.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));
+    Ok(holders)
+}
+
+/// The program's files, each read once.
+struct Sources<'a> {
+    folder: &'a Path,
+    files: BTreeMap<String, Vec<String>>,
+}
+
+impl Sources<'_> {
+    fn line(&mut self, frame: Frame<'_>) -> ProgramLine {
+        // Python names a program as it was started, from the folder on.
+        let path = self.folder.join(frame.filename);
+        let inside = path.strip_prefix(self.folder).ok().filter(|_| !frame.is_of_library());
+        let name = inside.and_then(Path::to_str).unwrap_or_else(|| short_path(frame.filename));
+        let code = if inside.is_some() { self.code(&path, frame.line) } else { String::new() };
+        ProgramLine { file: name.to_owned(), line: frame.line, function: frame.name.to_owned(), code }
+    }
+
+    fn code(&mut self, path: &Path, line: u32) -> String {
+        let lines = self.files.entry(path.display().to_string()).or_insert_with(|| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            text.lines().map(|line| line.trim().chars().take(MOST_LETTERS).collect()).collect()
+        });
+        let place = usize::try_from(line).ok().and_then(|line| line.checked_sub(1));
+        place.and_then(|place| lines.get(place)).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,74 @@
+//! The options of `blockyard guard`.
+
+use std::path::PathBuf;
+
+use blockyard_guard::{Entry, Tolerance};
+use blockyard_record::Bytes;
+use clap::Args;
+
+use crate::dry_run::gpu_of;
+use crate::options::size;
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardOptions {
+    /// The program, below the folder of the file; without one, all programs of the file.
+    pub(crate) program: Option<PathBuf>,
+    /// The file. Programs start in its folder.
+    #[arg(long, default_value = "memory.toml", value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Write what the programs take now into the file. A program that the file does not have is added.
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// The GPU that the program sees: h200, h100, a100, a100-40g, l4, t4, rtx4090.
+    #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu)]
+    pub(crate) gpu: Option<String>,
+    /// End the program after so many steps of its first optimizer.
+    #[arg(long, value_name = "N", requires = "program", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: Option<u32>,
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    #[arg(long, value_name = "SETTINGS", requires = "program")]
+    pub(crate) conf: Option<String>,
+    /// The most that the program may reserve, as bytes or with a unit ("60 GiB").
+    #[arg(long, value_name = "SIZE", requires = "program", value_parser = size)]
+    pub(crate) budget: Option<Bytes>,
+    /// How much more than the baseline the peaks may be: a share ("1%") or a size ("64 MiB"); 1% without it.
+    #[arg(long, value_name = "SHARE|SIZE", requires = "program")]
+    pub(crate) tolerance: Option<Tolerance>,
+    /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) python: Option<String>,
+    /// Write the report there, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print failures alone.
+    #[arg(long)]
+    pub(crate) quiet: bool,
+    /// The program's own arguments, behind `--`.
+    #[arg(last = true, requires = "program")]
+    pub(crate) arguments: Vec<String>,
+}
+
+fn gpu(name: &str) -> anyhow::Result<String> {
+    Ok(gpu_of(name)?.id.to_owned())
+}
+
+impl GuardOptions {
+    /// An entry for a program that the file does not have.
+    pub(crate) fn entry(&self, program: String) -> Entry {
+        Entry {
+            program,
+            arguments: self.arguments.clone(),
+            gpu: self.gpu.clone().unwrap_or_else(|| Entry::GPU.to_owned()),
+            lines: Entry::LINES,
+            ..Entry::default()
+        }
+    }
+
+    /// Puts what the options say in the place of what the entry says.
+    pub(crate) fn change(&self, entry: &mut Entry) {
+        entry.steps = self.steps.or(entry.steps);
+        entry.conf = self.conf.clone().or_else(|| entry.conf.take());
+        entry.budget = self.budget.or(entry.budget);
+        entry.tolerance = self.tolerance.unwrap_or(entry.tolerance);
+    }
+}

@@ -1,0 +1,121 @@
+//! Dry runs of the programs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use blockyard_dry_run::{Prepared, Program, Report, Torch, run_until};
+use blockyard_guard::{Ended, Entry, Measured};
+use blockyard_record::short_path;
+
+use super::lines::holders;
+use crate::dry_run::{gpu_of, is_interrupted};
+
+/// So many lines of a program that failed are shown.
+const SHOWN_LINES: usize = 20;
+
+pub(super) struct Runs<'a> {
+    /// Where the programs start.
+    pub(super) folder: &'a Path,
+    pub(super) python: String,
+    pub(super) torch: Torch,
+    pub(super) prepared: Prepared,
+}
+
+impl Runs<'_> {
+    /// What a program takes; none after Ctrl-C.
+    pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(Measured, Report)>> {
+        let scratch = Scratch::new()?;
+        let (snapshot, output) = (scratch.0.join("snapshot.pickle"), scratch.0.join("output"));
+        let file = PathBuf::from(&entry.program);
+        if !self.folder.join(&file).is_file() {
+            anyhow::bail!("{}: there is no such file", entry.program);
+        }
+        let program = Program {
+            arguments: entry.arguments.clone(),
+            folder: Some(self.folder.to_owned()),
+            conf: entry.conf.clone(),
+            snapshot: Some(snapshot.clone()),
+            steps: entry.steps,
+            lists_lines: true,
+            output: Some(output.clone()),
+            ..Program::new(file, self.python.clone(), gpu_of(&entry.gpu)?)
+        };
+        let report = run_until(&program, &self.torch, &self.prepared, is_interrupted)?;
+        if is_interrupted() {
+            return Ok(None);
+        }
+        let mut run = measured(&report, &self.torch);
+        if let Some(Ended::Failed(why)) = &mut run.ended {
+            why.push_str(&last_lines(&std::fs::read_to_string(&output).unwrap_or_default()));
+        }
+        if !report.devices.is_empty() {
+            match holders(&snapshot, self.folder) {
+                Ok(holders) => run.holders = holders,
+                Err(error) => {
+                    run.remarks.push(format!("the lines that hold memory are not known: {error:#}"));
+                }
+            }
+        }
+        Ok(Some((run, report)))
+    }
+}
+
+fn measured(report: &Report, torch: &Torch) -> Measured {
+    let devices = || report.devices.iter();
+    let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
+    let children = report.children.iter().map(|child| {
+        format!(
+            "process {}, which the program started, takes {} of its own, which is in no other number here",
+            child.process, child.bytes
+        )
+    });
+    Measured {
+        torch: torch.version.clone(),
+        is_exact: report.is_exact(),
+        notes: report.sentences(),
+        remarks: report.remarks.iter().cloned().chain(children).collect(),
+        peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
+        peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),
+        steps: steps.map(|peaks| peaks.max().unwrap_or_default()).collect(),
+        holders: Vec::new(),
+        ended: ended(report),
+    }
+}
+
+/// Why a run says nothing of the whole program.
+fn ended(report: &Report) -> Option<Ended> {
+    let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
+    if report.error.as_deref() == Some("OutOfMemoryError") {
+        return Some(Ended::OutOfMemory(at));
+    }
+    if report.status != 0 || report.error.is_some() || report.is_cut {
+        let error = report.error.as_deref().unwrap_or("no exception");
+        let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+        return Some(Ended::Failed(format!("the program ended with status {} ({error}{at})", report.status)));
+    }
+    report.devices.is_empty().then(|| Ended::Failed("the program did not use the GPU".to_owned()))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(SHOWN_LINES);
+    let last = lines.get(from..).unwrap_or_default();
+    if last.is_empty() { String::new() } else { format!("\n    {}", last.join("\n    ")) }
+}
+
+/// A folder for the files of a run, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> anyhow::Result<Self> {
+        let path = std::env::temp_dir().join(format!("blockyard-guard-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

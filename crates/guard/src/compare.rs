@@ -1,0 +1,173 @@
+//! A run, held against its entry.
+
+use blockyard_record::Bytes;
+
+use crate::lines::pairs;
+use crate::{Baseline, Ended, Entry, Measured, ProgramLine};
+
+/// What a run is failed for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The program did not come to its end.
+    Ended(Ended),
+    /// More was reserved than the budget.
+    Budget {
+        /// The budget.
+        budget: Bytes,
+        /// The peak reserved.
+        reserved: Bytes,
+    },
+    /// The peak allocated grew by more than the tolerance.
+    Allocated(Growth),
+    /// The peak reserved grew by more than the tolerance.
+    Reserved(Growth),
+}
+
+/// A peak that grew by more than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Growth {
+    /// The peak of the baseline.
+    pub before: Bytes,
+    /// The peak of the run.
+    pub after: Bytes,
+    /// The bytes that it may grow by.
+    pub allowed: Bytes,
+}
+
+/// A part of the change of the peak allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The line; none for everything else.
+    pub line: Option<ProgramLine>,
+    /// The bytes of the baseline. Of a line that the baseline does not list they count in everything else.
+    pub before: i128,
+    /// The bytes of the run.
+    pub after: i128,
+    /// Where the baseline does not list the line and lists not all: the most that the line held then.
+    pub most_before: Option<Bytes>,
+}
+
+impl Row {
+    /// More bytes, or less.
+    #[must_use]
+    pub fn change(&self) -> i128 {
+        self.after.saturating_sub(self.before)
+    }
+}
+
+/// A step whose peak is another one. None where the run, or the baseline, has no such step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepChange {
+    /// Counted from 1.
+    pub number: usize,
+    /// The peak allocated of the baseline.
+    pub before: Option<Bytes>,
+    /// The peak allocated of the run.
+    pub after: Option<Bytes>,
+}
+
+/// What comes out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// What the run is failed for; none where it passes.
+    pub failures: Vec<Failure>,
+    /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else, also where that is 0. They
+    /// add up to the change, to the byte. Empty without a baseline.
+    pub rows: Vec<Row>,
+    /// Steps whose peak is another one.
+    pub steps: Vec<StepChange>,
+    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written anew.
+    pub is_lower: bool,
+    /// Whether something was assumed in the run or in the baseline's.
+    pub is_estimate: bool,
+    /// Whether the baseline was made with another version of PyTorch.
+    pub has_other_torch: bool,
+}
+
+/// Holds a run against its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
+#[must_use]
+pub fn compare(entry: &Entry, run: &Measured) -> Comparison {
+    let mut found = Comparison { is_estimate: !run.is_exact, ..Comparison::default() };
+    found.failures.extend(run.ended.clone().map(Failure::Ended));
+    if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved > *budget) {
+        found.failures.push(Failure::Budget { budget, reserved: run.peak_reserved });
+    }
+    let Some(baseline) = &entry.baseline else { return found };
+    let peaks = [(baseline.peak_allocated, run.peak_allocated), (baseline.peak_reserved, run.peak_reserved)];
+    let kinds: [fn(Growth) -> Failure; 2] = [Failure::Allocated, Failure::Reserved];
+    for ((before, after), kind) in peaks.into_iter().zip(kinds) {
+        let allowed = entry.tolerance.of(before);
+        if after.saturating_sub(before) > allowed {
+            found.failures.push(kind(Growth { before, after, allowed }));
+        }
+        found.is_lower |= before.saturating_sub(after) > allowed;
+    }
+    found.is_lower &= found.failures.is_empty();
+    found.is_estimate |= !baseline.is_exact;
+    found.has_other_torch = baseline.torch != run.torch;
+    found.rows = rows(baseline, run);
+    found.steps = steps(&baseline.steps, &run.steps);
+    found
+}
+
+fn rows(baseline: &Baseline, run: &Measured) -> Vec<Row> {
+    let pairs = pairs(&baseline.holders, &run.holders);
+    // What a line that is not listed can have held, where some are not.
+    let least = baseline.holders.iter().map(|holder| holder.bytes).min().unwrap_or_default();
+    let most_before = (baseline.further > 0).then_some(least);
+    let number = |bytes: Bytes| i128::from(bytes.get());
+    let mut rows = Vec::new();
+    for (holder, pair) in run.holders.iter().zip(&pairs) {
+        let old = pair.and_then(|place| baseline.holders.get(place));
+        if let Some(old) = old {
+            rows.push(Row {
+                line: Some(holder.line.clone()),
+                before: number(old.bytes),
+                after: number(holder.bytes),
+                most_before: None,
+            });
+        } else if most_before.is_none_or(|most| holder.bytes > most) {
+            // It grew for certain.
+            rows.push(Row {
+                line: Some(holder.line.clone()),
+                before: 0,
+                after: number(holder.bytes),
+                most_before,
+            });
+        }
+    }
+    // Without a history of the run nobody knows what the lines hold now.
+    if !run.holders.is_empty() {
+        for (place, old) in baseline.holders.iter().enumerate() {
+            if !pairs.contains(&Some(place)) {
+                let line = Some(old.line.clone());
+                rows.push(Row { line, before: number(old.bytes), after: 0, most_before: None });
+            }
+        }
+    }
+    let sum = |of: fn(&Row) -> i128| rows.iter().map(of).fold(0_i128, i128::saturating_add);
+    let rest = Row {
+        line: None,
+        before: number(baseline.peak_allocated).saturating_sub(sum(|row| row.before)),
+        after: number(run.peak_allocated).saturating_sub(sum(|row| row.after)),
+        most_before: None,
+    };
+    rows.retain(|row| row.change() != 0);
+    rows.sort_by(|one, other| {
+        other.change().abs().cmp(&one.change().abs()).then_with(|| one.line.cmp(&other.line))
+    });
+    rows.push(rest);
+    rows
+}
+
+fn steps(before: &[Bytes], after: &[Bytes]) -> Vec<StepChange> {
+    let all = (0..before.len().max(after.len())).map(|place| StepChange {
+        number: place.saturating_add(1),
+        before: before.get(place).copied(),
+        after: after.get(place).copied(),
+    });
+    all.filter(|step| step.before != step.after).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::Measured;
+
+const TEXT: &str = r#"# Reviewed by the training team.
+owner = "training"
+
+[[program]]
+program = "train.py" # the nightly job
+arguments = ["--batch-size", "8"]
+gpu = "h100"
+budget = "60 GiB" # leaves room for evaluation
+ticket = 17
+
+[[program]]
+program = "eval.py"
+tolerance = 1024
+"#;
+
+fn measured() -> Measured {
+    let line =
+        ProgramLine { file: "train.py".into(), line: 7, function: "f".into(), code: "x = \"a\\b\"".into() };
+    let without = ProgramLine { file: "threads without a line".into(), ..ProgramLine::default() };
+    Measured {
+        torch: "2.11.0+cu130".into(),
+        is_exact: true,
+        peak_allocated: Bytes::mib(3),
+        peak_reserved: Bytes::mib(4),
+        steps: vec![Bytes::mib(2), Bytes::mib(3)],
+        holders: vec![
+            Holder { line, bytes: Bytes::mib(2) },
+            Holder { line: without, bytes: Bytes::new(1000) },
+            Holder::default(),
+        ],
+        ..Measured::default()
+    }
+}
+
+#[test]
+fn what_a_person_wrote_is_read() {
+    let file = GuardFile::read(TEXT).unwrap();
+    let [train, eval] = file.entries() else { panic!("two entries") };
+    assert_eq!((train.command().as_str(), train.gpu.as_str()), ("train.py --batch-size 8", "h100"));
+    assert_eq!((train.budget, train.tolerance), (Some(Bytes::gib(60)), Tolerance::default()));
+    assert_eq!((eval.gpu.as_str(), eval.tolerance), ("h200", Tolerance::Bytes(Bytes::new(1024))));
+    assert_eq!((eval.lines, &eval.baseline), (10, &None));
+    assert_eq!(file.unread_keys(), ["owner", "ticket"]);
+}
+
+#[test]
+fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
+    let mut file = GuardFile::read(TEXT).unwrap();
+    let baseline = measured().baseline(2);
+    let entry = Entry { baseline: Some(baseline.clone()), ..file.entries()[0].clone() };
+    file.set(&entry).unwrap();
+    assert_eq!(file.entries()[0], entry);
+    let text = file.to_string();
+    for words in TEXT.lines() {
+        assert!(text.lines().any(|line| line == words), "{words} is gone:\n{text}");
+    }
+    let again = GuardFile::read(&text).unwrap();
+    assert_eq!(again.entries(), file.entries());
+    assert_eq!(again.entries()[0].baseline.as_ref(), Some(&baseline));
+    assert!(text.contains("peak_allocated = 3145728  # 3 MiB\n"), "{text}");
+    assert!(text.contains("everything_else = 1047576  # 1023.02 KiB\n"), "{text}");
+    // The same again changes nothing, and another baseline takes the place of the first.
+    let mut same = again.clone();
+    same.set(&entry).unwrap();
+    assert_eq!(same.to_string(), text);
+    let commented = text.replace("peak_reserved", "# looked at in March\npeak_reserved");
+    let mut file = GuardFile::read(&commented).unwrap();
+    let smaller = Measured { steps: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
+    file.set(&Entry { baseline: Some(smaller.clone()), ..entry }).unwrap();
+    assert_eq!(file.entries()[0].baseline.as_ref(), Some(&smaller));
+    assert!(file.to_string().contains("# looked at in March\npeak_reserved = 3145728  # 3 MiB"), "{file}");
+    assert!(!file.to_string().contains("peak_by_step"), "{file}");
+}
+
+#[test]
+fn a_new_entry_comes_last() {
+    let mut file = GuardFile::new().unwrap();
+    assert!(file.entries().is_empty());
+    let entry = Entry {
+        program: "train.py".into(),
+        gpu: "h100".into(),
+        steps: Some(3),
+        budget: Some(Bytes::gib(60)),
+        lines: Entry::LINES,
+        baseline: Some(measured().baseline(10)),
+        ..Entry::default()
+    };
+    file.set(&entry).unwrap();
+    let other = Entry { arguments: vec!["--large".into()], ..entry.clone() };
+    file.set(&other).unwrap();
+    let again = GuardFile::read(&file.to_string()).unwrap();
+    assert_eq!(again.entries(), [entry, other], "{file}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_by_its_place() {
+    let error = |text: &str| GuardFile::read(text).unwrap_err().to_string();
+    assert!(error("a = \n").contains("line 1"), "{}", error("a = \n"));
+    for (text, words) in [
+        ("version = 2", "has version 2"),
+        ("program = 1", "`program` is no list of `[[program]]`"),
+        ("[[program]]\ngpu = \"h100\"", "entry 1 has no `program`"),
+        ("[[program]]\nprogram = \"a\"\nbudget = \"much\"", "`budget` of entry 1 is no size"),
+        ("[[program]]\nprogram = \"a\"\nbudget = -1", "`budget` of entry 1 is no whole number"),
+        ("[[program]]\nprogram = \"a\"\ntolerance = \"much\"", "`tolerance` of entry 1"),
+        ("[[program]]\nprogram = \"a\"\nsteps = 0", "`steps` of entry 1"),
+        ("[[program]]\nprogram = \"a\"\narguments = [1]", "`arguments` of entry 1"),
+        ("[[program]]\nprogram = \"a\"\n[program.baseline]", "`peak_allocated` of the baseline of a"),
+        ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are of `a on h200`"),
+    ] {
+        assert!(error(text).contains(words), "{text}: {}", error(text));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_named(cut in 0..400_usize, noise in "[\\[\\]{}=\"#,.a-z0-9\\n -]{0,40}") {
+        // A part of a good file, and something behind it.
+        let mut file = GuardFile::read(TEXT).unwrap();
+        file.set(&Entry { baseline: Some(measured().baseline(2)), ..file.entries()[0].clone() }).unwrap();
+        let text: String = file.to_string().chars().take(cut).chain(noise.chars()).collect();
+        if let Ok(mut read) = GuardFile::read(&text) {
+            // What can be read can be written, and be read again.
+            read.set(&Entry { program: "other.py".into(), gpu: "t4".into(), ..Entry::default() }).unwrap();
+            prop_assert!(GuardFile::read(&read.to_string()).is_ok(), "{}", read);
+        }
+    }
+}

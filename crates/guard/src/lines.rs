@@ -1,0 +1,99 @@
+//! Which line of a changed program is which line of the program before.
+
+use crate::{Holder, ProgramLine};
+
+/// A line of the run, and its place in the baseline's list where it has one.
+pub(crate) type Pairs = Vec<Option<usize>>;
+
+/// For each line of the run, the line of the baseline that it is. Lines are found within their file and function: first by the text of the
+/// line, those of one text in their order; then by a text of which more than two thirds, at its beginning and its end, are the same; where a
+/// text was not read, by the number; lines of no file by their sentence. So a line that only moved is the same line, and so is one of which
+/// a part was changed.
+pub(crate) fn pairs(before: &[Holder], after: &[Holder]) -> Pairs {
+    let mut pairs: Pairs = vec![None; after.len()];
+    let mut is_taken = vec![false; before.len()];
+    let orders: [fn(&ProgramLine, &ProgramLine) -> bool; 4] = [
+        // A line that stayed where it was stays itself, even where its text stands elsewhere too.
+        |one, other| one == other,
+        |one, other| !one.code.is_empty() && one.code == other.code && is_near(one, other),
+        |one, other| is_alike(&one.code, &other.code) && is_near(one, other),
+        |one, other| {
+            (one.code.is_empty() || other.code.is_empty()) && one.line == other.line && is_near(one, other)
+        },
+    ];
+    for is_same in orders {
+        for place in by_line(after) {
+            let Some(holder) = after.get(place).filter(|_| pairs.get(place) == Some(&None)) else { continue };
+            let found = by_line(before).into_iter().find(|old| {
+                is_taken.get(*old) == Some(&false)
+                    && before.get(*old).is_some_and(|old| is_same(&old.line, &holder.line))
+            });
+            if let (Some(found), Some(pair)) = (found, pairs.get_mut(place)) {
+                *pair = Some(found);
+                if let Some(taken) = is_taken.get_mut(found) {
+                    *taken = true;
+                }
+            }
+        }
+    }
+    pairs
+}
+
+/// Whether both lines are of one function.
+fn is_near(one: &ProgramLine, other: &ProgramLine) -> bool {
+    one.file == other.file && one.function == other.function
+}
+
+/// Whether more than two thirds of the longer text are the same, at the beginning and at the end.
+fn is_alike(one: &str, other: &str) -> bool {
+    let longest = one.chars().count().max(other.chars().count());
+    let shortest = one.chars().count().min(other.chars().count());
+    let begin = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let pairs = one.chars().rev().zip(other.chars().rev());
+    let end = pairs.take_while(|(one, other)| one == other).count();
+    begin.saturating_add(end).min(shortest).saturating_mul(3) > longest.saturating_mul(2)
+}
+
+/// Places in the list, in the order of their lines.
+fn by_line(holders: &[Holder]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..holders.len()).collect();
+    places.sort_by_key(|place| holders.get(*place).map(|holder| (&holder.line.file, holder.line.line)));
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_record::Bytes;
+
+    use super::*;
+
+    fn holder(line: u32, code: &str) -> Holder {
+        let line = ProgramLine { file: "train.py".into(), line, function: "f".into(), code: code.into() };
+        Holder { line, bytes: Bytes::new(1) }
+    }
+
+    #[test]
+    fn a_line_that_moved_is_the_same_line() {
+        let before = [holder(3, "a()"), holder(5, "b()")];
+        assert_eq!(pairs(&before, &[holder(4, "a()"), holder(6, "b()")]), [Some(0), Some(1)]);
+        // One text twice: in their order.
+        let before = [holder(9, "x = block(x)"), holder(8, "x = block(x)")];
+        let after = [holder(10, "x = block(x)"), holder(11, "x = block(x)"), holder(12, "x = block(x)")];
+        assert_eq!(pairs(&before, &after), [Some(1), Some(0), None]);
+    }
+
+    #[test]
+    fn a_line_of_which_a_part_changed_is_the_same_line() {
+        let before = [holder(3, "a(1)"), holder(4, "b()")];
+        assert_eq!(pairs(&before, &[holder(9, "a(2)"), holder(5, "c()")]), [Some(0), None]);
+        let (old, new) = ("return x + self.feed(x)", "x = x + self.feed(x)");
+        assert_eq!(
+            pairs(&[holder(4, old)], &[holder(5, "return x + self.more(x) * 2"), holder(4, new)]),
+            [None, Some(0)]
+        );
+        assert_eq!(pairs(&[holder(4, "")], &[holder(5, "a()"), holder(4, "b()")]), [None, Some(0)]);
+        assert_eq!(pairs(&[holder(4, "aaaa")], &[holder(4, "aa")]), [None], "no letter counts twice");
+        let elsewhere = ProgramLine { file: "other.py".into(), ..holder(3, "a(1)").line };
+        assert_eq!(pairs(&before, &[Holder { line: elsewhere, bytes: Bytes::new(1) }]), [None]);
+    }
+}

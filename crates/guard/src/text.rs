@@ -1,0 +1,237 @@
+//! What came out, in sentences.
+
+use std::fmt::{self, Write as _};
+
+use blockyard_record::{Bytes, grouped};
+
+use crate::{Baseline, Comparison, Ended, Entry, Failure, Growth, Measured, Row};
+
+/// So many rows, notes and steps are listed.
+const SHOWN: usize = 10;
+
+/// A change with its sign: `+1,024`.
+#[must_use]
+pub fn signed(change: i128) -> String {
+    let sign = if change < 0 { '-' } else { '+' };
+    format!("{sign}{}", grouped(u64::try_from(change.unsigned_abs()).unwrap_or(u64::MAX)))
+}
+
+/// The report about one program, with a word for the outcome.
+///
+/// # Errors
+///
+/// None in fact: a text can always be written to.
+pub fn report(
+    entry: &Entry,
+    run: &Measured,
+    found: &Comparison,
+    outcome: &str,
+) -> Result<String, fmt::Error> {
+    let mut text = String::new();
+    writeln!(text, "{} on {}: {outcome}", entry.command(), entry.gpu)?;
+    for failure in &found.failures {
+        writeln!(text, "  {}", sentence(failure, entry))?;
+    }
+    if let Some(baseline) = &entry.baseline {
+        against(&mut text, baseline, run, found)?;
+    } else {
+        let (allocated, reserved) = (size(run.peak_allocated), size(run.peak_reserved));
+        writeln!(text, "  peak allocated: {allocated}; peak reserved: {reserved}")?;
+        writeln!(text, "  there was no baseline to compare with")?;
+    }
+    if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved <= *budget) {
+        let left = budget.saturating_sub(run.peak_reserved);
+        writeln!(text, "  {left} are left of the budget of {budget}")?;
+    }
+    if found.is_lower {
+        writeln!(text, "  a peak fell: `blockyard guard --update` keeps that")?;
+    }
+    sure(&mut text, entry, run, found)?;
+    Ok(text)
+}
+
+fn size(bytes: Bytes) -> String {
+    format!("{} ({bytes})", plain(bytes))
+}
+
+/// A number of bytes, with the noun.
+fn plain(bytes: Bytes) -> String {
+    format!("{} {}", grouped(bytes.get()), if bytes.get() == 1 { "byte" } else { "bytes" })
+}
+
+fn sentence(failure: &Failure, entry: &Entry) -> String {
+    match failure {
+        Failure::Ended(Ended::OutOfMemory(at)) => {
+            let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
+            format!("it runs out of memory{at}; the peaks are those until then")
+        }
+        Failure::Ended(Ended::Failed(why)) => format!("the run says nothing: {why}"),
+        Failure::Budget { budget, reserved } => format!(
+            "over the budget: the peak reserved is {}, which is {} more than {budget}",
+            size(*reserved),
+            plain(reserved.saturating_sub(*budget))
+        ),
+        Failure::Allocated(growth) => grew("allocated", growth, entry),
+        Failure::Reserved(growth) => grew("reserved", growth, entry),
+    }
+}
+
+fn grew(what: &str, growth: &Growth, entry: &Entry) -> String {
+    let change = growth.after.saturating_sub(growth.before);
+    let allowed = match entry.tolerance {
+        crate::Tolerance::Bytes(_) => plain(growth.allowed),
+        share @ crate::Tolerance::Share(_) => format!("{share}, {}", plain(growth.allowed)),
+    };
+    format!("the peak {what} grew by {}; the tolerance is {allowed}", size(change))
+}
+
+/// A peak, and the one before where it is another.
+fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Result {
+    if before == after {
+        return writeln!(text, "  peak {what}: {}, as before", size(after));
+    }
+    let change = signed(number(after).saturating_sub(number(before)));
+    writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
+}
+
+fn against(text: &mut String, baseline: &Baseline, run: &Measured, found: &Comparison) -> fmt::Result {
+    peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
+    rows(text, baseline, run, &found.rows)?;
+    peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
+    let allocated = number(run.peak_allocated).saturating_sub(number(baseline.peak_allocated));
+    let reserved = number(run.peak_reserved).saturating_sub(number(baseline.peak_reserved));
+    if reserved != 0 {
+        writeln!(text, "    {:>16}  of the peak allocated", signed(allocated))?;
+        let more = signed(reserved.saturating_sub(allocated));
+        writeln!(text, "    {more:>16}  of segments beyond it")?;
+    }
+    let changed = found.steps.iter().take(SHOWN);
+    for step in changed {
+        let of = |bytes: Option<Bytes>| bytes.map_or_else(|| "no such step".to_owned(), size);
+        writeln!(text, "  step {}: {} instead of {}", step.number, of(step.after), of(step.before))?;
+    }
+    if found.steps.len() > SHOWN {
+        writeln!(text, "  and {} more steps", found.steps.len().saturating_sub(SHOWN))?;
+    }
+    Ok(())
+}
+
+fn rows(text: &mut String, baseline: &Baseline, run: &Measured, rows: &[Row]) -> fmt::Result {
+    let [changed @ .., rest] = rows else { return Ok(()) };
+    if changed.is_empty() && rest.change() == 0 {
+        return Ok(());
+    }
+    for row in changed.iter().take(SHOWN) {
+        let Some(line) = &row.line else { continue };
+        let before = match (row.most_before, row.before, row.after) {
+            (Some(most), ..) => format!(", not listed before: at most {most} then"),
+            (None, 0, _) => ", new".to_owned(),
+            (None, _, 0) => ", gone".to_owned(),
+            _ => String::new(),
+        };
+        writeln!(text, "    {:>16}  {line}{before}", signed(row.change()))?;
+    }
+    let hidden = changed.get(SHOWN..).unwrap_or_default();
+    if !hidden.is_empty() {
+        let sum = hidden.iter().map(Row::change).fold(0_i128, i128::saturating_add);
+        writeln!(text, "    {:>16}  {} more lines", signed(sum), hidden.len())?;
+    }
+    let what = if run.holders.is_empty() && !baseline.holders.is_empty() {
+        "everything else: the run left no lines"
+    } else {
+        "everything else"
+    };
+    writeln!(text, "    {:>16}  {what}", signed(rest.change()))
+}
+
+fn number(bytes: Bytes) -> i128 {
+    i128::from(bytes.get())
+}
+
+fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) -> fmt::Result {
+    if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
+        writeln!(
+            text,
+            "  the baseline is of PyTorch {}, this run of {}: a change may be PyTorch's",
+            baseline.torch, run.torch
+        )?;
+    }
+    for remark in &run.remarks {
+        writeln!(text, "  {remark}")?;
+    }
+    if !found.is_estimate {
+        return writeln!(text, "  exact: nothing was assumed, but for the order of the driver's addresses");
+    }
+    if run.notes.is_empty() {
+        let whose = if run.is_exact { "the baseline's" } else { "this run's" };
+        return writeln!(text, "  an estimate: {whose} numbers are marked");
+    }
+    writeln!(text, "  an estimate, because:")?;
+    for note in run.notes.iter().take(SHOWN) {
+        writeln!(text, "    {note}")?;
+    }
+    if run.notes.len() > SHOWN {
+        writeln!(text, "    and {} more, in the JSON", run.notes.len().saturating_sub(SHOWN))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Holder, ProgramLine, compare};
+
+    fn run(notes: &[&str]) -> Measured {
+        Measured {
+            torch: "2.11.0".into(),
+            is_exact: notes.is_empty(),
+            notes: notes.iter().map(|note| (*note).to_owned()).collect(),
+            ..Measured::default()
+        }
+    }
+
+    fn told(before: &Measured, after: &Measured) -> String {
+        let entry =
+            Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
+        report(&entry, after, &compare(&entry, after), "passes").unwrap()
+    }
+
+    #[test]
+    fn marks_are_told() {
+        let marked = run(&["train.py:3: the program reads 4 bytes"]);
+        assert!(
+            told(&run(&[]), &run(&[]))
+                .ends_with("exact: nothing was assumed, but for the order of the driver's addresses\n")
+        );
+        let text = told(&run(&[]), &marked);
+        assert!(
+            text.ends_with("an estimate, because:\n    train.py:3: the program reads 4 bytes\n"),
+            "{text}"
+        );
+        assert!(told(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
+        let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
+        let words = "the baseline is of PyTorch 2.11.0, this run of 2.12.1: a change may be PyTorch's";
+        assert!(
+            told(&run(&[]), &later).contains(words) && !told(&later, &later).contains("the baseline is of")
+        );
+    }
+
+    #[test]
+    fn many_rows_are_told_as_a_sum() {
+        let holder = |line: u32| Holder {
+            line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
+            bytes: Bytes::new(u64::from(line)),
+        };
+        let after =
+            Measured { holders: (1..=13).map(holder).collect(), peak_allocated: Bytes::new(100), ..run(&[]) };
+        let text = told(&run(&[]), &after);
+        // The ten largest are 4 to 13; 1, 2 and 3 follow, and 9 bytes that no line holds.
+        assert!(text.contains("              +6  3 more lines\n"), "{text}");
+        assert!(text.contains("              +9  everything else\n"), "{text}");
+        let listed: i64 = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('+')?.split("  ").next()?.parse::<i64>().ok())
+            .sum();
+        assert_eq!(listed, 100, "{text}");
+    }
+}
