@@ -4,17 +4,18 @@
 //! why. Texts are given back with [`blockyard_free_text`].
 #![expect(unsafe_code, reason = "functions are exported to C under their own names")]
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
 use std::path::PathBuf;
 use std::ptr;
 
 use blockyard_device::DeviceMemory as _;
-use blockyard_pytorch::{memory_stats, memory_summary};
+use blockyard_pytorch::{memory_stats_in, memory_summary};
 use blockyard_record::Stats;
 use serde_json::{Map, Value};
 
 use crate::border::{answer, c_text, last_error, read_text};
-use crate::devices::{Allocator, Device, settings};
+use crate::devices::{Allocator, Device, follow, settings};
 use crate::error::PluginError;
 use crate::history::History;
 use crate::{files, hooks, python_stack};
@@ -40,21 +41,44 @@ pub unsafe extern "C" fn blockyard_free_text(text: *mut c_char) {
     }
 }
 
+/// Follows the rules of this version of PyTorch (`torch.__version__`), or of the nearest that is known. It counts for devices that are used
+/// first after the call; without a call the rules are those of the oldest release that is known.
+///
+/// # Safety
+///
+/// `version` is null, which is an error, or text that ends with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn blockyard_follow_release(version: *const c_char) -> c_int {
+    done(|| {
+        // SAFETY: as the caller says.
+        follow(&unsafe { read_text(version, "version") }?);
+        Ok(())
+    })
+}
+
 /// Whether the settings of the environment can be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_check_settings() -> c_int {
     done(|| settings().map(drop))
 }
 
-/// The result of `torch.cuda.memory_stats()`, as JSON; zeros for a device that was not used yet.
+/// The result of `torch.cuda.memory_stats()`, as JSON, with the keys of the release; zeros for a device that was not used yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     text(|| {
-        let stats: Map<String, Value> = memory_stats(&stats(device)?)
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), Value::from(value)))
-            .collect();
-        Ok(Value::Object(stats).to_string())
+        let release = settings()?.release();
+        let stats = stats(device)?;
+        let all = Device::used(device).map_or_else(
+            || memory_stats_in(release, &stats, &BTreeMap::new()),
+            |used| {
+                let of = |allocator: &mut Allocator| {
+                    memory_stats_in(release, &stats, allocator.reserved_by_private_pools())
+                };
+                used.allocator.with(of)
+            },
+        );
+        let all: Map<String, Value> = all.into_iter().map(|(key, value)| (key, Value::from(value))).collect();
+        Ok(Value::Object(all).to_string())
     })
 }
 

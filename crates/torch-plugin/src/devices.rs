@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use blockyard_allocator::{CachingAllocator, SharedAllocator};
 use blockyard_device_cuda::CudaDevice;
-use blockyard_rules::{AllocatorConfig, Environment};
+use blockyard_rules::{AllocatorConfig, Environment, Release};
 
 use crate::error::PluginError;
 use crate::history::HistorySink;
@@ -102,12 +102,22 @@ impl Device {
     }
 }
 
-/// The settings of the environment.
+/// The release of PyTorch whose rules hold, once the module has said which PyTorch runs.
+static RELEASE: OnceLock<Release> = OnceLock::new();
+
+/// Follows the release of this version of PyTorch, or the nearest that is known. The first version of a process counts.
+pub(crate) fn follow(version: &str) -> Release {
+    *RELEASE.get_or_init(|| Release::nearest(version))
+}
+
+/// The settings of the environment, as the release of the process reads them.
 pub(crate) fn settings() -> Result<AllocatorConfig, PluginError> {
     let variable = |name: &str| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
     let environment = Environment::read(variable);
-    environment.config().map_err(|source| PluginError::RunSettings {
-        variable: environment.settings_variable().unwrap_or("the environment"),
-        source,
+    environment.config_under(RELEASE.get().copied().unwrap_or_default()).map_err(|source| {
+        PluginError::RunSettings {
+            variable: environment.settings_variable().unwrap_or("the environment"),
+            source,
+        }
     })
 }

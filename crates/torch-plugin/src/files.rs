@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
+use blockyard_pytorch::snapshot::SnapshotSettings;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::{Bytes, FrameId, SegmentSnapshot, Snapshot, StackId};
 use blockyard_rules::AllocatorConfig;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::devices::{Device, settings};
 use crate::error::PluginError;
@@ -68,8 +69,8 @@ fn put(to: &mut impl io::Write, lines: &[String]) -> io::Result<()> {
     lines.iter().try_for_each(|line| writeln!(to, "{line}"))
 }
 
-/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds, stack]` by
-/// device; stacks as lists of frames, innermost first, and frames as `[function, file, line]`; settings.
+/// All segments, with blocks as `[address, size, requested, state]`; traces as `[action, address, size, stream, microseconds, stack, pool]` by
+/// device, with a pool of null where the release names none; stacks as lists of frames, innermost first, and frames as `[function, file, line]`; settings.
 pub(crate) fn snapshot() -> Result<String, PluginError> {
     let mut segments = Vec::new();
     let mut traces = String::new();
@@ -88,7 +89,12 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
         let runs = snapshot.segments.iter().flat_map(SegmentSnapshot::mapped_runs);
         segments.extend(runs.map(|run| segment(device.index, &run)));
         let separator = if traces.is_empty() { "" } else { "," };
-        let _ = write!(traces, "{separator}[{},{}]", device.index, trace(&noted));
+        let _ = write!(
+            traces,
+            "{separator}[{},{}]",
+            device.index,
+            trace(&noted, config.release().traces_pools())
+        );
     }
     let (segments, config) = (Value::Array(segments), settings_of(&config));
     // After the traces, so that every stack of an entry exists.
@@ -107,12 +113,13 @@ pub(crate) fn snapshot() -> Result<String, PluginError> {
     ))
 }
 
-fn trace(noted: &VecDeque<TimedEntry>) -> String {
+fn trace(noted: &VecDeque<TimedEntry>, names_pools: bool) -> String {
     let mut text = String::from("[");
-    for (index, TimedEntry { entry, micros, stack }) in noted.iter().enumerate() {
+    for (index, TimedEntry { entry, micros, stack, pool }) in noted.iter().enumerate() {
+        let pool = if names_pools { format!("[{},{}]", pool.capture, pool.user) } else { "null".to_owned() };
         let separator = if index == 0 { "" } else { "," };
         let (action, addr, size, stream) = (entry.action, entry.addr, entry.size.get(), entry.stream);
-        let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros},{stack}]"#);
+        let _ = write!(text, r#"{separator}["{action}",{addr},{size},{stream},{micros},{stack},{pool}]"#);
     }
     text.push(']');
     text
@@ -139,11 +146,13 @@ fn segment(device: i32, segment: &SegmentSnapshot) -> Value {
 }
 
 fn settings_of(config: &AllocatorConfig) -> Value {
-    json!({
-        "PYTORCH_CUDA_ALLOC_CONF": config.text(),
-        "max_split_size": config.max_split_size_signed(),
-        "garbage_collection_threshold": config.garbage_collection_threshold(),
-        "expandable_segments": config.expandable_segments(),
-        "roundup_power2_divisions": config.roundup_table(),
-    })
+    let value = |name: &str, text: &str| match (name, text) {
+        ("PYTORCH_CUDA_ALLOC_CONF", _) => json!(text),
+        ("garbage_collection_threshold", _) => json!(config.garbage_collection_threshold()),
+        ("roundup_power2_divisions", _) => json!(config.roundup_table()),
+        (_, "True" | "False") => json!(text == "True"),
+        _ => text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)),
+    };
+    let listed = SnapshotSettings::listed(config).into_iter();
+    listed.map(|(name, text)| (name.clone(), value(&name, &text))).collect::<Map<String, Value>>().into()
 }

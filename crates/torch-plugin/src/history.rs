@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use blockyard_pytorch::stat_values;
-use blockyard_record::{Bytes, Event, EventSink, MemoryState, Snapshot, StateError, Stats, TraceEntry};
+use blockyard_record::{
+    Bytes, Event, EventSink, MemoryState, PoolId, Snapshot, StateError, Stats, TraceEntry,
+};
 
 use crate::python_stack;
 
@@ -71,6 +73,8 @@ pub(crate) struct TimedEntry {
     pub(crate) micros: u64,
     /// The Python stack of the thread: see [`crate::python_stack`].
     pub(crate) stack: u32,
+    /// The memory pool that the entry is about.
+    pub(crate) pool: PoolId,
 }
 
 /// The trace from some moment on, with the memory that it leads to.
@@ -151,7 +155,8 @@ impl History {
             if self.entries.len() >= self.most {
                 self.entries.pop_front();
             }
-            self.entries.push_back(TimedEntry { entry, micros: micros(), stack: python_stack::current() });
+            let (stack, pool) = (python_stack::current(), self.state.memory_pool_of(event));
+            self.entries.push_back(TimedEntry { entry, micros: micros(), stack, pool });
         }
         self.apply(event);
     }

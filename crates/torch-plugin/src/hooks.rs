@@ -186,9 +186,14 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
         let id = pool.pool()?;
         // SAFETY: as the caller says.
         let filter = unsafe { OwnFilter::copy(filter) };
-        let begun = Device::get(device)?.allocator.with(|allocator| match filter {
-            Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
-            None => allocator.begin_allocate_to_pool(id, None),
+        let begun = Device::get(device)?.allocator.with(|allocator| {
+            match filter {
+                Some(filter) => allocator.begin_allocate_to_pool_if(id, move |stream| filter.accepts(stream)),
+                None => allocator.begin_allocate_to_pool(id, None),
+            }?;
+            // No hook announces a capture, so every scope counts as one, as up to 2.12: a capture that is taken for a scope would break.
+            allocator.mark_capture_begin();
+            Ok(())
         });
         begun.map_err(PluginError::Allocator)
     });
@@ -199,7 +204,11 @@ pub unsafe extern "C" fn blockyard_begin_allocate_to_pool(
 pub extern "C" fn blockyard_end_allocate_to_pool(device: c_int, pool: MempoolId) {
     hook((), || {
         let id = pool.pool()?;
-        let ended = Device::get(device)?.allocator.with(|allocator| allocator.end_allocate_to_pool(id));
+        let ended = Device::get(device)?.allocator.with(|allocator| {
+            allocator.end_allocate_to_pool(id)?;
+            allocator.mark_capture_end();
+            Ok(())
+        });
         ended.map_err(PluginError::Allocator)
     });
 }

@@ -29,10 +29,11 @@ mod hooks;
 mod python_stack;
 
 pub use answers::{
-    blockyard_check_settings, blockyard_empty_cache, blockyard_free_text, blockyard_last_error,
-    blockyard_memory_stats, blockyard_memory_summary, blockyard_record_finish, blockyard_record_mark,
-    blockyard_record_start, blockyard_reset_accumulated_stats, blockyard_reset_peak_stats,
-    blockyard_snapshot, blockyard_trace_stacks, blockyard_trace_start, blockyard_trace_stop,
+    blockyard_check_settings, blockyard_empty_cache, blockyard_follow_release, blockyard_free_text,
+    blockyard_last_error, blockyard_memory_stats, blockyard_memory_summary, blockyard_record_finish,
+    blockyard_record_mark, blockyard_record_start, blockyard_reset_accumulated_stats,
+    blockyard_reset_peak_stats, blockyard_snapshot, blockyard_trace_stacks, blockyard_trace_start,
+    blockyard_trace_stop,
 };
 pub use filter::{MempoolId, StreamFilter};
 pub use hooks::{

@@ -97,6 +97,7 @@ def enable(library=None):
             "CUDA is in use already: call blockyard_torch.enable() before the first CUDA tensor or torch.cuda call"
         )
     loaded, path = _load(library)
+    _check(loaded.blockyard_follow_release(torch.__version__.encode()))
     _check(loaded.blockyard_check_settings())
     try:
         # Finds `blockyard_free` too: the library is what the compiled function is linked with.
@@ -136,7 +137,7 @@ def raises_out_of_memory():
 
 
 def memory_stats(device=None):
-    """What `torch.cuda.memory_stats` returns: 122 keys, sorted."""
+    """What `torch.cuda.memory_stats` returns, with the keys of the installed PyTorch, sorted."""
     text = _text(_lib().blockyard_memory_stats(_index(device)))
     return collections.OrderedDict(sorted(json.loads(text).items()))
 
@@ -261,7 +262,7 @@ def _snapshot_from(taken):
     # Who made the blocks in use, as far as the traces go back.
     makers = {}
     for _, entries in taken["traces"]:
-        makers.update((addr, stack) for action, addr, _, _, _, stack in entries if action == "alloc")
+        makers.update((addr, stack) for action, addr, _, _, _, stack, _ in entries if action == "alloc")
 
     def word(text):
         return words.setdefault(text, text)
@@ -284,7 +285,7 @@ def _snapshot_from(taken):
         return {**of, "frames": no_frames, "blocks": blocks}
 
     def entry(of):
-        action, addr, size, stream, micros, stack = of
+        action, addr, size, stream, micros, stack, pool = of
         return {
             "action": word(action),
             ("device_free" if action == "oom" else "addr"): addr,
@@ -293,6 +294,7 @@ def _snapshot_from(taken):
             "time_us": micros,
             "compile_context": "N/A",
             "user_metadata": "",
+            **({} if pool is None else {"pool_id": tuple(pool)}),
             "frames": stacks[stack] if stack else no_frames,
         }
 
@@ -326,6 +328,7 @@ def _load(library):
     loaded.blockyard_last_error.argtypes = []
     for name, result, arguments in [
         ("free_text", None, [text]),
+        ("follow_release", number, [ctypes.c_char_p]),
         ("check_settings", number, []),
         ("memory_stats", text, [number]),
         ("memory_summary", text, [number, number]),
