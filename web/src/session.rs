@@ -1,5 +1,6 @@
 //! The state of the page. Few signals are written; the rest is computed from them.
 
+mod answer;
 mod figures;
 mod lesson;
 mod moments;
@@ -10,6 +11,7 @@ mod resize;
 mod source;
 mod story;
 
+pub(crate) use answer::AnswerRun;
 pub(crate) use figures::{Columns, Figures, Picked, Wanted};
 pub(crate) use lesson::{CardDone, GivenAnswer, LessonState, OpenLesson, region};
 pub(crate) use panels::{PanelLayout, WorkbenchPanel};

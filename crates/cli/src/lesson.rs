@@ -1,4 +1,5 @@
 mod handout;
+mod program;
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -8,8 +9,8 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow};
 use blockyard_figure::{breakdown_text, map_text};
 use blockyard_lessons::{
-    Answers, Exercise, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson, TextBlock, lessons,
-    plain,
+    Answers, Exercise, ExerciseLanguage, Inline, Lesson, LessonQuestion, PARTS, PlayedCard, PlayedLesson,
+    TextBlock, lessons, plain,
 };
 use blockyard_record::MemoryState;
 use clap::Args;
@@ -20,11 +21,11 @@ use crate::output;
 pub(crate) struct LessonOptions {
     /// The id of a lesson (`reserved`) or a lesson's file.
     pub(crate) lesson: Option<String>,
-    /// Grade an answer to the lesson's exercise: the whole workload, `-` for standard input. The exit status is 0 if it passes, 1
+    /// Grade an answer to the lesson's exercise: the whole workload or program, `-` for standard input. The exit status is 0 if it passes, 1
     /// if it does not, 2 if it cannot be graded.
     #[arg(long, value_name = "SOLUTION", requires = "lesson")]
     pub(crate) check: Option<PathBuf>,
-    /// Print the workload that the exercise begins with, to be saved and changed.
+    /// Print the workload or the Python program that the exercise begins with, to be saved and changed.
     #[arg(long, requires = "lesson", conflicts_with = "check")]
     pub(crate) start: bool,
     /// Write a printable handout: one HTML file with the figures as SVG.
@@ -119,9 +120,12 @@ fn list() -> anyhow::Result<()> {
 }
 
 fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
-    let name = path.display();
+    let name = path.display().to_string();
     let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not a text"))?;
-    let grade = exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+    let grade = match exercise.language {
+        ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
+        ExerciseLanguage::Python => program::grade(exercise, &name, &text)?,
+    };
     let mut out = output::stdout();
     for goal in &grade.goals {
         let mark = if goal.is_met { "met   " } else { "missed" };
@@ -198,10 +202,11 @@ fn exercise_text(id: &str, exercise: &Exercise) -> String {
     for hint in &exercise.hints {
         text.push_str(&wrapped("- ", &plain(hint)));
     }
-    let _ = writeln!(
-        text,
-        "\nblockyard lesson {id} --start > mine.workload; blockyard lesson {id} --check mine.workload"
-    );
+    let file = match exercise.language {
+        ExerciseLanguage::Workload => "mine.workload",
+        ExerciseLanguage::Python => "mine.py",
+    };
+    let _ = writeln!(text, "\nblockyard lesson {id} --start > {file}; blockyard lesson {id} --check {file}");
     text
 }
 

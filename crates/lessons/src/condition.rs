@@ -169,6 +169,17 @@ impl Condition {
         Ok(())
     }
 
+    /// Whether it names a tensor, a label or a card, which the recording of a program does not have.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        let is_named = |sum: &Sum| sum.parts.iter().filter_map(SumPart::measure).any(Measure::is_of_workload);
+        match self {
+            Self::Compare { left, right, .. } => is_named(left) || is_named(right),
+            Self::Course { measure, .. } => measure.is_of_workload(),
+            Self::Passes { .. } => true,
+            Self::All(conditions) => conditions.iter().any(Self::is_of_workload),
+        }
+    }
+
     /// Whether the condition holds, and the values as a clause such as `peak reserved is 60 MiB`.
     pub(crate) fn holds(&self, stretch: &Stretch<'_>) -> Result<(bool, String), MeasureError> {
         match self {

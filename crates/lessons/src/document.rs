@@ -118,6 +118,9 @@ impl Fields {
     }
 }
 
+/// The first word of a fence `python start`; without the second word, a program is shown as it is.
+pub(crate) const PYTHON: &str = "python";
+
 /// The words behind a fence that have a meaning; other blocks are shown as they are.
 const LANGUAGES: [&str; 5] = ["workload", "rerun", "predict", "exercise", "start"];
 
@@ -199,8 +202,9 @@ impl<'t> Reader<'_, 't> {
         let lines = rest.get(..length).unwrap_or_default().to_vec();
         self.next += length + 1;
         let (language, options) = info.split_once(' ').unwrap_or((info, ""));
-        if LANGUAGES.contains(&language) {
-            return Ok(Item::Fence(Fence { at, language, options: options.trim(), lines }));
+        let options = options.trim();
+        if LANGUAGES.contains(&language) || (language == PYTHON && options == "start") {
+            return Ok(Item::Fence(Fence { at, language, options, lines }));
         }
         Ok(Item::Part(Part::Code { language: language.to_owned(), text: lines.join("\n") }))
     }

@@ -120,11 +120,17 @@ pub enum LessonErrorKind {
         block: &'static str,
     },
     /// An exercise without a start, or the other way round.
-    #[error("an exercise has a block \"exercise\" and a block \"start\"")]
+    #[error("an exercise has a block \"exercise\" and a block \"start\" or \"python start\"")]
     HalfExercise,
     /// The lines that the reader may change are not marked soundly.
     #[error("\"{from}\" and then \"{to}\" stand once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
+    /// A goal of a program that only a workload can have.
+    #[error("\"{goal}\" is a goal of workloads: tensors and labels of a program have no names here")]
+    GoalOfWorkload {
+        /// The goal.
+        goal: String,
+    },
     /// The workload has an error.
     #[error("{0}")]
     Workload(ParseErrorKind),

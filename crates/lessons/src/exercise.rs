@@ -8,11 +8,12 @@ use blockyard_workload::{ParseError, Request, Workload};
 use thiserror::Error;
 
 use crate::condition::{Condition, missing_request};
-use crate::document::{Fence, Field};
+use crate::document::{Fence, Field, Fields, PYTHON};
 use crate::error::{LessonError, LessonErrorKind, MeasureError, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
+use crate::program_end::ProgramEnd;
 use crate::proof::{LessonNote, unproved};
 use crate::text::Inline;
 
@@ -21,7 +22,7 @@ pub(crate) const REGION_FROM: &str = "# edit from here";
 /// The comment behind them.
 pub(crate) const REGION_TO: &str = "# edit to here";
 
-/// A workload that the reader changes until the allocator agrees with all goals.
+/// A workload or a program that the reader changes until the allocator agrees with all goals.
 #[derive(Clone, Debug)]
 pub struct Exercise {
     /// The goals.
@@ -32,12 +33,36 @@ pub struct Exercise {
     pub settings: String,
     /// All bytes of the device.
     pub capacity: Bytes,
+    /// What the reader writes.
+    pub language: ExerciseLanguage,
+    /// The id of the GPU that a program runs on, such as `h200`; a workload does not depend on it.
+    pub profile: String,
     config: AllocatorConfig,
     hint_pieces: Vec<Vec<Piece>>,
     start: String,
+    /// What the reader begins with; empty where this is a program.
     workload: Workload,
     region: Range<usize>,
 }
+
+/// What the reader of an exercise writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExerciseLanguage {
+    /// A workload, which [`Exercise::grade`] runs.
+    Workload,
+    /// A Python program, which the caller runs for [`Exercise::grade_program`].
+    Python,
+}
+
+/// The parts of a lesson's front matter that hold for its exercises.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) settings: Option<&'a Field>,
+    pub(crate) capacity: Bytes,
+    pub(crate) profile: Option<&'a str>,
+}
+
+/// The GPU of programs whose lesson names none: the one whose numbers are compared with recordings.
+const DEFAULT_PROFILE: &str = "h200";
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +71,8 @@ pub struct Goal(Aim);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Aim {
     Condition(Condition),
+    /// The program ends without an exception. Each exercise with a program has this goal first.
+    Ends,
     /// Every tensor of the start is asked for, with its size and on its stream.
     SameRequests,
     /// No more statements of this kind than at the start.
@@ -90,6 +117,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Aim::Condition(condition) => write!(f, "{condition}"),
+            Aim::Ends => f.write_str("the program runs to its end"),
             Aim::SameRequests => f.write_str("every tensor is still allocated, with its size"),
             Aim::Without(statement) => write!(f, "no further `{}`", statement.word()),
         }
@@ -115,15 +143,29 @@ impl Goal {
             .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
     }
 
-    fn grade(&self, start: &Workload, stretch: &Stretch<'_>) -> GoalResult {
+    /// Whether a program, whose tensors have no names and whose statements are not counted, can have this goal.
+    fn is_of_workload(&self) -> bool {
+        match &self.0 {
+            Aim::Condition(condition) => condition.is_of_workload(),
+            Aim::Ends => false,
+            Aim::SameRequests | Aim::Without(_) => true,
+        }
+    }
+
+    /// The result; `failure` says how a program failed.
+    fn grade(&self, start: &Workload, stretch: &Stretch<'_>, failure: Option<&str>) -> GoalResult {
         let (is_met, because) = match &self.0 {
+            Aim::Ends => match failure {
+                None => (true, "the program runs to its end".to_owned()),
+                Some(failure) => (false, failure.to_owned()),
+            },
             // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is no error.
             Aim::Condition(condition) => {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
             Aim::SameRequests => match missing_request(start, stretch.workload) {
                 None => (true, "every tensor is still allocated".to_owned()),
-                Some(tensor) => (false, format!("{tensor} is not allocated any more")),
+                Some(tensor) => (false, format!("the tensor {tensor} is not allocated any more")),
             },
             Aim::Without(statement) => {
                 let (now, before) = (statement.count(stretch.workload), statement.count(start));
@@ -156,9 +198,9 @@ pub struct Grade {
     pub sentence: String,
     /// All goals, in the order of the file.
     pub goals: Vec<GoalResult>,
-    /// The answer's requests.
+    /// The answer's requests; none of a program.
     pub workload: Workload,
-    /// The run of the requests.
+    /// The run of the requests, or of the program.
     pub recording: Recording,
 }
 
@@ -183,6 +225,9 @@ pub enum GradeError {
         /// The most that it may make.
         most: u64,
     },
+    /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
+    #[error("the answer is a Python program, which is run before it is graded")]
+    IsProgram,
     /// The allocator came to no result.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -192,28 +237,25 @@ impl Exercise {
     pub(crate) fn parse(
         fence: &Fence<'_>,
         start: &Fence<'_>,
-        settings: Option<&Field>,
-        capacity: Bytes,
+        around: &Surroundings<'_>,
     ) -> Result<Self, LessonError> {
         let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"])?;
         fields.require("an exercise", "goal")?;
-        let settings = fields.get("settings").or(settings);
+        let settings = fields.get("settings").or(around.settings);
         let lines: Vec<&str> = start.lines.clone();
         let text = lines.iter().fold(String::new(), |text, line| text + line + "\n");
-        if Workload::length(&text).is_ok_and(|length| length > MOST_REQUESTS) {
-            return Err(start.at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
-        }
-        let workload = Workload::parse(&text).map_err(|error| {
-            let (line, column, _) = error.position();
-            let at = Position { line: start.at.line + line, column };
-            at.at(LessonErrorKind::Workload(error.kind().clone()))
-        })?;
+        let (language, workload) = match start.language {
+            PYTHON => (ExerciseLanguage::Python, Workload::default()),
+            _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
+        };
         Ok(Self {
-            goals: fields.all("goal").map(Goal::parse).collect::<Result<_, _>>()?,
+            goals: goals(&fields, language)?,
             hints: Vec::new(),
             hint_pieces: fields.all("hint").map(|field| field.prose.parse()).collect::<Result<_, _>>()?,
             settings: settings.map(|field| field.value.clone()).unwrap_or_default(),
-            capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(capacity),
+            capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(around.capacity),
+            language,
+            profile: around.profile.unwrap_or(DEFAULT_PROFILE).to_owned(),
             config: match settings {
                 Some(field) => config(field.at, &field.value)?,
                 None => AllocatorConfig::default(),
@@ -224,7 +266,7 @@ impl Exercise {
         })
     }
 
-    /// The whole workload that the reader begins with, the comments around the reader's lines included.
+    /// The whole workload or program that the reader begins with, the comments around the reader's lines included.
     #[must_use]
     pub fn start(&self) -> &str {
         &self.start
@@ -234,9 +276,15 @@ impl Exercise {
         &self.workload
     }
 
-    /// The run of what the reader begins with.
-    pub(crate) fn play_start(&self) -> Result<Recording, RunError> {
-        self.run(&self.workload)
+    /// The run of the workload that the reader begins with; none of a program.
+    pub(crate) fn play_start(&self) -> Option<Result<Recording, RunError>> {
+        (self.language == ExerciseLanguage::Workload).then(|| self.run(&self.workload))
+    }
+
+    /// The allocator's settings, parsed.
+    #[must_use]
+    pub fn config(&self) -> &AllocatorConfig {
+        &self.config
     }
 
     fn run(&self, workload: &Workload) -> Result<Recording, RunError> {
@@ -261,7 +309,7 @@ impl Exercise {
         self.region.clone()
     }
 
-    /// The whole workload with these lines in place of the reader's.
+    /// The whole workload or program with these lines in place of the reader's.
     #[must_use]
     pub fn with_region(&self, lines: &str) -> String {
         let all: Vec<&str> = self.start.lines().collect();
@@ -281,18 +329,39 @@ impl Exercise {
     ///
     /// # Errors
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is no workload,
-    /// [`GradeError::TooLong`] where it makes too many requests.
+    /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
+        if self.language == ExerciseLanguage::Python {
+            return Err(GradeError::IsProgram);
+        }
         self.check_locked(text)?;
         if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
             return Err(GradeError::TooLong { most: MOST_REQUESTS });
         }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
+        Ok(self.grade_run(workload, recording, None))
+    }
+
+    /// Says which goals a program has met that is run already.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has too many steps.
+    pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
+        self.check_locked(text)?;
+        if end.recording.step_count() as u64 > MOST_REQUESTS {
+            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        }
+        let failure = end.failure();
+        Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
+    }
+
+    fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
         let to = recording.step_count();
         let stretch =
             Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[], measured: &[] };
-        let goals: Vec<_> = self.goals.iter().map(|goal| goal.grade(&self.workload, &stretch)).collect();
+        let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
+        let goals: Vec<_> = self.goals.iter().map(grade).collect();
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
         let found: Vec<&str> = goals.iter().map(|goal| goal.because.as_str()).collect();
@@ -302,11 +371,14 @@ impl Exercise {
         } else {
             format!("Not yet: {}.", missed.join("; "))
         };
-        Ok(Grade { is_passed, sentence, goals, workload, recording })
+        Grade { is_passed, sentence, goals, workload, recording }
     }
 
-    /// Blank lines and spaces at the ends of lines do not count.
-    fn check_locked(&self, text: &str) -> Result<(), GradeError> {
+    /// Holds that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] with the first line that was changed.
+    pub fn check_locked(&self, text: &str) -> Result<(), GradeError> {
         let task: Vec<&str> = self.start.lines().collect();
         let answer: Vec<&str> = text.lines().map(str::trim_end).collect();
         let before = task.get(..self.region.start).unwrap_or_default();
@@ -327,6 +399,33 @@ impl Exercise {
         }
         Ok(())
     }
+}
+
+fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
+    if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
+        return Err(start.at.at(LessonErrorKind::TooLong { most: MOST_REQUESTS }));
+    }
+    Workload::parse(text).map_err(|error| {
+        let (line, column, _) = error.position();
+        let at = Position { line: start.at.line + line, column };
+        at.at(LessonErrorKind::Workload(error.kind().clone()))
+    })
+}
+
+/// The goals of the block, for a program after the one that it ends.
+fn goals(fields: &Fields, language: ExerciseLanguage) -> Result<Vec<Goal>, LessonError> {
+    let mut goals = Vec::new();
+    if language == ExerciseLanguage::Python {
+        goals.push(Goal(Aim::Ends));
+    }
+    for field in fields.all("goal") {
+        let goal = Goal::parse(field)?;
+        if language == ExerciseLanguage::Python && goal.is_of_workload() {
+            return Err(field.at.at(LessonErrorKind::GoalOfWorkload { goal: field.value.clone() }));
+        }
+        goals.push(goal);
+    }
+    Ok(goals)
 }
 
 /// The lines between the two comments, or all where there are none.

@@ -2,9 +2,9 @@ use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Workload, parse_size};
 
-use crate::document::{Document, Fence, Field, Fields, Item, Section};
+use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
-use crate::exercise::Exercise;
+use crate::exercise::{Exercise, Surroundings};
 use crate::markdown::{Part, Piece, without_values};
 use crate::measured::Measured;
 use crate::proof::{LessonNote, unproved_field};
@@ -77,6 +77,7 @@ impl Lesson {
         let required = |key| front.require("the front matter", key);
         let mut reader = Reader {
             settings: front.get("settings").cloned(),
+            profile: front.get("profile").map(|field| field.value.clone()),
             capacity: size(front.require("the front matter", "capacity")?)?,
             runs: Vec::new(),
             cards: Vec::new(),
@@ -103,7 +104,7 @@ impl Lesson {
             summary: summary.value.clone(),
             front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
             minutes: minutes.transpose()?,
-            profile: front.get("profile").map(|field| field.value.clone()),
+            profile: reader.profile,
             measured: front.all("measured").map(Measured::parse).collect::<Result<_, _>>()?,
             runs: reader.runs,
             cards: reader.cards,
@@ -136,7 +137,7 @@ impl Lesson {
         self.minutes
     }
 
-    /// The GPU that its programs run on, if the file says so; a workload that is typed does not depend on it.
+    /// The GPU that its programs run on, if the file says so; workloads do not depend on it.
     #[must_use]
     pub fn profile(&self) -> Option<&str> {
         self.profile.as_deref()
@@ -237,6 +238,7 @@ impl Script {
 
 struct Reader {
     settings: Option<Field>,
+    profile: Option<String>,
     capacity: Bytes,
     runs: Vec<Script>,
     cards: Vec<CardText>,
@@ -258,7 +260,7 @@ impl Reader {
             let (place, block) = match fence.language {
                 "predict" => (1, "predict"),
                 "exercise" => (2, "exercise"),
-                "start" => (3, "start"),
+                "start" | PYTHON => (3, "start"),
                 _ => (0, "workload"),
             };
             if let Some(slot) = fences.get_mut(place)
@@ -272,7 +274,12 @@ impl Reader {
         let exercise = match (exercise, start) {
             (None, None) => None,
             (Some(exercise), Some(start)) => {
-                Some(Exercise::parse(exercise, start, self.settings.as_ref(), self.capacity)?)
+                let around = Surroundings {
+                    settings: self.settings.as_ref(),
+                    capacity: self.capacity,
+                    profile: self.profile.as_deref(),
+                };
+                Some(Exercise::parse(exercise, start, &around)?)
             }
             (Some(fence), None) | (None, Some(fence)) => {
                 return Err(fence.at.at(LessonErrorKind::HalfExercise));

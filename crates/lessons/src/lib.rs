@@ -50,6 +50,7 @@
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
+//! | `python start` | a Python program in the place of the workload: whoever shows the lesson runs it, and [`Exercise::grade_program`] grades its recording |
 //!
 //! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
@@ -65,12 +66,14 @@
 //!
 //! *Claims* `{cached less than size c => are not enough}` are words that are shown if the condition holds; if it does not, the lesson
 //! is refused with its numbers. [`PlayedLesson::notes`] has every number and comparing word that is in no value and no claim, or
-//! that says something other than its condition. The text and the hints of an exercise are about the run of its `start`.
+//! that says something other than its condition. The text and the hints of an exercise are about the run of its `start`;
+//! those of a program, which this crate does not run, are about the run of the cards before.
 //!
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
 //! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`), several with ` and ` between them. Both sides of a
 //! comparison may be sums: `free + cached at least 2 times size c`. Goals may also be `same requests` (every tensor
-//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`).
+//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program has to run
+//! to its end besides; its tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task holds the rest.
 //!
 //! This crate must not know a screen, a file system or a clock.
 
@@ -88,6 +91,7 @@ mod markdown;
 mod measure;
 mod measured;
 mod played;
+mod program_end;
 mod proof;
 mod quantity;
 mod question;
@@ -95,12 +99,13 @@ mod text;
 
 pub use course::{CourseLesson, CoursePart, LessonFile, PARTS, QuizItem, course, glossary, lessons, quiz};
 pub use error::{LessonError, LessonErrorKind, MeasureError};
-pub use exercise::{Exercise, Goal, GoalResult, Grade, GradeError};
+pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
 pub use handout::{Handout, handout};
 pub use lesson::Lesson;
 pub use measured::Measured;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};
+pub use program_end::ProgramEnd;
 pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Answers, Choice, LessonQuestion};

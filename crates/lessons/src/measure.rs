@@ -147,6 +147,13 @@ impl Measure {
         }
     }
 
+    /// Whether it names a tensor, a label or a card.
+    pub(crate) fn is_of_workload(&self) -> bool {
+        self.name.is_some()
+            || !matches!(self.moment, Moment::Here | Moment::Before)
+            || self.plus.as_ref().is_some_and(|plus| plus.is_of_workload())
+    }
+
     /// The value in the range of steps.
     pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
         if let Some(plus) = &self.plus {

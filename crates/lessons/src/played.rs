@@ -95,7 +95,8 @@ impl Lesson {
     }
 }
 
-/// Asks a card's stretch what the card's texts need. The texts of an exercise are about what the reader begins with.
+/// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the reader begins with; where
+/// this is a program, which is not run here, they are about the card's run.
 fn play_card(
     card: &CardText,
     stretch: &Stretch<'_>,
@@ -106,7 +107,7 @@ fn play_card(
         question.unproved(stretch, notes);
     }
     let mut exercise = card.exercise.clone();
-    let start = exercise.as_ref().map(Exercise::play_start).transpose();
+    let start = exercise.as_ref().and_then(Exercise::play_start).transpose();
     let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     let in_exercise = match (&exercise, &start) {
         (Some(exercise), Some(recording)) => Some(Stretch {

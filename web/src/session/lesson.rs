@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{
-    Answers, Exercise, Grade, Handout, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard,
-    PlayedLesson, course,
+    Answers, Exercise, Handout, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard, PlayedLesson,
+    course,
 };
 use leptos::prelude::*;
 use thiserror::Error;
 
+use super::answer::{AnswerRun, recall_draft, remember_draft};
 use super::{Place, Session, Source};
 use crate::browser;
 use crate::ptr_eq::PtrEq;
@@ -43,6 +44,8 @@ pub(crate) struct LessonState {
     /// How many hints are shown.
     pub(crate) hints: usize,
     pub(crate) graded: Option<GradedExercise>,
+    /// The reader's program, where the exercise is in Python.
+    pub(crate) answer_run: AnswerRun,
 }
 
 /// An answer of the reader's that could be compared.
@@ -136,6 +139,7 @@ impl LessonState {
     fn at(lesson: &OpenLesson, card: usize, drafts: BTreeMap<(String, usize), String>) -> Self {
         let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
         let draft = drafts.get(&(lesson.id.clone(), card)).cloned();
+        let draft = draft.or_else(|| exercise.and_then(|_| recall_draft(&lesson.id, card)));
         let text = draft.or_else(|| exercise.map(region)).unwrap_or_default();
         Self { card, text, drafts, ..Self::default() }
     }
@@ -220,9 +224,12 @@ impl Session {
         }
     }
 
-    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown.
+    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown, and for the next visit.
     pub(crate) fn write_exercise(self, text: String) {
         let Some(id) = untrack(|| self.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
+        if self.embed.is_none() {
+            remember_draft(&id, self.lesson.with_untracked(|state| state.card), &text);
+        }
         self.lesson.update(|state| {
             state.drafts.insert((id, state.card), text.clone());
             state.text = text;
@@ -314,29 +321,6 @@ impl Session {
         self.play_card();
     }
 
-    /// Grades the reader's exercise, and shows its run.
-    pub(crate) fn grade(self, exercise: &Exercise) {
-        let text = exercise.with_region(&self.lesson.with_untracked(|state| state.text.clone()));
-        let graded = match exercise.grade(&text) {
-            Ok(grade) => graded(grade),
-            Err(error) => GradedExercise {
-                is_passed: false,
-                sentence: crate::commands::sentence(&error.to_string()),
-                goals: Vec::new(),
-                run: None,
-            },
-        };
-        let (is_passed, has_run) = (graded.is_passed, graded.run.is_some());
-        self.stop_at.set(None);
-        self.lesson.update(|state| state.graded = Some(graded));
-        if has_run {
-            self.dispatch(PlayerAction::End);
-        }
-        if is_passed && let Some(lesson) = untrack(|| self.open_lesson()) {
-            self.add_progress(&lesson.id, self.lesson.with_untracked(|state| state.card), true);
-        }
-    }
-
     /// The lesson and the card, from 0, that the reader saw last.
     pub(crate) fn last_card(self) -> Option<(String, usize)> {
         self.last_card.get()
@@ -350,7 +334,7 @@ impl Session {
         }
     }
 
-    fn add_progress(self, id: &str, card: usize, is_passed: bool) {
+    pub(super) fn add_progress(self, id: &str, card: usize, is_passed: bool) {
         let done = CardDone { lesson: id.to_owned(), card, is_passed };
         if self.progress.with_untracked(|progress| !progress.contains(&done)) {
             self.progress.update(|progress| {
@@ -360,16 +344,6 @@ impl Session {
                 self.progress.with_untracked(|progress| browser::remember(KEY, &written(progress)));
             }
         }
-    }
-}
-
-fn graded(grade: Grade) -> GradedExercise {
-    let goals = grade.goals.into_iter().map(|goal| (goal.goal, goal.is_met, goal.because)).collect();
-    GradedExercise {
-        is_passed: grade.is_passed,
-        sentence: grade.sentence,
-        goals,
-        run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
     }
 }
 

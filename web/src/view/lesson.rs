@@ -1,7 +1,9 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
+mod answer_run;
+
 use blockyard_figure::{PlayerAction, Term};
-use blockyard_lessons::{Answers, Exercise, LessonQuestion, PlayedCard, plain};
+use blockyard_lessons::{Answers, Exercise, ExerciseLanguage, LessonQuestion, PlayedCard, plain};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -9,7 +11,7 @@ use web_sys::Element;
 
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
-use crate::session::{Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
+use crate::session::{AnswerRun, Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
@@ -291,6 +293,14 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         .map(|goal| view! { <li>{goal.to_string()}</li> }.into_any())
         .collect::<Vec<_>>();
     let conditions = conditions(&exercise);
+    let (label, tip, run) = match exercise.language {
+        ExerciseLanguage::Workload => ("Check", "Runs it on the allocator (Ctrl + Enter)", None),
+        ExerciseLanguage::Python => (
+            "Run",
+            "Runs the program and checks the goals (Ctrl + Enter)",
+            Some(answer_run::answer_run(session)),
+        ),
+    };
     let grade = {
         let exercise = exercise.clone();
         move || session.grade(&exercise)
@@ -308,7 +318,10 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         let exercise = exercise.clone();
         click(move || {
             session.write_exercise(region(&exercise));
-            session.lesson.update(|state| state.graded = None);
+            session.lesson.update(|state| {
+                state.graded = None;
+                state.answer_run = AnswerRun::default();
+            });
         })
     };
     view! {
@@ -332,12 +345,13 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
             ></textarea>
             <pre class="code locked" hidden=after.is_empty()>{after.clone()}</pre>
             <p class="cluster">
-                {button("primary", "check", "Check", "Runs it on the allocator (Ctrl + Enter)", click(grade))}
+                {button("primary", "check", label, tip, click(grade))}
                 {button("", "reset-exercise", "Start again", "Brings the lines of the beginning back", reset)}
                 {hint_button(session, exercise.hints.len())}
             </p>
             {hints(session, exercise)}
             {grade_view(session)}
+            {run}
         </section>
     }
     .into_any()
@@ -368,7 +382,9 @@ fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
 }
 
 fn grade_view(session: Session) -> AnyView {
-    let grade = Memo::new(move |_| session.lesson.with(|state| state.graded.clone()));
+    let is_shown = |state: &LessonState| !state.answer_run.is_busy();
+    let grade =
+        Memo::new(move |_| session.lesson.with(|state| state.graded.clone().filter(|_| is_shown(state))));
     let content = move || {
         grade.get().map(|grade| {
             let class = if grade.is_passed { "verdict is-right" } else { "verdict is-wrong" };

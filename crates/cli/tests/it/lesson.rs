@@ -22,7 +22,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
         "! 20 MiB. A request of more than 1 MiB",
         "L default     20 MiB [####a####|...",
         "Allocated 3 MiB (peak 3 MiB), reserved 20 MiB (peak 20 MiB).",
-        "- the number of segments is at most 1\n",
+        "- reserved is at most 22 MiB\n",
     ] {
         assert!(read.out.contains(text), "{text}: {}", read.out);
     }
@@ -53,6 +53,53 @@ fn a_solution_is_graded_and_the_exit_status_says_the_verdict() {
     assert_eq!(
         locked.err,
         "error: -: line 1 belongs to the task and was changed: it reads \"# edit from here\"\n"
+    );
+}
+
+#[test]
+fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_does_not() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/lessons");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let solution = entry.unwrap().path();
+        if solution.extension().is_none_or(|ending| ending != "py") {
+            continue;
+        }
+        count += 1;
+        let id = solution.file_stem().unwrap().to_str().unwrap();
+        let start = blockyard(["lesson", id, "--start"]);
+        let failed = blockyard_with_input(["lesson", id, "--check", "-"], &start.out);
+        assert_eq!(failed.status, 1, "{id}: {}{}", failed.out, failed.err);
+        assert!(failed.out.ends_with("\nNot yet.\n"), "{id}: {}", failed.out);
+        let passed = blockyard(["lesson", id, "--check", solution.to_str().unwrap()]);
+        assert_eq!(passed.status, 0, "{id}: {}{}", passed.out, passed.err);
+        assert!(passed.out.ends_with("\nPassed.\n"), "{id}: {}", passed.out);
+    }
+    assert!(count >= 9, "{count} exercises are in Python");
+}
+
+#[test]
+fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
+    let start = blockyard(["lesson", "tensor", "--start"]).out;
+    let text = start.replace("# edit to here", "print(\"so far\")\nbatch.nothing()\n# edit to here");
+    let called = blockyard_with_input(["lesson", "tensor", "--check", "-"], &text);
+    assert_eq!(called.status, 1, "{}", called.err);
+    assert!(
+        called.out.starts_with(
+            "so far\nmissed the program runs to its end: the program ends in line 6: AttributeError: "
+        ),
+        "{}",
+        called.out
+    );
+    assert!(called.err.starts_with("Traceback (most recent call last):\n"), "{}", called.err);
+    let locked = blockyard_with_input(
+        ["lesson", "tensor", "--check", "-"],
+        &start.replace("import torch", "import os"),
+    );
+    assert_eq!(locked.status, 2);
+    assert_eq!(
+        locked.err,
+        "error: -: line 1 belongs to the task and was changed: it reads \"import torch\"\n"
     );
 }
 

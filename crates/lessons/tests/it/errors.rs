@@ -115,7 +115,7 @@ fn cards_are_checked() {
         line 12, column 1: expected a size such as "3 MiB", found "some"
         line 9, column 1: 2 of the choices are right, and one has to be: the allocator says reserved stays at 0 B; cached stays at 0 B
         line 11, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "reserved"
-        line 9, column 1: an exercise has a block "exercise" and a block "start"
+        line 9, column 1: an exercise has a block "exercise" and a block "start" or "python start"
         line 9, column 1: an exercise has no "goal"
         line 10, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "well done"
         line 13, column 5: expected "alloc" and a size, found "allok"

@@ -1,6 +1,6 @@
 //! Exercises, and what the allocator says of answers.
 
-use blockyard_lessons::{Exercise, GradeError};
+use blockyard_lessons::{Exercise, ExerciseLanguage, GradeError, Lesson, ProgramEnd};
 use expect_test::expect;
 
 use crate::language::play;
@@ -53,15 +53,77 @@ fn an_answer_cannot_leave_requests_out_or_add_what_is_forbidden() {
         sentence("b = alloc 2 MiB\na = alloc 1 MiB"),
         "Passed: every tensor is still allocated; `set` stands 0 times, at the start 0 times; `empty_cache` stands 0 times, at the start 0 times."
     );
-    assert_eq!(sentence("a = alloc 1 MiB"), "Not yet: b of 2 MiB is not allocated any more.");
+    assert_eq!(sentence("a = alloc 1 MiB"), "Not yet: the tensor b of 2 MiB is not allocated any more.");
     assert_eq!(
         sentence("a = alloc 1 MiB\nb = alloc 1 MiB"),
-        "Not yet: b of 2 MiB is not allocated any more."
+        "Not yet: the tensor b of 2 MiB is not allocated any more."
     );
     assert_eq!(
         sentence("set max_split_size_mb:64\na = alloc 1 MiB\nb = alloc 2 MiB\nempty_cache"),
         "Not yet: `set` stands 1 time, at the start 0 times; `empty_cache` stands 1 time, at the start 0 times."
     );
+}
+
+fn program(goals: &str) -> Exercise {
+    let start = "import torch\n# edit from here\n# edit to here\n";
+    let text =
+        format!("## Exercise\nTask.\n```exercise\n{goals}\nhint: Try.\n```\n```python start\n{start}```\n");
+    play(&text).cards[0].exercise.clone().unwrap()
+}
+
+/// The end of a program that made these requests.
+fn end(workload: &str, traceback: Option<&str>) -> ProgramEnd {
+    let run = exercise("goal: oom exactly 0", "a = alloc 1 MiB").grade(workload).unwrap();
+    ProgramEnd {
+        recording: run.recording,
+        status: i32::from(traceback.is_some()),
+        traceback: traceback.map(ToOwned::to_owned),
+    }
+}
+
+#[test]
+fn a_program_is_graded_by_its_recording_and_has_to_run_to_its_end() {
+    let exercise = program("goal: most_allocated at most 3 MiB\ngoal: reserved rises");
+    assert_eq!((exercise.language, exercise.profile.as_str()), (ExerciseLanguage::Python, "h200"));
+    let goals: Vec<String> = exercise.goals.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        goals,
+        ["the program runs to its end", "the most allocated is at most 3 MiB", "reserved rises"]
+    );
+    assert!(matches!(exercise.grade(exercise.start()), Err(GradeError::IsProgram)));
+    let grade = |end| exercise.grade_program(&exercise.with_region("x = 1"), end).unwrap().sentence;
+    assert_eq!(
+        grade(end("a = alloc 2 MiB\nfree a", None)),
+        "Passed: the program runs to its end; the most allocated is 2 MiB; reserved rises from 0 B to 20 MiB."
+    );
+    let traceback = "Traceback (most recent call last):\n  File \"mine.py\", line 3, in <module>\n    x = 1 / 0\nZeroDivisionError: division by zero\n";
+    assert_eq!(
+        grade(end("a = alloc 4 MiB", Some(traceback))),
+        "Not yet: the program ends in line 3: ZeroDivisionError: division by zero; the most allocated is 4 MiB, 1 MiB more than 3 MiB."
+    );
+    match exercise.grade_program("import os", end("", None)) {
+        Err(GradeError::Locked { line: 1, .. }) => {}
+        other => panic!("{:?}", other.map(|grade| grade.sentence)),
+    }
+}
+
+/// The tensors of a program have no names in its recording, and its statements are not counted.
+#[test]
+fn a_program_has_no_goal_that_only_a_workload_can_meet() {
+    for goal in [
+        "x passes",
+        "size x exactly 1 MiB",
+        "reserved at \"Label\" at most 1 MiB",
+        "same requests",
+        "without set",
+    ] {
+        let text = format!("## One\nText.\n```exercise\ngoal: {goal}\n```\n```python start\nx = 1\n```\n");
+        let error = Lesson::parse(&crate::language::text(&text)).unwrap_err().to_string();
+        assert!(
+            error.ends_with("is a goal of workloads: tensors and labels of a program have no names here"),
+            "{error}"
+        );
+    }
 }
 
 const REGION: &str = "a = alloc 4 MiB\n# edit from here\nb = alloc 1 MiB\n# edit to here\nc = alloc 4 MiB\n";

@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 
-use blockyard_lessons::{Lesson, LessonError, PlayedLesson, lessons, plain};
+use blockyard_lessons::{Exercise, ExerciseLanguage, Lesson, LessonError, PlayedLesson, lessons, plain};
 
 /// What the allocator answers to every question of our lessons, and what it says of the workloads that exercises begin with.
 pub(crate) fn transcript() -> Result<String, LessonError> {
@@ -12,7 +12,9 @@ pub(crate) fn transcript() -> Result<String, LessonError> {
                 let because = plain(&question.because);
                 let _ = writeln!(text, "{id} {}: {} | {because}", index + 1, question.right);
             }
-            if let Some(exercise) = &card.exercise {
+            // A program is not run here.
+            let is_workload = |exercise: &&Exercise| exercise.language == ExerciseLanguage::Workload;
+            if let Some(exercise) = card.exercise.as_ref().filter(is_workload) {
                 let verdict = exercise.grade(exercise.start());
                 let verdict = verdict.map_or_else(|error| error.to_string(), |grade| grade.sentence);
                 let _ = writeln!(text, "{id} {}: {verdict}", index + 1);

@@ -5,6 +5,7 @@ mod boxes;
 mod doors;
 mod editor;
 mod elsewhere;
+mod exercises;
 mod figures;
 mod gpu;
 mod hostile;

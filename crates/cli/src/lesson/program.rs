@@ -1,0 +1,56 @@
+//! An exercise in Python: the reader's program is run on the exercise's device, and its recording is graded.
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use blockyard_lessons::{Exercise, Grade, ProgramEnd};
+use blockyard_python::{Finished, HostMemory, Program, ProgramSettings, run_on_thread};
+use blockyard_record::Bytes;
+use blockyard_torch::GpuProfile;
+
+use crate::{heap, output};
+
+/// How long an answer may run.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// How much of the host's memory an answer may use.
+const HOST_MEMORY: Bytes = Bytes::gib(4);
+
+/// Prints what the program prints, and on standard error its traceback; then says which goals are met.
+pub(super) fn grade(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<Grade> {
+    exercise.check_locked(source).map_err(|error| anyhow!("{name}: {error}"))?;
+    let (finished, printed) = run(exercise, name, source)?;
+    output::line(&mut output::stdout(), printed.trim_end())?;
+    if let Some(traceback) = &finished.traceback {
+        eprint!("{traceback}");
+    }
+    let (status, traceback) = (finished.status, finished.traceback);
+    let recording = finished.devices.into_iter().next().and_then(|device| device.recording);
+    let Some(recording) = recording else { bail!("{name}: the program's run could not be recorded") };
+    let end = ProgramEnd { recording, status, traceback };
+    exercise.grade_program(source, end).map_err(|error| anyhow!("{name}: {error}"))
+}
+
+/// The end of the program, and its output.
+fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Finished, String)> {
+    let Some(mut gpu) = GpuProfile::from_id(&exercise.profile) else {
+        bail!("the lesson names a GPU {:?}, which is not known here", exercise.profile);
+    };
+    gpu.total_memory = exercise.capacity;
+    heap::limit(HOST_MEMORY);
+    let settings = ProgramSettings {
+        gpu,
+        config: exercise.config().clone(),
+        is_recorded: true,
+        host_memory: Some(HostMemory { used: heap::used, most: HOST_MEMORY }),
+        time_limit: Some(TIME_LIMIT),
+        ..ProgramSettings::default()
+    };
+    let program = Program { file: name.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    let (send, printed) = mpsc::channel::<String>();
+    let finished = run_on_thread(program, settings, move |text: &str| {
+        // The receiver lives until the program has ended.
+        let _gone = send.send(text.to_owned());
+    })?;
+    Ok((finished, printed.try_iter().collect()))
+}

@@ -1,0 +1,88 @@
+//! Exercises of lessons in Python: the page's interpreter runs them, the grader says what is missed, a reload keeps the text.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use serde_json::json;
+
+use crate::id;
+
+/// Waits longer than for other things: the interpreter is fetched and compiled on the first run.
+fn wait_verdict(page: &Page, words: &str) -> Result<()> {
+    for _ in 0..6 {
+        if page.wait_text(&id("verdict"), words).is_ok() {
+            return Ok(());
+        }
+    }
+    page.wait_text(&id("verdict"), words)
+}
+
+fn write(page: &Page, lines: &str) -> Result<()> {
+    let script = "const field = document.querySelector('[data-testid=exercise-text]');
+        field.focus();
+        field.value = arguments[0];
+        field.dispatchEvent(new Event('input', { bubbles: true }));";
+    page.execute(script, &[json!(lines)]).map(drop)
+}
+
+/// As Ctrl+Enter in the field.
+fn run_by_key(page: &Page) -> Result<()> {
+    let script = "document.activeElement.dispatchEvent(
+        new KeyboardEvent('keydown', { key: 'Enter', ctrlKey: true, bubbles: true, cancelable: true }));";
+    page.execute(script, &[]).map(drop)
+}
+
+const WRONG: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.float64, device=\"cuda\")";
+const RIGHT: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.bfloat16, device=\"cuda\")";
+
+#[test]
+fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Result<()> {
+    drive_at("/#lesson=tensor&card=6", Window::default(), GpuChoice::None, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text("[data-testid=check]", "Run")?;
+        page.wait_text(".exercise .goals", "the program runs to its end")?;
+        // A wrong answer has the reason, with its numbers.
+        write(page, WRONG)?;
+        run_by_key(page)?;
+        wait_verdict(page, "Not yet: allocated is 294 MiB, 214 MiB more than 80 MiB.")?;
+        let field = "return document.activeElement.dataset.testid";
+        ensure!(page.execute(field, &[])? == json!("exercise-text"), "the field has lost the focus");
+        page.wait_text(&id("answer-output"), "torch.float64")?;
+        page.wait_text(&id("step-sentence"), "294 MiB")?;
+        page.check_accessible()?;
+        // So has a program that fails.
+        write(page, "batch = torch.randn(256")?;
+        run_by_key(page)?;
+        wait_verdict(page, "Not yet: the program ends in line")?;
+        page.wait_text(&id("answer-traceback"), "SyntaxError")?;
+        write(page, RIGHT)?;
+        page.click(&id("check"))?;
+        wait_verdict(page, "Passed: the program runs to its end; allocated is 74 MiB")?;
+        page.wait_until("!document.querySelector('[data-testid=answer-traceback]').checkVisibility()")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_for(&id("exercise-text"))?;
+        page.wait_until(
+            "document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
+        )?;
+        page.click(&id("reset-exercise"))?;
+        page.wait_until(
+            "!document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
+        )?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
+    drive_at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
+        write(page, "while True:\n    batch = torch.empty(1, device=\"cuda\")")?;
+        page.click(&id("check"))?;
+        page.click(&id("stop-answer"))?;
+        page.wait_text(&id("answer-status"), "Stopped")?;
+        write(page, RIGHT)?;
+        page.click(&id("check"))?;
+        wait_verdict(page, "Passed")?;
+        let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+        ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
+        Ok(())
+    })
+}
