@@ -23,7 +23,7 @@ const LATER: [Budget; 10] = [
     Budget {
         what: "parts of the page, once the page rests",
         prefixes: &["blockyard-web-"],
-        // With the texts of the nineteen lessons and the glossary (45 kB), their reader, their views and the editor of lessons.
+        // With the texts of the twenty lessons and the glossary (45 kB), their reader, their views and the editor of lessons.
         most: 520_000,
     },
     Budget {

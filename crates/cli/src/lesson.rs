@@ -1,4 +1,5 @@
 mod handout;
+#[cfg(feature = "python")]
 mod program;
 
 use std::fmt::Write as _;
@@ -124,7 +125,14 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not a text"))?;
     let grade = match exercise.language {
         ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
+        #[cfg(feature = "python")]
         ExerciseLanguage::Python => program::grade(exercise, &name, &text)?,
+        #[cfg(not(feature = "python"))]
+        ExerciseLanguage::Python => {
+            anyhow::bail!(
+                "{name}: the exercise is a Python program, and this command was built without Python"
+            )
+        }
     };
     let mut out = output::stdout();
     for goal in &grade.goals {

@@ -63,6 +63,7 @@ pub const PARTS: [CoursePart; 5] = [
             named("fragmentation", "Fragmentation"),
             named("settings", "Settings, before and after"),
             named("oom-message", "Reading an out-of-memory message"),
+            named("snapshot", "Reading a snapshot"),
         ],
     },
     CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP")] },
@@ -96,7 +97,7 @@ macro_rules! lesson {
     };
 }
 
-const LESSONS: [LessonFile; 19] = [
+const LESSONS: [LessonFile; 20] = [
     lesson!("01", "tensor"),
     lesson!("02", "reserved"),
     lesson!("03", "nvidia-smi"),
@@ -115,7 +116,8 @@ const LESSONS: [LessonFile; 19] = [
     lesson!("16", "fragmentation"),
     lesson!("17", "settings"),
     lesson!("18", "oom-message"),
-    lesson!("19", "ranks"),
+    lesson!("19", "snapshot"),
+    lesson!("20", "ranks"),
 ];
 
 /// The glossary of all lessons.

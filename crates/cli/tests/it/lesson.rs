@@ -13,7 +13,7 @@ fn all_lessons_are_listed_and_each_can_be_read() {
         "{}",
         list.out
     );
-    assert!(list.out.contains("\n\nSeveral GPUs\n19. ranks "), "{}", list.out);
+    assert!(list.out.contains("\n\nSeveral GPUs\n20. ranks "), "{}", list.out);
     let read = blockyard(["lesson", "reserved"]);
     assert_eq!((read.status, read.err.as_str()), (0, ""));
     for text in [
@@ -56,6 +56,7 @@ fn a_solution_is_graded_and_the_exit_status_says_the_verdict() {
     );
 }
 
+#[cfg(feature = "python")]
 #[test]
 fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_does_not() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/lessons");
@@ -78,6 +79,7 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
     assert!(count >= 9, "{count} exercises are in Python");
 }
 
+#[cfg(feature = "python")]
 #[test]
 fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
     let start = blockyard(["lesson", "tensor", "--start"]).out;

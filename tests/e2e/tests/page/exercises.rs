@@ -31,6 +31,13 @@ fn run_by_key(page: &Page) -> Result<()> {
     page.execute(script, &[]).map(drop)
 }
 
+/// Clicks where a reader scrolls to: the buttons of the card stand over the window's lower edge.
+fn click(page: &Page, name: &str) -> Result<()> {
+    let script = "document.querySelector(arguments[0]).scrollIntoView({ block: 'center' })";
+    page.execute(script, &[json!(id(name))])?;
+    page.click(&id(name))
+}
+
 const WRONG: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.float64, device=\"cuda\")";
 const RIGHT: &str = "batch = torch.randn(256, 3, 224, 224, dtype=torch.bfloat16, device=\"cuda\")";
 
@@ -55,7 +62,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         wait_verdict(page, "Not yet: the program ends in line")?;
         page.wait_text(&id("answer-traceback"), "SyntaxError")?;
         write(page, RIGHT)?;
-        page.click(&id("check"))?;
+        click(page, "check")?;
         wait_verdict(page, "Passed: the program runs to its end; allocated is 74 MiB")?;
         page.wait_until("!document.querySelector('[data-testid=answer-traceback]').checkVisibility()")?;
         page.execute("location.reload()", &[])?;
@@ -63,7 +70,7 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
         page.wait_until(
             "document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
         )?;
-        page.click(&id("reset-exercise"))?;
+        click(page, "reset-exercise")?;
         page.wait_until(
             "!document.querySelector('[data-testid=exercise-text]').value.includes('torch.bfloat16')",
         )?;
@@ -75,11 +82,11 @@ fn a_student_solves_an_exercise_in_python_and_a_reload_keeps_the_text() -> Resul
 fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
     drive_at("/#lesson=tensor&card=6", Window { width: 390, height: 844 }, GpuChoice::None, |page| {
         write(page, "while True:\n    batch = torch.empty(1, device=\"cuda\")")?;
-        page.click(&id("check"))?;
-        page.click(&id("stop-answer"))?;
+        click(page, "check")?;
+        click(page, "stop-answer")?;
         page.wait_text(&id("answer-status"), "Stopped")?;
         write(page, RIGHT)?;
-        page.click(&id("check"))?;
+        click(page, "check")?;
         wait_verdict(page, "Passed")?;
         let overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
         ensure!(page.execute(overflow, &[])? == json!(0), "the page is wider than the window");
