@@ -51,7 +51,7 @@ fn exception(traceback: &str) -> Option<String> {
 fn line(traceback: &str) -> Option<&str> {
     let mut frames = traceback.lines().filter_map(frame);
     let first = frames.next()?;
-    Some(frames.filter(|(file, _)| *file == first.0).last().unwrap_or(first).1)
+    Some(frames.rfind(|(file, _)| *file == first.0).unwrap_or(first).1)
 }
 
 /// File and line of `  File "mine.py", line 3, in <module>`.

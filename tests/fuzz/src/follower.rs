@@ -19,6 +19,7 @@ impl Follower {
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
+            release: config.release(),
         };
         Self { recorder: Recorder::new(info), events: 0 }
     }

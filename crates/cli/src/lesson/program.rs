@@ -12,7 +12,7 @@ use blockyard_torch::GpuProfile;
 use crate::{heap, output};
 
 /// How long an answer may run.
-const TIME_LIMIT: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the host's memory an answer may use.
 const HOST_MEMORY: Bytes = Bytes::gib(4);
 

@@ -250,12 +250,9 @@ mod tests {
             blocks: vec![block],
         };
         let mut recorder = Recorder::new(RunInfo {
-            title: String::new(),
-            config: String::new(),
             capacity: Bytes::gib(1),
-            is_capacity_unknown: false,
             max_split_size: -1,
-            backend: Backend::Native,
+            ..RunInfo::default()
         });
         recorder.begin_with(&Snapshot { segments: vec![segment] }).unwrap();
         for _ in 0..steps {
