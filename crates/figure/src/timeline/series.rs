@@ -249,11 +249,8 @@ mod tests {
             is_expandable: false,
             blocks: vec![block],
         };
-        let mut recorder = Recorder::new(RunInfo {
-            capacity: Bytes::gib(1),
-            max_split_size: -1,
-            ..RunInfo::default()
-        });
+        let mut recorder =
+            Recorder::new(RunInfo { capacity: Bytes::gib(1), max_split_size: -1, ..RunInfo::default() });
         recorder.begin_with(&Snapshot { segments: vec![segment] }).unwrap();
         for _ in 0..steps {
             recorder.finish_step(StepOutcome::Done);
