@@ -137,7 +137,9 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let mut out = output::stdout();
     for goal in &grade.goals {
         let mark = if goal.is_met { "met   " } else { "missed" };
-        output::line(&mut out, &format!("{mark} {}: {}", goal.goal, goal.because))?;
+        // A program that ends as it should has no further reason.
+        let because = if goal.because == goal.goal { String::new() } else { format!(": {}", goal.because) };
+        output::line(&mut out, &format!("{mark} {}{because}", goal.goal))?;
     }
     output::line(&mut out, if grade.is_passed { "Passed." } else { "Not yet." })?;
     out.flush()?;

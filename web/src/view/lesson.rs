@@ -393,7 +393,9 @@ fn grade_view(session: Session) -> AnyView {
                 .into_iter()
                 .map(|(goal, is_met, because)| {
                     let mark = if is_met { "✓ met" } else { "✗ not met" };
-                    view! { <li><b>{mark}</b>{format!(": {goal}. {}", sentence(&because))}</li> }.into_any()
+                    // A program that ends as it should has no further reason.
+                    let because = if because == goal { String::new() } else { sentence(&because) };
+                    view! { <li><b>{mark}</b>{format!(": {goal}. {because}")}</li> }.into_any()
                 })
                 .collect::<Vec<_>>();
             view! {
