@@ -90,7 +90,9 @@ impl Session {
             ProgramReport::Building => self.set_answer_status(ProgramStatus::Building),
             ProgramReport::Started => self.set_answer_status(ProgramStatus::Running),
             ProgramReport::Printed(pieces) => self.lesson.update(|state| {
-                pieces.iter().for_each(|piece| state.answer_run.printed.push_str(&piece.text));
+                for piece in &pieces {
+                    state.answer_run.printed.push_str(&piece.text);
+                }
             }),
             ProgramReport::Done(done) => match *done {
                 Ok(run) => self.grade_answer(exercise, text, run),

@@ -221,8 +221,8 @@ fn peaks(recording: &Recording, resets: &[u32]) -> Vec<PeakChange> {
 #[cfg(test)]
 mod tests {
     use blockyard_record::{
-        Backend, BlockId, BlockSnapshot, BlockState, DeviceAddr, PoolId, PoolKind, Recorder, RunInfo,
-        SegmentId, SegmentSnapshot, Snapshot, StepOutcome, StreamId,
+        BlockId, BlockSnapshot, BlockState, DeviceAddr, PoolId, PoolKind, Recorder, RunInfo, SegmentId,
+        SegmentSnapshot, Snapshot, StepOutcome, StreamId,
     };
 
     use super::*;
