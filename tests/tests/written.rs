@@ -1,5 +1,5 @@
 //! Statistics and snapshots as each release of PyTorch writes them, beside what PyTorch 2.11.0 and 2.15.0 themselves wrote for the same
-//! program (`fixtures/snapshots/written.py`).
+//! program (`fixtures/written/written.py`).
 
 #![allow(
     clippy::unwrap_used,
@@ -20,8 +20,7 @@ use blockyard_rules::{AllocatorConfig, Release};
 use serde_json::{Value, json};
 
 fn written(release: Release) -> Value {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/snapshots/written_{release}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/written/{release}.json"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

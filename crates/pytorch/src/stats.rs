@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 use blockyard_record::{PoolId, Stat, StatArray, Stats};
 use blockyard_rules::Release;
 
-/// How many keys `memory_stats()` has in 2.11, and recordings have in every release.
+/// How many keys `memory_stats()` has in the oldest release, and recordings have in every one.
 pub const STAT_COUNT: usize = 122;
 
 type ArrayOf = fn(&Stats) -> &StatArray;
@@ -48,7 +48,7 @@ const NUMBERS: [(&str, NumberOf); 6] = [
     ("num_sync_all_streams", |stats| stats.num_sync_all_streams),
 ];
 
-/// The keys of `torch.cuda.memory_stats()` in 2.11, sorted as PyTorch sorts them: by their text.
+/// The keys of `torch.cuda.memory_stats()` in the oldest release, sorted as PyTorch sorts them: by their text.
 #[must_use]
 pub fn stat_keys() -> &'static [String] {
     static KEYS: OnceLock<Vec<String>> = OnceLock::new();
@@ -76,7 +76,7 @@ pub fn stat_values(stats: &Stats) -> Vec<i64> {
     order.iter().map(|index| values[*index]).collect()
 }
 
-/// The result of `torch.cuda.memory_stats()` in a release, sorted by key: 122 keys in 2.11, `num_oom_rejections` too from 2.12 on, and from
+/// The result of `torch.cuda.memory_stats()` in a release, sorted by key: 122 keys in the oldest, `num_oom_rejections` too from 2.12 on, and from
 /// 2.13 on twelve more, `reserved_bytes_by_private_pools`, for each memory pool that ever had a segment.
 #[must_use]
 pub fn memory_stats_in(
@@ -105,7 +105,7 @@ pub fn memory_stats_in(
     all
 }
 
-/// The result of `torch.cuda.memory_stats()` in 2.11: 122 keys and values, sorted by key.
+/// The result of `torch.cuda.memory_stats()` in the oldest release: 122 keys and values, sorted by key.
 #[must_use]
 pub fn memory_stats(stats: &Stats) -> Vec<(&'static str, i64)> {
     stat_keys().iter().map(String::as_str).zip(stat_values(stats)).collect()
