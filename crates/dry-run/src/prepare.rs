@@ -16,6 +16,8 @@ use crate::{DryRunError, Torch};
 const STANDIN: &str = "libblockyard_standin.so";
 /// The generated one.
 const REST: &str = "libblockyard_standin_rest.so";
+/// The driver's library by its own name: Triton links what it compiles against a file of this name on the library path.
+const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
@@ -37,7 +39,7 @@ const RUNNER: [(&str, &str); 13] = [
 /// Its folder.
 const RUNNER_FOLDER: &str = "runner";
 /// Counts changes of what this file writes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// A folder that is ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,6 +135,11 @@ fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunErro
     }
     let link = folder.join(STANDIN);
     symlink(standin, &link).map_err(DryRunError::file(&link))?;
+    if wanted.libraries.iter().any(|name| name == DRIVER) {
+        // A process that loads it by this name has it already.
+        let driver = folder.join(DRIVER);
+        symlink(file_name(DRIVER), &driver).map_err(DryRunError::file(&driver))?;
+    }
     let package = folder.join(RUNNER_FOLDER).join("blockyard_dry_run");
     fs::create_dir_all(&package).map_err(DryRunError::file(&package))?;
     for (name, text) in RUNNER {

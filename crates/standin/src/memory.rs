@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "addresses are reserved, and bytes are copied at them")]
 
 use std::ffi::c_void;
+use std::sync::OnceLock;
 
 use crate::addresses::{ALIGNMENT, Addresses};
 use crate::known::Known;
@@ -17,8 +18,11 @@ const MOST_KEPT: u64 = 1 << 20;
 
 /// Addresses of one device.
 fn span() -> u64 {
-    let devices = u64::from(settings().devices.unsigned_abs()).max(16);
-    ALL / devices / ALIGNMENT * ALIGNMENT
+    static SPAN: OnceLock<u64> = OnceLock::new();
+    *SPAN.get_or_init(|| {
+        let devices = u64::from(settings().devices.unsigned_abs()).max(16);
+        ALL / devices / ALIGNMENT * ALIGNMENT
+    })
 }
 
 /// The device whose addresses hold this one.

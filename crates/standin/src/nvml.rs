@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use crate::abi::{Out, Text, put_text, text};
 use crate::settings::settings;
+use crate::state::state;
 
 const SUCCESS: c_int = 0;
 const INVALID_ARGUMENT: c_int = 2;
@@ -19,6 +20,40 @@ fn handle(to: Out<usize>, device: c_uint) -> c_int {
     }
     to.put(HANDLES.saturating_add(device as usize));
     SUCCESS
+}
+
+/// The number of the device of a handle.
+fn index(handle: usize) -> Option<u32> {
+    let index = u32::try_from(handle.checked_sub(HANDLES)?).ok()?;
+    (index < settings().devices.unsigned_abs()).then_some(index)
+}
+
+fn unique_name(device: u32) -> String {
+    format!("GPU-b1000000-0000-0000-0000-0000000000{:02x}", device.saturating_add(1))
+}
+
+/// Bytes of a device: all of them, and those that this process has not taken.
+fn memory(handle: usize) -> Option<(u64, u64)> {
+    let index = c_int::try_from(index(handle)?).ok()?;
+    let free = state().devices.get(index)?.free_bytes();
+    Some((settings().memory, free))
+}
+
+/// Writes `nvmlPciInfo_t`: two names of the bus, and the bus as a number between them.
+fn put_bus(to: Out<u8>, device: u32) {
+    let bus = device.saturating_add(1);
+    // The domain, the bus, the device on the bus, and the numbers of the model, which nobody knows here.
+    let numbers = [0, bus, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes);
+    let named = |name: String, room: usize| {
+        let mut bytes = name.into_bytes();
+        bytes.resize(room, 0);
+        bytes
+    };
+    let first = named(format!("0000:{bus:02X}:00.0"), 16);
+    let last = named(format!("00000000:{bus:02X}:00.0"), 32);
+    for (place, byte) in first.into_iter().chain(numbers).chain(last).enumerate() {
+        to.put_at(place, byte);
+    }
 }
 
 fn no_processes(count: Out<c_uint>) -> c_int {
@@ -62,8 +97,63 @@ entries! {
     }
 
     fn nvmlDeviceGetUUID(device: usize, to: Out<u8>, room: c_uint) -> c_int {
-        let Some(device) = device.checked_sub(HANDLES) else { return INVALID_ARGUMENT };
-        put_text(to, room as usize, &format!("GPU-b1000000-0000-0000-0000-0000000000{:02x}", device.saturating_add(1)));
+        let Some(device) = index(device) else { return INVALID_ARGUMENT };
+        put_text(to, room as usize, &unique_name(device));
+        SUCCESS
+    }
+
+    fn nvmlDeviceGetHandleByUUID(name: Text, to: Out<usize>) -> c_int {
+        let name = name.get().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match (0..settings().devices.unsigned_abs()).find(|device| unique_name(*device) == name) {
+            Some(device) => handle(to, device),
+            None => INVALID_ARGUMENT,
+        }
+    }
+
+    fn nvmlDeviceGetIndex(device: usize, to: Out<c_uint>) -> c_int {
+        let Some(device) = index(device) else { return INVALID_ARGUMENT };
+        to.put(device);
+        SUCCESS
+    }
+
+    fn nvmlDeviceGetName(device: usize, to: Out<u8>, room: c_uint) -> c_int {
+        if index(device).is_none() {
+            return INVALID_ARGUMENT;
+        }
+        put_text(to, room as usize, &settings().name);
+        SUCCESS
+    }
+
+    fn nvmlDeviceGetCudaComputeCapability(device: usize, major: Out<c_int>, minor: Out<c_int>) -> c_int {
+        if index(device).is_none() {
+            return INVALID_ARGUMENT;
+        }
+        major.put(settings().major);
+        minor.put(settings().minor);
+        SUCCESS
+    }
+
+    fn nvmlDeviceGetPciInfo_v3(device: usize, to: Out<u8>) -> c_int {
+        let Some(device) = index(device) else { return INVALID_ARGUMENT };
+        put_bus(to, device);
+        SUCCESS
+    }
+
+    // All bytes, free ones, used ones.
+    fn nvmlDeviceGetMemoryInfo(device: usize, to: Out<u64>) -> c_int {
+        let Some((total, free)) = memory(device) else { return INVALID_ARGUMENT };
+        for (place, bytes) in [total, free, total.saturating_sub(free)].into_iter().enumerate() {
+            to.put_at(place, bytes);
+        }
+        SUCCESS
+    }
+
+    // The structure's version, all bytes, reserved ones, free ones, used ones.
+    fn nvmlDeviceGetMemoryInfo_v2(device: usize, to: Out<u64>) -> c_int {
+        let Some((total, free)) = memory(device) else { return INVALID_ARGUMENT };
+        for (place, bytes) in [total, 0, free, total.saturating_sub(free)].into_iter().enumerate() {
+            to.put_at(place.saturating_add(1), bytes);
+        }
         SUCCESS
     }
 
@@ -99,5 +189,30 @@ entries! {
 
     fn nvmlDeviceGetP2PStatus() -> c_int {
         NOT_SUPPORTED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_tells_of_its_device() {
+        let mut device = 0_usize;
+        assert_eq!(nvmlDeviceGetHandleByIndex_v2(0, Out::of(&mut device)), SUCCESS);
+        let (mut major, mut minor, mut number) = (0, 0, 9);
+        assert_eq!(
+            nvmlDeviceGetCudaComputeCapability(device, Out::of(&mut major), Out::of(&mut minor)),
+            SUCCESS
+        );
+        assert_eq!((major, minor), (9, 0));
+        assert_eq!(nvmlDeviceGetIndex(device, Out::of(&mut number)), SUCCESS);
+        assert_eq!(number, 0);
+        let mut bus = [0_u8; 68];
+        put_bus(Out::at(bus.as_mut_ptr() as u64), 2);
+        assert!(bus.starts_with(b"0000:03:00.0\0") && bus[36..].starts_with(b"00000000:03:00.0\0"));
+        assert_eq!(bus[20], 3);
+        let beyond = device + settings().devices.unsigned_abs() as usize;
+        assert_eq!(nvmlDeviceGetIndex(beyond, Out::of(&mut number)), INVALID_ARGUMENT);
     }
 }

@@ -4,6 +4,7 @@
 //! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
 //! program can touch these ranges, and their bytes are not counted as used.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -160,11 +161,28 @@ fn kernel(name: &str) -> Event {
     Event::Kernel { has_stack: has(&WITH_STACK), has_assertion: has(&WITH_ASSERTION) }
 }
 
-/// A kernel of this name is launched.
-pub(crate) fn follow_kernel(name: impl FnOnce() -> Option<&'static CStr>) {
+/// Kernels that a thread keeps to know them at once.
+const KEPT: usize = 256;
+
+thread_local! {
+    /// The last kernels that the thread launched, each with its device: what the driver takes after one, it takes once.
+    static LAST: RefCell<[(u64, i32); KEPT]> = const { RefCell::new([(0, 0); KEPT]) };
+}
+
+/// Whether the thread launched this kernel on this device before, as far as it remembers.
+fn is_kept(kernel: u64, device: i32) -> bool {
+    let place = usize::try_from(kernel.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0) % KEPT;
+    LAST.with_borrow_mut(|last| {
+        let Some(slot) = last.get_mut(place) else { return false };
+        std::mem::replace(slot, (kernel, device)) == (kernel, device)
+    })
+}
+
+/// The kernel of this address on the host is launched; its name is asked for where the address is not known.
+pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&'static CStr>) {
     let device = current_device();
     let bit = 1_u64.checked_shl(device.unsigned_abs()).unwrap_or(0);
-    if KNOWN.load(Ordering::Relaxed) & bit != 0 {
+    if KNOWN.load(Ordering::Relaxed) & bit != 0 || is_kept(kernel_address, device) {
         return;
     }
     let event = kernel(&name().map(CStr::to_string_lossy).unwrap_or_default());

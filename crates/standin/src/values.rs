@@ -10,6 +10,7 @@
 #![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
 
 pub(crate) mod assumptions;
+mod fill;
 mod frames;
 mod layout;
 mod observed;
@@ -20,7 +21,6 @@ mod tensors;
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::abi::{In, Out, Text};
-use crate::memory::Sureness;
 use crate::state::state;
 use crate::values::layout::Probe;
 use crate::values::python::Helper;
@@ -76,6 +76,13 @@ extern "C" fn blockyard_values_stop() {
     observed::stop();
 }
 
+/// Operators are observed again, after [`blockyard_values_stop`]: a measurement compares both in turns. 0 where they are observed already, or
+/// cannot be. Everything is unknown at first.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_values_resume() -> c_int {
+    c_int::from(observed::resume())
+}
+
 /// Random numbers of the device: see [`random::fill`]. 1 where the numbers were written.
 #[unsafe(no_mangle)]
 extern "C" fn blockyard_values_random(
@@ -106,14 +113,9 @@ extern "C" fn _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(
 
 /// A kernel or a library's function ran: what it writes is unknown from now on.
 pub(crate) fn computed() {
-    // Operators that started while others were observed say nothing once they are no longer.
-    if let Some(blocks) = frames::launched().filter(|_| observed::is_on()) {
-        let mut state = state();
-        for (start, end) in blocks {
-            state.devices.mark(start, end, Sureness::Unknown);
-        }
-    } else {
-        // No operator that is observed ran it: it may have written anywhere.
+    // Operators that started while others were observed say nothing once they are no longer. Where no operator that is observed ran the
+    // kernel, it may have written anywhere.
+    if !(observed::is_on() && frames::launched()) {
         state().devices.forget();
     }
 }

@@ -59,7 +59,7 @@ fn launch(kernel: u64, grid: Dim3, block: Dim3) -> c_int {
     if grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > 1024 {
         return fail(INVALID_CONFIGURATION);
     }
-    overhead::follow_kernel(|| {
+    overhead::follow_kernel(kernel, || {
         REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).kernels.get(&kernel).copied()
     });
     computed();

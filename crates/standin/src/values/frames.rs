@@ -1,15 +1,17 @@
 //! The operators that the calling thread is in, innermost last.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 
+use crate::memory::Sureness;
+use crate::state::state;
+use crate::values::fill::Fill;
 use crate::values::python::{Object, Operator};
 use crate::values::tensors::Tensor;
 
 /// An operator that has started and not ended.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
-    pub(super) operator: Option<Arc<Operator>>,
+    pub(super) operator: Option<&'static Operator>,
     /// Whether the operator itself launched a kernel.
     pub(super) launched: bool,
     /// Blocks that the allocator handed out since the operator started: first address and the address after the last.
@@ -18,6 +20,8 @@ pub(crate) struct Frame {
     pub(super) written: Vec<Tensor>,
     /// What the helper computed.
     pub(super) computed: Option<Object>,
+    /// What the operator fills its argument with, if it does nothing else.
+    pub(super) fill: Option<Fill>,
     /// How many results the operator will find, where it asks the device for the number, and whether that is only assumed.
     pub(super) count: Option<(i64, bool)>,
     /// The type of the only value that the host reads, as PyTorch numbers types.
@@ -50,7 +54,9 @@ pub(super) fn push(frame: Frame) {
 pub(super) fn pop() -> Option<Frame> {
     FRAMES.with_borrow_mut(|frames| {
         let frame = frames.pop()?;
-        if let Some(outer) = frames.last_mut() {
+        if let Some(outer) = frames.last_mut()
+            && !frame.blocks.is_empty()
+        {
             outer.blocks.extend_from_slice(&frame.blocks);
         }
         Some(frame)
@@ -66,12 +72,18 @@ pub(super) fn add_block(start: u64, end: u64) {
     });
 }
 
-/// A kernel was launched: the blocks that its operator may have written; `None` outside of any operator.
-pub(super) fn launched() -> Option<Vec<(u64, u64)>> {
+/// A kernel was launched: the blocks that its operator may have written are unknown from now on. False outside of any operator.
+pub(super) fn launched() -> bool {
     FRAMES.with_borrow_mut(|frames| {
-        let frame = frames.last_mut()?;
+        let Some(frame) = frames.last_mut() else { return false };
         frame.launched = true;
-        Some(frame.blocks.clone())
+        if !frame.blocks.is_empty() {
+            let mut state = state();
+            for (start, end) in &frame.blocks {
+                state.devices.mark(*start, *end, Sureness::Unknown);
+            }
+        }
+        true
     })
 }
 

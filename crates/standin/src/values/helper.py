@@ -33,8 +33,22 @@ def follow(library, path):
     # Whether an operator of this name takes a number in place of a tensor.
     takes_numbers = getattr(torch._C, "_should_allow_numbers_as_tensors", lambda base: False)
 
+    # Tensors over bytes of the device, by their descriptions: these addresses stay the device's.
+    kept = {}
+    most_kept = 4096
+
     def tensor(described):
         """A tensor over the bytes that a description names, wherever they lie: `(address, type, sizes, strides, bytes, on the device)`."""
+        if not described[5]:
+            return new_tensor(described)
+        found = kept.get(described)
+        if found is None:
+            if len(kept) >= most_kept:
+                kept.clear()
+            found = kept[described] = new_tensor(described)
+        return found
+
+    def new_tensor(described):
         address, dtype, sizes, strides, count, _ = described
         dtype = dtypes[dtype]
         if count == 0:
@@ -132,6 +146,8 @@ def follow(library, path):
                 flags += "r"
         if any("List" in str(r.type) for r in schema.returns):
             flags += "l"
+        if full in ("aten::fill_.Scalar", "aten::zero_"):
+            flags += "f"
         join = lambda places: ",".join(map(str, places))
         return f"{number}|{''.join(kinds)}|{join(operator.written)}|{join(sorted(only))}|{flags}|{found.get(name, 0)}"
 

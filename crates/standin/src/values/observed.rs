@@ -4,14 +4,16 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr;
+use std::slice;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use libloading::os::unix::{Library, RTLD_LAZY};
 
 use crate::memory::{Sureness, device_of};
 use crate::report;
 use crate::state::state;
+use crate::values::fill::{Fill, Number};
 use crate::values::frames::{self, Frame, is_busy, unobserved};
 use crate::values::layout::{self, Boxed, Layout, layout, word};
 use crate::values::python::{Argument, Helper, Kind, Operator};
@@ -38,8 +40,20 @@ struct Callback {
     flags: [bool; 40],
 }
 
+impl Callback {
+    /// Ours: for operators alone, with arguments and results.
+    fn ours() -> Self {
+        let mut flags = [true; 40];
+        for scope in flags.iter_mut().take(9).skip(1) {
+            *scope = false;
+        }
+        Self { start, end, share: 1.0, flags }
+    }
+}
+
 /// PyTorch's functions.
 struct Torch {
+    add: unsafe extern "C" fn(Callback) -> u64,
     name: Name,
     overload: Name,
     remove: unsafe extern "C" fn(u64),
@@ -81,19 +95,20 @@ pub(super) fn begin(path: &CStr) -> bool {
         }
     };
     let (add, remove, name, overload) = found;
-    let mut flags = [true; 40];
-    for scope in flags.iter_mut().take(9).skip(1) {
-        *scope = false;
-    }
-    let callback = Callback { start, end, share: 1.0, flags };
-    let torch = Torch { name, overload, remove, tensors, _library: library };
+    let torch = Torch { add, name, overload, remove, tensors, _library: library };
     if TORCH.set(torch).is_err() {
         return false;
     }
-    // SAFETY: the callback is what PyTorch wants, and its functions live as long as the process.
-    let handle = unsafe { add(callback) };
-    HANDLE.store(handle, Ordering::Relaxed);
+    add_callback();
     true
+}
+
+fn add_callback() {
+    if let Some(torch) = TORCH.get() {
+        // SAFETY: the callback is what PyTorch wants, and its functions live as long as the process.
+        let handle = unsafe { (torch.add)(Callback::ours()) };
+        HANDLE.store(handle, Ordering::Relaxed);
+    }
 }
 
 static HANDLE: AtomicU64 = AtomicU64::new(0);
@@ -119,6 +134,17 @@ pub(super) fn stop() {
         // SAFETY: the number is the one that PyTorch gave for the callback.
         unsafe { (torch.remove)(handle) };
     }
+}
+
+/// Observes again after [`stop`]. What is known was forgotten, since kernels ran meanwhile.
+pub(super) fn resume() -> bool {
+    if layout().is_none() || HANDLE.load(Ordering::Relaxed) != 0 {
+        return false;
+    }
+    state().devices.forget();
+    IS_ON.store(true, Ordering::Relaxed);
+    add_callback();
+    true
 }
 
 /// A block is handed out or taken back.
@@ -218,15 +244,13 @@ impl Given<'_> {
     }
 
     /// The tensors of an argument: one, or those of a list.
-    fn tensors(&self, place: usize, kind: Kind) -> Vec<&Boxed> {
-        let Some(boxed) = self.boxed(place) else { return Vec::new() };
-        match kind {
-            Kind::Tensor if boxed.tag == self.layout.tensor => vec![boxed],
-            Kind::Tensors if boxed.tag != 0 => {
-                items(boxed, self.layout).iter().filter(|item| item.tag == self.layout.tensor).collect()
-            }
-            _ => Vec::new(),
-        }
+    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &Boxed> {
+        let list = match (kind, self.boxed(place)) {
+            (Kind::Tensor, Some(boxed)) => slice::from_ref(boxed),
+            (Kind::Tensors, Some(boxed)) if boxed.tag != 0 => items(boxed, self.layout),
+            _ => &[],
+        };
+        list.iter().filter(|boxed| boxed.tag == self.layout.tensor)
     }
 
     fn look(&self, operator: &Operator) -> Look {
@@ -301,6 +325,20 @@ impl Given<'_> {
             })
     }
 
+    /// What an operator that fills its first argument writes there; `None` where that is for the helper.
+    fn fill(&self) -> Option<Fill> {
+        let boxed = self.boxed(0)?;
+        let storage = Storage::of(boxed, self.layout)?;
+        if boxed.tag != self.layout.tensor || storage.home() != Home::Device {
+            return None;
+        }
+        let number = match self.boxed(1) {
+            None => Number::Integer(0),
+            Some(boxed) => Number::of(boxed, self.layout)?,
+        };
+        Fill::of(self.torch.tensors.tensor(boxed)?, number)
+    }
+
     /// The arguments for the helper; `None` where one is not understood.
     fn arguments(&self, operator: &Operator) -> Option<Vec<Argument>> {
         let layout = self.layout;
@@ -323,8 +361,8 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
     let Some(operator) = Helper::operator(name, overload) else { return Frame::default() };
-    let mut frame = Frame { operator: Some(Arc::clone(&operator)), ..Frame::default() };
-    if !operator.is_leaf() {
+    let mut frame = Frame { operator: Some(operator), ..Frame::default() };
+    if !operator.traits.is_leaf {
         return frame;
     }
     // SAFETY: the offset was found for objects of this type; the arguments live until this function returns.
@@ -336,28 +374,36 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
         std::slice::from_raw_parts(list as *const Boxed, operator.kinds.len())
     };
     let given = Given { arguments, layout, torch };
-    let mut look = given.look(&operator);
+    let mut look = given.look(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
         return frame;
     }
-    if operator.reads_value() {
-        frame.value = first_tensor(&given, &operator).map(|tensor| tensor.dtype);
+    if operator.traits.reads_value {
+        frame.value = first_tensor(&given, operator).map(|tensor| tensor.dtype);
+        return frame;
+    }
+    if operator.traits.fills
+        && let Some(fill) = given.fill()
+    {
+        frame.written = vec![fill.tensor.clone()];
+        frame.fill = Some(fill);
         return frame;
     }
     let is_small = look.bytes <= MOST_BYTES;
     // An assumption does not look at the arguments, however many bytes they have.
-    let is_assumed =
-        operator.assumes() && !operator.is_random() && !(is_small && look.worst != Sureness::Unknown);
-    let is_known = is_small && (look.worst != Sureness::Unknown || operator.is_random());
-    let is_computed = operator.is_computed() && (is_known || is_assumed) && !look.is_strange;
+    let is_assumed = operator.traits.assumes
+        && !operator.traits.is_random
+        && !(is_small && look.worst != Sureness::Unknown);
+    let is_known = is_small && (look.worst != Sureness::Unknown || operator.traits.is_random);
+    let is_computed = operator.traits.is_computed && (is_known || is_assumed) && !look.is_strange;
     if is_assumed {
         look.worst = Sureness::Unknown;
     }
     if is_computed
-        && given.gives_to_device(&operator)
-        && let Some(arguments) = given.arguments(&operator)
-        && let Some((computed, count)) = unobserved(|| Helper::begin(&operator, &arguments, look.worst))
+        && given.gives_to_device(operator)
+        && let Some(arguments) = given.arguments(operator)
+        && let Some((computed, count)) = unobserved(|| Helper::begin(operator, &arguments, look.worst))
     {
         frame.count = count.map(|count| (count, look.worst == Sureness::Assumed));
         frame.computed = Some(computed);
@@ -369,9 +415,9 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     }
     if frame.computed.is_none() && operator.assumed_count > 0.0 {
         let of_all = if is_none_found { SHARE_OF_EQUAL } else { operator.assumed_count };
-        frame.count = first_tensor(&given, &operator).map(|tensor| (share(&tensor, of_all), true));
+        frame.count = first_tensor(&given, operator).map(|tensor| (share(&tensor, of_all), true));
     }
-    frame.written = given.written(&operator, frame.computed.is_some());
+    frame.written = given.written(operator, frame.computed.is_some());
     frame
 }
 
@@ -388,15 +434,24 @@ fn share(tensor: &Tensor, share: f64) -> i64 {
 
 fn first_tensor(given: &Given<'_>, operator: &Operator) -> Option<Tensor> {
     let kind = operator.kinds.first()?;
-    let boxed = *given.tensors(0, *kind).first()?;
+    let boxed = given.tensors(0, *kind).next()?;
     let storage = Storage::of(boxed, given.layout)?;
     if storage.home() == Home::Nowhere { None } else { given.torch.tensors.tensor(boxed) }
 }
 
 fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
     let Some(operator) = frame.operator else { return };
+    if let Some(fill) = frame.fill
+        && has_blocks()
+    {
+        // An operator that hands the work on, as `zero_` does, fills nothing itself.
+        if frame.launched {
+            fill.write();
+        }
+        return;
+    }
     let computed = frame.computed.filter(|_| has_blocks());
-    let results = if computed.is_some() { results(torch, layout, record, &operator) } else { Vec::new() };
+    let results = if computed.is_some() { results(torch, layout, record, operator) } else { Vec::new() };
     if let Some(marks) =
         computed.and_then(|computed| unobserved(|| Helper::end(computed, &results, &frame.written)))
     {
@@ -424,7 +479,7 @@ fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) 
     for boxed in results {
         let list: Vec<&Boxed> = if boxed.tag == layout.tensor {
             vec![boxed]
-        } else if operator.gives_list() && boxed.tag != 0 {
+        } else if operator.traits.gives_list && boxed.tag != 0 {
             items(boxed, layout).iter().filter(|item| item.tag == layout.tensor).collect()
         } else {
             Vec::new()

@@ -1,10 +1,11 @@
 //! The helper in Python: which operators it computes, and the calls.
 #![expect(unsafe_code, reason = "Python's C API is called")]
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
@@ -46,8 +47,8 @@ impl Kind {
 pub(super) struct Operator {
     /// The helper's number of it.
     pub(super) number: u64,
-    /// What the helper says of it, a letter each: see the methods.
-    flags: String,
+    /// What the helper says of it.
+    pub(super) traits: Traits,
     /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
     pub(super) assumed_count: f64,
     pub(super) kinds: Vec<Kind>,
@@ -57,35 +58,38 @@ pub(super) struct Operator {
     pub(super) only_written: Vec<usize>,
 }
 
-impl Operator {
-    /// Whether it runs kernels itself; others only call operators.
-    pub(super) fn is_leaf(&self) -> bool {
-        self.flags.contains('k')
-    }
+/// What the helper says of an operator, a letter each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a letter of the helper's answer")]
+pub(super) struct Traits {
+    /// `k`: whether it runs kernels itself; others only call operators.
+    pub(super) is_leaf: bool,
+    /// `c`: whether the helper computes it where its arguments are known.
+    pub(super) is_computed: bool,
+    /// `v`: whether it gives the host the value of a tensor's only element.
+    pub(super) reads_value: bool,
+    /// `a`: whether the helper has an assumption where its arguments are not known.
+    pub(super) assumes: bool,
+    /// `r`: whether it draws random numbers, which the helper knows.
+    pub(super) is_random: bool,
+    /// `l`: whether it gives tensors in a list.
+    pub(super) gives_list: bool,
+    /// `f`: whether it fills its first argument with one number, its second argument, or with zeros.
+    pub(super) fills: bool,
+}
 
-    /// Whether the helper computes it where its arguments are known.
-    pub(super) fn is_computed(&self) -> bool {
-        self.flags.contains('c')
-    }
-
-    /// Whether it gives the host the value of a tensor's only element.
-    pub(super) fn reads_value(&self) -> bool {
-        self.flags.contains('v')
-    }
-
-    /// Whether the helper has an assumption where its arguments are not known.
-    pub(super) fn assumes(&self) -> bool {
-        self.flags.contains('a')
-    }
-
-    /// Whether it draws random numbers, which the helper knows.
-    pub(super) fn is_random(&self) -> bool {
-        self.flags.contains('r')
-    }
-
-    /// Whether it gives tensors in a list.
-    pub(super) fn gives_list(&self) -> bool {
-        self.flags.contains('l')
+impl Traits {
+    fn of(letters: &str) -> Self {
+        let has = |letter: char| letters.contains(letter);
+        Self {
+            is_leaf: has('k'),
+            is_computed: has('c'),
+            reads_value: has('v'),
+            assumes: has('a'),
+            is_random: has('r'),
+            gives_list: has('l'),
+            fills: has('f'),
+        }
     }
 }
 
@@ -203,9 +207,25 @@ pub(super) struct Helper {
 }
 
 static HELPER: OnceLock<Helper> = OnceLock::new();
-/// Operators by the address of their name, with the name to be sure that it still lies there.
-type Operators = HashMap<(u64, u64), (Vec<u8>, Option<Arc<Operator>>)>;
-static OPERATORS: RwLock<Option<Operators>> = RwLock::new(None);
+/// An operator under its name; what was asked for once is kept, since there are some thousands at most.
+type Named = (&'static [u8], Option<&'static Operator>);
+/// Operators by the addresses of their name and of their overload's name. The name itself is kept to be sure that it still lies there.
+static OPERATORS: RwLock<Option<HashMap<(u64, u64), Named>>> = RwLock::new(None);
+/// An operator that a thread keeps: the addresses of its names, and what lay there.
+type Last = Option<((u64, u64), Named)>;
+/// Operators that a thread keeps to find them at once.
+const KEPT: usize = 512;
+
+thread_local! {
+    /// The last operators of the thread, by a few bits of both addresses.
+    static LAST: RefCell<Vec<Last>> = RefCell::new(vec![None; KEPT]);
+}
+
+/// The place of an operator among those that a thread keeps.
+fn kept_at(key: (u64, u64)) -> usize {
+    let mixed = (key.0 ^ key.1.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::try_from(mixed >> 32).unwrap_or(0) % KEPT
+}
 
 impl Helper {
     /// Keeps the functions.
@@ -223,21 +243,40 @@ impl Helper {
     }
 
     /// The operator of this name; `None` for what is none.
-    pub(super) fn operator(name: &CStr, overload: &CStr) -> Option<Arc<Operator>> {
+    pub(super) fn operator(name: &CStr, overload: &CStr) -> Option<&'static Operator> {
         let key = (name.as_ptr() as u64, overload.as_ptr() as u64);
+        let place = kept_at(key);
+        let last = LAST.with_borrow(|last| last.get(place).copied().flatten());
+        if let Some((known, (text, operator))) = last
+            && known == key
+            && text == name.to_bytes()
+        {
+            return operator;
+        }
+        let found = Self::find_operator(key, name, overload);
+        LAST.with_borrow_mut(|last| {
+            if let Some(slot) = last.get_mut(place) {
+                *slot = Some((key, found));
+            }
+        });
+        found.1
+    }
+
+    fn find_operator(key: (u64, u64), name: &CStr, overload: &CStr) -> Named {
         {
             let operators = OPERATORS.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some((known, operator)) = operators.as_ref().and_then(|operators| operators.get(&key))
-                && known == name.to_bytes()
+            if let Some(found) = operators.as_ref().and_then(|operators| operators.get(&key))
+                && found.0 == name.to_bytes()
             {
-                return operator.clone();
+                return *found;
             }
         }
-        let operator = unobserved(|| classified(name, overload)).map(Arc::new);
+        let operator = unobserved(|| classified(name, overload));
+        let operator = operator.map(|operator| &*Box::leak(Box::new(operator)));
+        let found: Named = (name.to_bytes().to_vec().leak(), operator);
         let mut operators = OPERATORS.write().unwrap_or_else(PoisonError::into_inner);
-        let operators = operators.get_or_insert_with(HashMap::new);
-        operators.insert(key, (name.to_bytes().to_vec(), operator.clone()));
-        operator
+        operators.get_or_insert_with(HashMap::new).insert(key, found);
+        found
     }
 
     /// The operator starts: what it will give, and how many results it finds, where the host asks for that.
@@ -305,7 +344,7 @@ fn parse(answer: &str) -> Option<Operator> {
     let places = |text: &str| text.split(',').filter_map(|place| place.parse().ok()).collect::<Vec<usize>>();
     let (written, only_written, flags) = (places(next()), places(next()), next());
     let assumed_count = next().parse().unwrap_or(0.0);
-    Some(Operator { number, kinds, written, only_written, assumed_count, flags: flags.to_owned() })
+    Some(Operator { number, kinds, written, only_written, assumed_count, traits: Traits::of(flags) })
 }
 
 impl Sureness {

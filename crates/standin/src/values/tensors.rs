@@ -204,6 +204,11 @@ impl Tensor {
         }
     }
 
+    /// Whether the elements are one range of bytes, in whatever order.
+    pub(super) fn is_dense(&self) -> bool {
+        self.rows().is_some_and(|rows| rows.len() == 1)
+    }
+
     /// The elements as ranges of bytes without gaps; `None` where there are too many.
     fn rows(&self) -> Option<Vec<(u64, u64)>> {
         let mut dimensions: Vec<(u64, u64)> = self
