@@ -2,7 +2,7 @@
 
 Each program is called with values followed and with values not followed, in turns, in one process in which kernels do nothing. Printed are
 for each the microseconds of the processor's time for a call (all threads together), followed and not followed, and the ratio of the two:
-medians of 15 turns, or of `--turns N`. Bytes are unknown, or known, or both as in a program. `--json` prints the numbers of all turns as JSON.
+medians of 15 turns, or of `--turns N`. Bytes are unknown, or known, or both as in a program. `--numbers` prints those of all turns as JSON.
 Further arguments are parts of names: others are left out.
 """
 
@@ -146,7 +146,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="parts of the names of what is measured; without any, all")
     parser.add_argument("--turns", type=int, default=15)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--numbers", action="store_true")
     options = parser.parse_args()
     costs = []
     for name, make in PROGRAMS.items():
@@ -154,10 +154,10 @@ def main():
             continue
         cost = measure(name, make, options.turns)
         costs.append(cost)
-        if not options.json:
+        if not options.numbers:
             followed, alone = statistics.median(cost["followed"]), statistics.median(cost["alone"])
             print(f"{name}: {followed:.1f} and {alone:.1f}, {ratio(cost):.2f} times", flush=True)
-    if options.json:
+    if options.numbers:
         print(json.dumps(costs))
         return
     for kind in ("unknown", "known"):

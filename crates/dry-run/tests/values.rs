@@ -123,3 +123,30 @@ fn a_person_names_values_by_the_line_that_reads_them() {
     assert_eq!(lines[6..], [flags, "3"]);
     assert!(!report.is_exact());
 }
+
+/// Tensors that are filled, compared with those of the host, and fills that end within a page or leave gaps.
+const FILLED: &str = "\
+import torch
+kinds = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool)
+for kind in kinds:
+    for value in (0, 1, 2.5, 0.1, 7):
+        there = torch.empty(5, 3, dtype=kind, device='cuda').fill_(value)
+        assert torch.equal(there.cpu(), torch.empty(5, 3, dtype=kind).fill_(value)), (kind, value)
+pages = torch.full((4096 * 3,), 9, dtype=torch.uint8, device='cuda')
+pages[5:9000].zero_()
+print(pages.cpu().long().sum().item())
+grid = torch.zeros(100, 100, device='cuda')
+grid[3:5, 7:9] = 4.0
+grid[:, 2].fill_(1)
+print(grid.cpu().sum().item())
+large = torch.ones(1 << 21, device='cuda')
+large.zero_()
+print(large.cpu().sum().item())
+";
+
+#[test]
+fn a_filled_tensor_holds_what_it_was_filled_with() {
+    let Some((report, lines)) = done("filled", FILLED, &[]) else { return };
+    assert_eq!(lines, ["29637".to_owned(), "116.0".to_owned(), "0.0".to_owned()]);
+    assert!(report.is_exact(), "{:?}", report.notes);
+}

@@ -1,6 +1,7 @@
 //! The comparisons.
 
 mod crates;
+mod dry_run;
 mod instructions;
 mod lab;
 mod lock;
@@ -67,6 +68,16 @@ pub const SECTIONS: &[SectionEntry] = &[
         page::page,
     ),
     entry("programs", "PyTorch programs without PyTorch, beside `import torch`; seconds", programs::programs),
+    entry(
+        "dry-run",
+        "a dry run beside `import torch`, a step of 8 billion parameters; seconds",
+        dry_run::dry_run_start,
+    ),
+    entry(
+        "dry-run-operators",
+        "operators in a dry run, beside PyTorch's own host time; us of the processor",
+        dry_run::dry_run_operators,
+    ),
     entry("parts", "small parts of the allocator by themselves, ns a call", parts::parts),
     entry("heap", "the allocator's own memory, bytes a live block", memory::heap),
     entry("recordings", "a recording in memory, bytes an event", memory::recordings),
