@@ -202,7 +202,7 @@ fn lessons_stand_in_parts_and_their_texts_come_after_the_first_screen() -> Resul
             ["The terms", 4],
             ["How the allocator works", 5],
             ["What a training holds", 6],
-            ["When memory runs out", 3],
+            ["When memory runs out", 4],
             ["Several GPUs", 1]
         ]);
         ensure!(parts == expected, "{parts}");
