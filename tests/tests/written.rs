@@ -82,7 +82,8 @@ fn snapshots_are_written_as_the_release_writes_them() {
     for release in [Release::V2_11, Release::V2_15] {
         let expected = written(release);
         let (_, recording) = run(release);
-        let made = SnapshotFile::from_recordings(&[(0, &recording)]).unwrap();
+        let mut made = SnapshotFile::from_recordings(&[(0, &recording)]).unwrap();
+        made.list_settings(release);
         let mut bytes = Vec::new();
         made.write_pickle(&mut bytes).unwrap();
         let has_host = expected["keys"].as_array().unwrap().contains(&json!("host_segments"));

@@ -148,7 +148,9 @@ fn pickle(source: &Source, device: Option<MemoryName>) -> anyhow::Result<Vec<u8>
                 None => 0,
                 Some(MemoryName::Host) => bail!("a recording has no host memory"),
             };
-            SnapshotFile::from_recordings(&[(index, recording)])?.write_pickle(&mut content)?;
+            let mut made = SnapshotFile::from_recordings(&[(index, recording)])?;
+            made.list_settings(recording.info().release);
+            made.write_pickle(&mut content)?;
         }
     }
     Ok(content)

@@ -125,7 +125,10 @@ pub fn play_program(
         .zip(&finished.devices)
         .filter_map(|(at, device)| Some((at, device.recording.as_ref()?)))
         .collect();
-    let snapshot = SnapshotFile::from_recordings(&recordings)?;
+    let mut snapshot = SnapshotFile::from_recordings(&recordings)?;
+    if let Some((_, first)) = recordings.first() {
+        snapshot.list_settings(first.info().release);
+    }
     Ok(PlayedProgram { summary: summary(&text, &finished), snapshot })
 }
 

@@ -6,7 +6,7 @@ use blockyard_record::{
     BlockState, Bytes, Event, FrameId, MemoryState, PoolId, Recording, RecordingError, SegmentSnapshot,
     StackId, Stacks,
 };
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release, setting_values};
 use rustc_hash::FxHashMap;
 
 use super::{
@@ -18,7 +18,7 @@ impl SnapshotFile {
     /// The snapshot that PyTorch would have taken at the end of these recordings, one for each index of a device.
     ///
     /// Entries have the stacks and times that the recordings know; those that free memory have no stack. Settings are those of
-    /// the first recording, and so is the release: entries name their memory pool from 2.12 on, and from 2.14 on the snapshot has
+    /// the first recording, as far as questions need them, and so is the release: entries name their memory pool from 2.12 on, and from 2.14 on the snapshot has
     /// (empty) lists of host memory.
     ///
     /// # Errors
@@ -181,19 +181,37 @@ fn markers(device: u32, recording: &Recording, stacks: &mut Stacks) -> Vec<Annot
     annotations
 }
 
-/// The settings as PyTorch lists them; of a text that the release cannot read, what the recording itself says.
+/// The settings that questions about the snapshot need; [`SnapshotFile::list_settings`] adds the others.
 fn settings(recording: &Recording) -> SnapshotSettings {
     let info = recording.info();
-    let mut values = match AllocatorConfig::parse(&info.config, info.release) {
-        Ok(config) => SnapshotSettings::listed(&config),
-        Err(_) => vec![("PYTORCH_CUDA_ALLOC_CONF".to_owned(), info.config.clone())],
-    };
-    let limit = info.max_split_size.to_string();
-    match values.iter_mut().find(|(name, _)| name == "max_split_size") {
-        Some((_, value)) => *value = limit,
-        None => values.push(("max_split_size".to_owned(), limit)),
+    let is_on =
+        setting_values(&info.config).any(|(key, value)| key == "expandable_segments" && value == "True");
+    let mut values = vec![
+        ("PYTORCH_CUDA_ALLOC_CONF", info.config.clone()),
+        ("max_split_size", info.max_split_size.to_string()),
+        ("expandable_segments", if is_on { "True" } else { "False" }.to_owned()),
+    ];
+    if info.release.has_pinned_thresholds() {
+        // Their presence tells the release.
+        values.extend(["max_round_threshold", "max_cached_size"].map(|name| (name, "-1".to_owned())));
     }
+    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     SnapshotSettings { config: info.config.clone(), values }
+}
+
+impl SnapshotFile {
+    /// Lists all settings that a snapshot of the release has, in PyTorch's order, as far as the release can read the text of the settings.
+    pub fn list_settings(&mut self, release: Release) {
+        let Ok(config) = AllocatorConfig::parse(&self.settings.config, release) else { return };
+        let limit = self.settings.values.iter().position(|(name, _)| name == "max_split_size");
+        let limit = limit.map(|place| self.settings.values.swap_remove(place));
+        self.settings.values = SnapshotSettings::listed(&config);
+        // What a recording knows of the limit is more than its text says.
+        let listed = self.settings.values.iter_mut().find(|(name, _)| name == "max_split_size");
+        if let (Some(listed), Some(limit)) = (listed, limit) {
+            *listed = limit;
+        }
+    }
 }
 
 impl SnapshotSettings {
