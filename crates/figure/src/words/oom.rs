@@ -2,14 +2,7 @@ use blockyard_record::{
     Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, grouped,
 };
 
-use blockyard_rules::setting_values;
-
 use crate::words::names::{exact, stream_phrase};
-
-/// Whether a setting keeps requests from blocks that are large enough for them.
-fn limits_splits(recording: &Recording) -> bool {
-    setting_values(&recording.info().config).any(|(key, _)| key == "max_split_size_mb")
-}
 
 /// Why a request ran out of memory: what it needed, what was free or cached, and why that was not enough.
 pub(super) fn why_no_memory(
@@ -50,11 +43,10 @@ pub(super) fn why_no_memory(
     let elsewhere = elsewhere.iter().filter(|(bytes, _)| !bytes.is_zero());
     let elsewhere: Vec<String> =
         elsewhere.map(|(bytes, owners)| format!("{bytes} for other {owners}")).collect();
-    parts.push(if memory.has_block_for(&request) && !limits_splits(recording) {
-        format!(
-            "a cached block of {largest} would serve {user}, but its free completed only while the allocator released its cache, and \
-             PyTorch does not search the pool again after that (a known bug, issue 189504)"
-        )
+    // A limit on splits keeps requests from blocks that are large enough for them.
+    let splits_all = recording.info().max_split_size < 0;
+    parts.push(if splits_all && memory.has_block_for(&request) {
+        format!("a cached block of {largest} came free too late: PyTorch does not look for it again (issue 189504)")
     } else if total.is_zero() {
         "nothing is cached".to_owned()
     } else if largest.is_zero() {
