@@ -10,7 +10,6 @@ mod text;
 
 use std::cell::Cell;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -48,7 +47,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     if options.fresh && path.exists() {
         std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
     }
-    let folder = Folder::new()?;
+    let folder = tempfile::tempdir().context("no folder for the files of runs")?;
     let bar = progress::line();
     if options.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
@@ -58,7 +57,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         python,
         torch,
         prepared,
-        folder: &folder.0,
+        folder: folder.path(),
         kept: Kept::read(path),
         bar,
         made: Cell::new(0),
@@ -120,22 +119,5 @@ fn status(answers: &[Answer]) -> ExitCode {
         Some((_, Ended::Failed(_))) => ExitCode::from(2),
         None if answers.iter().any(|answer| answer.largest.is_none()) => ExitCode::from(1),
         None => ExitCode::SUCCESS,
-    }
-}
-
-/// A folder for the files of runs, removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("blockyard-fit-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -137,9 +137,8 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let mut out = output::stdout();
     for goal in &grade.goals {
         let mark = if goal.is_met { "met   " } else { "missed" };
-        // A program that ends as it should has no further reason.
-        let because = if goal.because == goal.goal { String::new() } else { format!(": {}", goal.because) };
-        output::line(&mut out, &format!("{mark} {}{because}", goal.goal))?;
+        let reason = goal.reason().map(|reason| format!(": {reason}")).unwrap_or_default();
+        output::line(&mut out, &format!("{mark} {}{reason}", goal.goal))?;
     }
     output::line(&mut out, if grade.is_passed { "Passed." } else { "Not yet." })?;
     out.flush()?;

@@ -4,15 +4,18 @@ mod report;
 mod stacks;
 mod text;
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
 use blockyard_pytorch::snapshot::{self, SnapshotFile};
+use blockyard_record::{Bytes, Frame};
 use blockyard_replay::{OnProgress, Progress};
 use serde_json::json;
 
@@ -138,6 +141,32 @@ fn answer(
         bail!("nothing of {wanted} is in the snapshot; it has {}", file.memory_names());
     }
     Ok((reports, FileSummary { file }))
+}
+
+/// The name of what threads without a line of Python ask for.
+pub(crate) const WITHOUT_LINE: &str = "threads without a line of Python, as those of backward";
+
+/// The bytes that each line of the program holds at the peak of allocated memory, those first that hold most. `places` are those of the
+/// file's memories that count, and `line_of` gets the frame of the program's own code, where a stack has one.
+pub(crate) fn lines_at_peak<L: Ord>(
+    file: &SnapshotFile,
+    places: Range<usize>,
+    mut line_of: impl FnMut(Option<Frame<'_>>) -> L,
+) -> anyhow::Result<Vec<(L, Bytes)>> {
+    let question = ReportOptions { at: Some(At::Peak), top: usize::MAX, has_certificate: false };
+    let mut lines: BTreeMap<L, Bytes> = BTreeMap::new();
+    for place in places {
+        let report = DeviceReport::of(file, place, question, &mut |_| ControlFlow::Continue(()))?;
+        for holder in &report.moment.holders {
+            let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
+            let bytes = lines.entry(line_of(frame)).or_default();
+            *bytes = bytes.saturating_add(Bytes::new(holder.bytes));
+        }
+    }
+    let mut lines: Vec<(L, Bytes)> = lines.into_iter().collect();
+    // The sort is stable: lines that hold as much stay in their order.
+    lines.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    Ok(lines)
 }
 
 /// Opens a snapshot; `-` for standard input.

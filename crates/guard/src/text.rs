@@ -190,41 +190,42 @@ mod tests {
         }
     }
 
-    fn told(before: &Measured, after: &Measured) -> String {
+    fn text_of(before: &Measured, after: &Measured) -> String {
         let entry =
             Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
         report(&entry, after, &compare(&entry, after), "passes").unwrap()
     }
 
     #[test]
-    fn marks_are_told() {
+    fn marks_are_in_the_report() {
         let marked = run(&["train.py:3: the program reads 4 bytes"]);
         assert!(
-            told(&run(&[]), &run(&[]))
+            text_of(&run(&[]), &run(&[]))
                 .ends_with("exact: nothing was assumed, but for the order of the driver's addresses\n")
         );
-        let text = told(&run(&[]), &marked);
+        let text = text_of(&run(&[]), &marked);
         assert!(
             text.ends_with("an estimate, because:\n    train.py:3: the program reads 4 bytes\n"),
             "{text}"
         );
-        assert!(told(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
+        assert!(text_of(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
         let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
         let words = "the baseline is of PyTorch 2.11.0, this run of 2.12.1: a change may be PyTorch's";
         assert!(
-            told(&run(&[]), &later).contains(words) && !told(&later, &later).contains("the baseline is of")
+            text_of(&run(&[]), &later).contains(words)
+                && !text_of(&later, &later).contains("the baseline is of")
         );
     }
 
     #[test]
-    fn many_rows_are_told_as_a_sum() {
+    fn many_rows_are_one_sum() {
         let holder = |line: u32| Holder {
             line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
             bytes: Bytes::new(u64::from(line)),
         };
         let after =
             Measured { holders: (1..=13).map(holder).collect(), peak_allocated: Bytes::new(100), ..run(&[]) };
-        let text = told(&run(&[]), &after);
+        let text = text_of(&run(&[]), &after);
         // The ten largest are 4 to 13; 1, 2 and 3 follow, and 9 bytes that no line holds.
         assert!(text.contains("              +6  3 more lines\n"), "{text}");
         assert!(text.contains("              +9  everything else\n"), "{text}");

@@ -138,7 +138,7 @@ fn write_baseline(table: &mut Table, baseline: &Baseline) {
     let listed: u64 =
         baseline.holders.iter().fold(0, |sum: u64, holder| sum.saturating_add(holder.bytes.get()));
     put(own, "further_lines", value(i64::try_from(baseline.further).unwrap_or(i64::MAX)));
-    // It may be less than nothing: blocks that wait for another stream have a line, and are not allocated.
+    // The rest is negative where the lines hold blocks that wait for another stream: PyTorch does not count these as allocated.
     let rest = i128::from(baseline.peak_allocated.get()).saturating_sub(i128::from(listed));
     let rest = i64::try_from(rest).unwrap_or(i64::MAX);
     let mut rest_value = Value::from(rest);

@@ -189,6 +189,14 @@ pub struct GoalResult {
     pub because: String,
 }
 
+impl GoalResult {
+    /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs no reason.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        (self.because != self.goal).then_some(&*self.because)
+    }
+}
+
 /// The result of a solution.
 #[derive(Clone, Debug)]
 pub struct Grade {

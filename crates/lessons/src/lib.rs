@@ -50,7 +50,7 @@
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
-//! | `python start` | a Python program in the place of the workload: whoever shows the lesson runs it, and [`Exercise::grade_program`] grades its recording |
+//! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
 //!
 //! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space continues the value.
 //!

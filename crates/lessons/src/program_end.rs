@@ -31,8 +31,8 @@ impl ProgramEnd {
     }
 }
 
-/// The last exception of a traceback with its message: the first line after its frames that stands at the margin. Without the stop
-/// at its end, since it ends a clause.
+/// The last exception of a traceback with its message, without the full stop: the first line after the frames that is not indented. A
+/// caller's sentence goes on after the text.
 fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let last_frame = lines.iter().rposition(|line| frame(line).is_some()).map_or(0, |frame| frame + 1);

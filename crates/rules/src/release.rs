@@ -91,38 +91,38 @@ impl Release {
     /// Whether the statistics have `num_oom_rejections`.
     #[must_use]
     pub const fn counts_oom_rejections(self) -> bool {
-        !matches!(self, Self::V2_11)
+        self.minor() >= 12
     }
 
     /// Whether the statistics have the reserved bytes of each memory pool.
     #[must_use]
     pub const fn counts_private_pools(self) -> bool {
-        !matches!(self, Self::V2_11 | Self::V2_12)
+        self.minor() >= 13
     }
 
     /// Whether entries of a trace name their memory pool.
     #[must_use]
     pub const fn traces_pools(self) -> bool {
-        !matches!(self, Self::V2_11)
+        self.minor() >= 12
     }
 
     /// Whether a snapshot's settings have the thresholds of pinned memory (`pinned_max_round_threshold_mb` and
     /// `pinned_max_cached_size_mb`).
     #[must_use]
     pub const fn has_pinned_thresholds(self) -> bool {
-        !matches!(self, Self::V2_11 | Self::V2_12)
+        self.minor() >= 13
     }
 
     /// Whether a snapshot has pinned host memory.
     #[must_use]
     pub const fn snapshots_host_memory(self) -> bool {
-        matches!(self, Self::V2_14 | Self::V2_15)
+        self.minor() >= 14
     }
 
     /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
     #[must_use]
     pub const fn trims_before_oom(self) -> bool {
-        matches!(self, Self::V2_14 | Self::V2_15)
+        self.minor() >= 14
     }
 
     /// The bytes that may be reserved on a device of `total` bytes under a memory fraction from 0 to 1: cut off to whole bytes, from 2.13 on rounded

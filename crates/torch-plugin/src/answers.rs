@@ -67,16 +67,12 @@ pub extern "C" fn blockyard_check_settings() -> c_int {
 pub extern "C" fn blockyard_memory_stats(device: c_int) -> *mut c_char {
     text(|| {
         let release = settings()?.release();
-        let stats = stats(device)?;
-        let all = Device::used(device).map_or_else(
-            || memory_stats_in(release, &stats, &BTreeMap::new()),
-            |used| {
-                let of = |allocator: &mut Allocator| {
-                    memory_stats_in(release, &stats, allocator.reserved_by_private_pools())
-                };
-                used.allocator.with(of)
-            },
-        );
+        let all = match Device::used(device) {
+            Some(device) => device.allocator.with(|allocator| {
+                memory_stats_in(release, &allocator.stats(), allocator.reserved_by_private_pools())
+            }),
+            None => memory_stats_in(release, &stats(device)?, &BTreeMap::new()),
+        };
         let all: Map<String, Value> = all.into_iter().map(|(key, value)| (key, Value::from(value))).collect();
         Ok(Value::Object(all).to_string())
     })

@@ -106,8 +106,8 @@ impl Device {
 static RELEASE: OnceLock<Release> = OnceLock::new();
 
 /// Follows the release of this version of PyTorch, or the nearest that is known. The first version of a process counts.
-pub(crate) fn follow(version: &str) -> Release {
-    *RELEASE.get_or_init(|| Release::nearest(version))
+pub(crate) fn follow(version: &str) {
+    RELEASE.get_or_init(|| Release::nearest(version));
 }
 
 /// The settings of the environment, as the release of the process reads them.

@@ -33,7 +33,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """A program, and a PyTorch for it without libraries of its own."""
+    """A program, and a stand-in for PyTorch that has no shared libraries."""
     torch = tmp_path / "site-packages"
     shutil.copytree(STUB, torch)
     (torch / "torch" / "lib").mkdir()

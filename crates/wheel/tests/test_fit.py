@@ -31,7 +31,7 @@ needs_library = pytest.mark.skipif(not _dry_run._LIBRARY.is_file(), reason="the 
 
 @pytest.fixture
 def program(tmp_path, monkeypatch):
-    """A program, and a PyTorch for it without libraries of its own."""
+    """A program, and a stand-in for PyTorch that has no shared libraries."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     torch = tmp_path / "site-packages"
     shutil.copytree(STUB, torch)

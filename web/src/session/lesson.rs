@@ -80,7 +80,7 @@ impl GivenAnswer {
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
-    /// The goals, each with whether it is met and why, in the order of the exercise.
+    /// The goals, each with whether it is met and why, in the order of the exercise; no reason where it would only repeat the goal.
     pub(crate) goals: Vec<(String, bool, String)>,
     /// The run of the reader's text; `None` if the text could not be run.
     pub(crate) run: Option<PtrEq<Run>>,

@@ -391,11 +391,9 @@ fn grade_view(session: Session) -> AnyView {
             let goals = grade
                 .goals
                 .into_iter()
-                .map(|(goal, is_met, because)| {
+                .map(|(goal, is_met, reason)| {
                     let mark = if is_met { "✓ met" } else { "✗ not met" };
-                    // A program that ends as it should has no further reason.
-                    let because = if because == goal { String::new() } else { sentence(&because) };
-                    view! { <li><b>{mark}</b>{format!(": {goal}. {because}")}</li> }.into_any()
+                    view! { <li><b>{mark}</b>{format!(": {goal}. {}", sentence(&reason))}</li> }.into_any()
                 })
                 .collect::<Vec<_>>();
             view! {

@@ -1,41 +1,26 @@
 //! The lines of the program that hold the peak of allocated memory, with their texts.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use blockyard_guard::{Holder, ProgramLine};
-use blockyard_record::{Bytes, Frame, short_path};
+use blockyard_record::{Frame, short_path};
 
 use crate::progress::Bar;
-use crate::snapshot::{self, At, DeviceReport, ReportOptions};
+use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
 
-/// What threads of backward ask for.
-const WITHOUT: &str = "threads without a line of Python, as those of backward";
 /// A line's text is cut off after so many letters.
 const MOST_LETTERS: usize = 100;
 
 /// All lines, those first that hold most. Host memory is left out.
 pub(super) fn holders(file: &Path, folder: &Path) -> anyhow::Result<Vec<Holder>> {
     let file = snapshot::open(file, &Bar::hidden())?;
-    let question = ReportOptions { at: Some(At::Peak), top: usize::MAX, has_certificate: false };
     let mut sources = Sources { folder, files: BTreeMap::new() };
-    let mut lines: BTreeMap<ProgramLine, Bytes> = BTreeMap::new();
-    for place in 0..file.devices.len() {
-        let report = DeviceReport::of(&file, place, question, &mut |_| ControlFlow::Continue(()))?;
-        for holder in &report.moment.holders {
-            let frame = file.stacks.own_frame(holder.stack).map(|frame| file.stacks.frame(frame));
-            let line = frame.map_or_else(
-                || ProgramLine { file: WITHOUT.to_owned(), ..ProgramLine::default() },
-                |frame| sources.line(frame),
-            );
-            let bytes = lines.entry(line).or_default();
-            *bytes = bytes.saturating_add(Bytes::new(holder.bytes));
-        }
-    }
-    let mut holders: Vec<Holder> = lines.into_iter().map(|(line, bytes)| Holder { line, bytes }).collect();
-    holders.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));
-    Ok(holders)
+    let lines = lines_at_peak(&file, 0..file.devices.len(), |frame| match frame {
+        Some(frame) => sources.line(frame),
+        None => ProgramLine { file: WITHOUT_LINE.to_owned(), ..ProgramLine::default() },
+    })?;
+    Ok(lines.into_iter().map(|(line, bytes)| Holder { line, bytes }).collect())
 }
 
 /// The program's files, each read once.

@@ -24,8 +24,8 @@ pub(super) struct Runs<'a> {
 impl Runs<'_> {
     /// What a program takes; none after Ctrl-C.
     pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(Measured, Report)>> {
-        let scratch = Scratch::new()?;
-        let (snapshot, output) = (scratch.0.join("snapshot.pickle"), scratch.0.join("output"));
+        let scratch = tempfile::tempdir().context("no folder for the files of a run")?;
+        let (snapshot, output) = (scratch.path().join("snapshot.pickle"), scratch.path().join("output"));
         let file = PathBuf::from(&entry.program);
         if !self.folder.join(&file).is_file() {
             anyhow::bail!("{}: there is no such file", entry.program);
@@ -65,7 +65,7 @@ fn measured(report: &Report, torch: &Torch) -> Measured {
     let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
     let children = report.children.iter().map(|child| {
         format!(
-            "process {}, which the program started, takes {} of its own, which is in no other number here",
+            "the program started process {}, which takes {} too; no number here counts these bytes",
             child.process, child.bytes
         )
     });
@@ -101,21 +101,4 @@ fn last_lines(text: &str) -> String {
     let from = lines.len().saturating_sub(SHOWN_LINES);
     let last = lines.get(from..).unwrap_or_default();
     if last.is_empty() { String::new() } else { format!("\n    {}", last.join("\n    ")) }
-}
-
-/// A folder for the files of a run, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("blockyard-guard-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -61,24 +61,28 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
-    let report = folder.join("report.json");
-    let _ = std::fs::remove_file(&report);
-    let output = command()
-        .args(["fit", "train.py", "--python", "python3", "--json", "report.json"])
-        .args(arguments)
-        .current_dir(folder)
+/// What the command says that runs programs over the packages of a folder.
+pub(super) fn called(command: &mut Command, folder: &Path) -> Called {
+    let output = command
         .env("PYTHONPATH", folder.join("site-packages"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("BLOCKYARD_STANDIN", folder.join("libblockyard_standin.so"))
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .output()
         .unwrap();
-    let called = Called {
+    Called {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
-    };
+    }
+}
+
+fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+    let report = folder.join("report.json");
+    let _ = std::fs::remove_file(&report);
+    let mut fit = command();
+    fit.args(["fit", "train.py", "--python", "python3", "--json", "report.json"]).args(arguments);
+    let called = called(fit.current_dir(folder), folder);
     (called, std::fs::read_to_string(report).ok().map(|text| json(&text)))
 }
 

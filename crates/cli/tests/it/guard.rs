@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::fit::folder;
+use super::fit::{called, folder};
 use super::{Called, command, json};
 
 /// Two lines hold memory: 128 KiB to the end, and 64 KiB for each `--batch` in a step.
@@ -41,20 +41,7 @@ fn guard_in(folder: &Path, within: &str, arguments: &[&str]) -> (Called, Option<
     let _ = std::fs::remove_file(&report);
     let mut all = vec!["guard", "--python", "python3", "--json", report.to_str().unwrap()];
     all.extend(arguments);
-    let output = command()
-        .args(all)
-        .current_dir(folder.join(within))
-        .env("PYTHONPATH", folder.join("site-packages"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("BLOCKYARD_STANDIN", folder.join("libblockyard_standin.so"))
-        .env("XDG_CACHE_HOME", folder.join("cache"))
-        .output()
-        .unwrap();
-    let called = Called {
-        status: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    };
+    let called = called(command().args(all).current_dir(folder.join(within)), folder);
     (called, std::fs::read_to_string(report).ok().map(|text| json(&text)))
 }
 

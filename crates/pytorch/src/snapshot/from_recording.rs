@@ -203,13 +203,11 @@ impl SnapshotFile {
     /// Lists all settings that a snapshot of the release has, in PyTorch's order, as far as the release can read the text of the settings.
     pub fn list_settings(&mut self, release: Release) {
         let Ok(config) = AllocatorConfig::parse(&self.settings.config, release) else { return };
-        let limit = self.settings.values.iter().position(|(name, _)| name == "max_split_size");
-        let limit = limit.map(|place| self.settings.values.swap_remove(place));
+        let limit = self.settings.max_split_size();
         self.settings.values = SnapshotSettings::listed(&config);
         // What a recording knows of the limit is more than its text says.
-        let listed = self.settings.values.iter_mut().find(|(name, _)| name == "max_split_size");
-        if let (Some(listed), Some(limit)) = (listed, limit) {
-            *listed = limit;
+        if let Some((_, value)) = self.settings.values.iter_mut().find(|(name, _)| name == "max_split_size") {
+            *value = limit.to_string();
         }
     }
 }

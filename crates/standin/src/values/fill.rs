@@ -88,7 +88,7 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    /// `None` where elements do not lie one after another, are many, or cannot be told here.
+    /// `None` where elements do not lie one after another, are many, or cannot be known here.
     pub(super) fn of(tensor: Tensor, number: Number) -> Option<Self> {
         let (start, end) = tensor.extent();
         let bytes = tensor.count().checked_mul(tensor.element)?;

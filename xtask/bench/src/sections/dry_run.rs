@@ -19,7 +19,7 @@ const GOAL_START: f64 = 1.5;
 const GOAL_STEP: f64 = 1.0;
 /// The most times PyTorch's own host time that an operator takes.
 const GOAL_OPERATOR: f64 = 1.3;
-/// Prints the seconds of its own `import torch`, which needs NVIDIA's libraries or ours.
+/// A program that prints the seconds that `import torch` takes. PyTorch for CUDA needs NVIDIA's libraries or ours.
 const PROGRAM: &str = "import time\nbegin = time.monotonic()\nimport torch\nprint(time.monotonic() - begin)\n\
     torch.zeros(1, device='cuda')\n";
 
