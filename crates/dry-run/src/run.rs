@@ -304,6 +304,9 @@ fn environment(
     set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());
     set("STANDIN_CAPABILITY", format!("{}.{}", gpu.capability.0, gpu.capability.1).into());
     set("STANDIN_CUDA", torch.cuda.to_string().into());
+    if let Some(cudnn) = torch.cudnn {
+        set("STANDIN_CUDNN", cudnn.to_string().into());
+    }
     if let Some(conf) = &program.conf {
         let name = if torch.release() >= (2, 9) { "PYTORCH_ALLOC_CONF" } else { "PYTORCH_CUDA_ALLOC_CONF" };
         set(name, conf.into());

@@ -16,13 +16,18 @@ pub struct Torch {
     pub version: String,
     /// CUDA's version as `cudaRuntimeGetVersion` counts: 13000 for 13.0.
     pub cuda: u32,
+    /// The version of cuDNN that it was built for, as `cudnnGetVersion` counts: 91900 for 9.19.0; `None` where the package does not say.
+    /// PyTorch refuses an older cuDNN.
+    pub cudnn: Option<u32>,
     /// The version of the Python that it was found by: "3.12.3"; empty where it is not known.
     pub python: String,
 }
 
-/// Says where the package is, without loading it, and the Python's version.
-const FIND: &str = "import importlib.util as u, platform\ns = u.find_spec('torch')\n\
-                    print(s.submodule_search_locations[0] if s else '')\nprint(platform.python_version())";
+/// Says where the package is, without loading it, the Python's version, and the cuDNN that the package asks for.
+const FIND: &str = "import importlib.metadata as m, importlib.util as u, platform\ns = u.find_spec('torch')\n\
+                    print(s.submodule_search_locations[0] if s else '')\nprint(platform.python_version())\n\
+                    try: wanted = m.requires('torch') or []\nexcept m.PackageNotFoundError: wanted = []\n\
+                    print(next((r for r in wanted if r.startswith('nvidia-cudnn')), ''))";
 
 impl Torch {
     /// The PyTorch of this Python.
@@ -41,7 +46,8 @@ impl Torch {
             .map_err(|error| DryRunError::NoPython { python: python.to_owned(), error })?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut lines = text.lines().map(|line| line.trim().to_owned());
-        let (folder, release) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+        let mut line = || lines.next().unwrap_or_default();
+        let (folder, release, cudnn) = (line(), line(), line());
         if folder.is_empty() || !output.status.success() {
             return Err(DryRunError::NoTorch { python: python.to_owned() });
         }
@@ -51,7 +57,7 @@ impl Torch {
         let version = value(&text, "__version__").unwrap_or_default();
         let cuda = value(&text, "cuda").and_then(|text| cuda_number(&text));
         match cuda {
-            Some(cuda) => Ok(Self { folder, version, cuda, python: release }),
+            Some(cuda) => Ok(Self { folder, version, cuda, cudnn: cudnn_number(&cudnn), python: release }),
             None => Err(DryRunError::NoCuda { path: folder, version }),
         }
     }
@@ -102,9 +108,27 @@ fn cuda_number(text: &str) -> Option<u32> {
     major.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(minor.parse::<u32>().ok()?.checked_mul(10)?)
 }
 
+/// The version in a requirement: 91900 for `nvidia-cudnn-cu13==9.19.0.56; platform_system == "Linux"`.
+fn cudnn_number(requirement: &str) -> Option<u32> {
+    let (_, version) = requirement.split_once("==")?;
+    let mut numbers = version.split(['.', ';', ' ']).map_while(|number| number.parse::<u32>().ok());
+    let (major, minor, patch) = (numbers.next()?, numbers.next()?, numbers.next().unwrap_or(0));
+    major.checked_mul(10_000)?.checked_add(minor.checked_mul(100)?)?.checked_add(patch)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{cuda_number, value};
+    use super::{cuda_number, cudnn_number, value};
+
+    #[test]
+    fn the_cudnn_of_a_requirement_is_read() {
+        let text = "nvidia-cudnn-cu13==9.26.1.51; platform_system == \"Linux\"";
+        assert_eq!(cudnn_number(text), Some(92_601));
+        assert_eq!(cudnn_number("nvidia-cudnn-cu12==9.10"), Some(91_000));
+        for text in ["", "nvidia-cudnn-cu13", "nvidia-cudnn-cu13==9", "nvidia-cudnn-cu13==a.b", "==4294967295.1"] {
+            assert_eq!(cudnn_number(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn the_version_file_is_read() {
