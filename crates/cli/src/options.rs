@@ -215,6 +215,9 @@ pub(crate) struct PythonOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
+    /// The release of PyTorch that runs the program.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,

@@ -12,7 +12,7 @@ use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
-use blockyard_rules::{AllocatorConfig, Release};
+use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
 use clap::Parser as _;
 use serde_json::{Value, json};
@@ -59,10 +59,8 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
     if let Some(total) = options.total_memory {
         gpu.total_memory = total;
     }
-    let config = match &options.conf {
-        Some(text) => text.parse::<AllocatorConfig>().context("settings")?,
-        None => AllocatorConfig::default(),
-    };
+    let conf = options.conf.as_deref().unwrap_or_default();
+    let config = AllocatorConfig::parse(conf, options.release).context("settings")?;
     for warning in config.warnings() {
         output::warn(warning)?;
     }
@@ -185,7 +183,7 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
     let Some(recording) = &device.recording else { bail!("the run was not recorded") };
     let meta = Meta {
         name: name.to_owned(),
-        torch: format!("{}.0", Release::default()),
+        torch: recording.info().release.version().to_owned(),
         config: device.config.clone(),
         total_memory: gpu.total_memory,
         device: gpu.name.to_owned(),

@@ -125,7 +125,9 @@ mod tests {
         let text = "nvidia-cudnn-cu13==9.26.1.51; platform_system == \"Linux\"";
         assert_eq!(cudnn_number(text), Some(92_601));
         assert_eq!(cudnn_number("nvidia-cudnn-cu12==9.10"), Some(91_000));
-        for text in ["", "nvidia-cudnn-cu13", "nvidia-cudnn-cu13==9", "nvidia-cudnn-cu13==a.b", "==4294967295.1"] {
+        for text in
+            ["", "nvidia-cudnn-cu13", "nvidia-cudnn-cu13==9", "nvidia-cudnn-cu13==a.b", "==4294967295.1"]
+        {
             assert_eq!(cudnn_number(text), None, "{text}");
         }
     }

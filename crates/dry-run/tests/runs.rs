@@ -63,7 +63,13 @@ fn stub() -> PathBuf {
 }
 
 fn torch(folder: PathBuf) -> Torch {
-    Torch { folder, version: "2.11.0+stub".to_owned(), cuda: 13_000, cudnn: None, python: "3.12.7".to_owned() }
+    Torch {
+        folder,
+        version: "2.11.0+stub".to_owned(),
+        cuda: 13_000,
+        cudnn: None,
+        python: "3.12.7".to_owned(),
+    }
 }
 
 /// Runs a program with the runner alone; none where there is no Python.

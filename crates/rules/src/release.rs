@@ -60,6 +60,18 @@ impl Release {
         Self::ALL.into_iter().rev().find(|release| of(release.name()) <= number).unwrap_or(Self::ALL[0])
     }
 
+    /// What `torch.__version__` shows in the newest patch release, built for CUDA.
+    #[must_use]
+    pub const fn version(self) -> &'static str {
+        match self {
+            Self::V2_11 => "2.11.0+cu130",
+            Self::V2_12 => "2.12.1+cu130",
+            Self::V2_13 => "2.13.0+cu130",
+            Self::V2_14 => "2.14.1+cu130",
+            Self::V2_15 => "2.15.0+cu132",
+        }
+    }
+
     /// The number after the first point: 11 for 2.11.
     #[must_use]
     pub const fn minor(self) -> u32 {
@@ -119,6 +131,16 @@ impl Release {
         self.minor() >= 14
     }
 
+    /// What PyTorch gives cuBLAS and cuBLASLt to work in: found by running products of matrices on each release's own libraries.
+    #[must_use]
+    pub const fn blas_workspaces(self) -> BlasWorkspaces {
+        match self {
+            Self::V2_11 => BlasWorkspaces::Kept,
+            Self::V2_12 | Self::V2_13 | Self::V2_14 => BlasWorkspaces::Shared,
+            Self::V2_15 => BlasWorkspaces::ForEachCall,
+        }
+    }
+
     /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
     #[must_use]
     pub const fn trims_before_oom(self) -> bool {
@@ -140,6 +162,17 @@ impl Release {
         }
         Bytes::new((total.get() as f64 * fraction).round() as u64)
     }
+}
+
+/// How long PyTorch keeps the workspaces of cuBLAS and cuBLASLt. Sizes are those of the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlasWorkspaces {
+    /// One of each library, for each thread, device and stream, until the process ends. cuBLASLt's comes with cuBLAS's.
+    Kept,
+    /// One for both libraries, kept as long.
+    Shared,
+    /// Each call takes one and gives it back when its kernels are launched (pull request 194311).
+    ForEachCall,
 }
 
 /// `2.11`.

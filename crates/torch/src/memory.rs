@@ -1,12 +1,13 @@
 //! One GPU's memory: our allocator over the virtual device, and what is noted about each allocation.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use blockyard_allocator::{AllocError, BackendAllocator};
 use blockyard_device::VirtualDevice;
 use blockyard_record::{
-    AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, Stats,
+    AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, StatArray, Stats,
     StepOutcome, StreamId, index_u32,
 };
 use blockyard_rules::AllocatorConfig;
@@ -379,6 +380,15 @@ impl SimulatedGpu {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.allocator.borrow().as_ref().map(BackendAllocator::stats).unwrap_or_default()
+    }
+
+    /// Bytes of the segments of each memory pool that ever had one.
+    #[must_use]
+    pub fn reserved_by_private_pools(&self) -> BTreeMap<PoolId, StatArray> {
+        match self.allocator.borrow().as_ref() {
+            Some(BackendAllocator::Native(allocator)) => allocator.reserved_by_private_pools().clone(),
+            _ => BTreeMap::new(),
+        }
     }
 
     /// Whether something that is read from the statistics would be another if the driver handed out other addresses: best fit breaks

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, BlasWorkspaces, Release};
 
 use crate::autocast::Autocast;
 use crate::autograd::Modes;
@@ -118,6 +118,7 @@ impl AttentionKernels {
 #[derive(Debug)]
 pub struct Session {
     profile: GpuProfile,
+    release: Cell<Release>,
     devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     pub(crate) notes: Rc<Notes>,
@@ -182,6 +183,7 @@ impl Session {
         Self {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
             profile,
+            release: Cell::new(config.release()),
             devices,
             notes,
             modes: Modes::default(),
@@ -204,7 +206,11 @@ impl Session {
     /// Takes other settings of the allocator, as PyTorch does when its environment changes before the first allocation on a GPU.
     /// Returns whether it did.
     pub fn configure(&self, config: &AllocatorConfig) -> bool {
-        self.devices.iter().all(|device| device.configure(&self.profile, config))
+        let is_taken = self.devices.iter().all(|device| device.configure(&self.profile, config));
+        if is_taken {
+            self.release.set(config.release());
+        }
+        is_taken
     }
 
     /// The GPU.
@@ -387,8 +393,30 @@ impl Session {
         }
     }
 
-    /// Takes the library's workspace, once for each thread, device and stream; it is never freed.
-    pub(crate) fn take_workspace(&self, library: Library, device: &Rc<SimulatedGpu>) -> Result<()> {
+    /// Takes the library's workspace, by the rule of the session's release: the result is there where the workspace is given back after the
+    /// call. What is kept, is kept once for each thread, device and stream, and never freed.
+    pub(crate) fn take_workspace(
+        &self,
+        library: Library,
+        device: &Rc<SimulatedGpu>,
+    ) -> Result<Option<OwnedBlock>> {
+        match (self.release.get().blas_workspaces(), library) {
+            (BlasWorkspaces::ForEachCall, library) => {
+                return device.allocate(self.workspace_size(library), Category::Workspace);
+            }
+            (BlasWorkspaces::Shared, _) | (BlasWorkspaces::Kept, Library::Cublas) => {
+                self.keep_workspace(Library::Cublas, device)?;
+            }
+            (BlasWorkspaces::Kept, Library::CublasLt) => {
+                // cuBLASLt's handle is cuBLAS's, so that its workspace comes first.
+                self.keep_workspace(Library::Cublas, device)?;
+                self.keep_workspace(Library::CublasLt, device)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn keep_workspace(&self, library: Library, device: &Rc<SimulatedGpu>) -> Result<()> {
         let (thread, index, stream) = (self.thread.get(), device.index(), device.current_stream());
         let is_there = self.workspaces.borrow().iter().any(|workspace| {
             workspace.library == library
@@ -396,16 +424,24 @@ impl Session {
                 && workspace.device == index
                 && workspace.stream == stream
         });
-        if is_there {
-            return Ok(());
+        if !is_there {
+            let block = device.allocate(self.workspace_size(library), Category::Workspace)?;
+            self.workspaces.borrow_mut().push(Workspace { library, thread, device: index, stream, block });
         }
-        let size = match library {
+        Ok(())
+    }
+
+    fn workspace_size(&self, library: Library) -> Bytes {
+        match library {
             Library::Cublas => self.profile.cublas_workspace(),
             Library::CublasLt => self.profile.cublaslt_workspace(),
-        };
-        let block = device.allocate(size, Category::Workspace)?;
-        self.workspaces.borrow_mut().push(Workspace { library, thread, device: index, stream, block });
-        Ok(())
+        }
+    }
+
+    /// The release of PyTorch whose rules hold.
+    #[must_use]
+    pub fn release(&self) -> Release {
+        self.release.get()
     }
 
     /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's name.

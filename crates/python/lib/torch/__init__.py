@@ -59,11 +59,11 @@ def _types_of_tensors(kind, module):
 
 
 globals().update(_types_of_tensors("cpu", "torch"))
-__version__ = "2.11.0+cu130"
+__version__ = _torch_memory.version()
 
 
 class version:
-    cuda, hip, rocm, xpu, git_version, debug = "13.0", None, None, None, "", False
+    cuda, hip, rocm, xpu, git_version, debug = f"{__version__[-3:-1]}.{__version__[-1]}", None, None, None, "", False
     __version__ = __version__
 
 

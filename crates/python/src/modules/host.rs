@@ -25,13 +25,14 @@ mod _host {
         if !matches!(key.as_ref(), "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF") {
             return Ok(());
         }
-        let config: AllocatorConfig =
-            value.parse().map_err(|error: ConfigError| vm.new_runtime_error(error.to_string()))?;
+        let session = blockyard_torch::session();
+        let config = AllocatorConfig::parse(&value, session.release())
+            .map_err(|error: ConfigError| vm.new_runtime_error(error.to_string()))?;
         let line = crate::position::current_line(vm);
         for warning in config.warnings() {
             host::note(line, warning.clone());
         }
-        if !blockyard_torch::session().configure(&config) {
+        if !session.configure(&config) {
             host::note(
                 line,
                 format!(

@@ -27,10 +27,11 @@ fn stride(tensor: &Tensor, dim: usize) -> i64 {
     tensor.strides().get(dim).copied().unwrap_or(1)
 }
 
-fn take(library: Library, device: Device) -> Result<()> {
+/// A call of the library: takes its workspace, and gives it back in the releases that do so after each call.
+fn call(library: Library, device: Device) -> Result<()> {
     if let Device::Cuda(index) = device {
         let session = session();
-        session.take_workspace(library, session.device(index)?)?;
+        drop(session.take_workspace(library, session.device(index)?)?);
     }
     Ok(())
 }
@@ -77,18 +78,14 @@ fn check_shapes(a: &Tensor, b: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A kernel of cuBLAS over two matrices.
-fn gemm(a: &Tensor, b: &Tensor, library: Option<Library>) -> Result<()> {
+/// A kernel over two matrices.
+fn gemm(a: &Tensor, b: &Tensor, library: Library) -> Result<()> {
     if !a.device().is_cuda() || a.size(0) == 0 || b.size(1) == 0 || a.numel() == 0 {
         return Ok(());
     }
     let first = prepare(a)?;
     let second = prepare(b)?;
-    // cuBLASLt's handle is cuBLAS's, so that its workspace comes first.
-    take(Library::Cublas, a.device())?;
-    if let Some(library) = library {
-        take(library, a.device())?;
-    }
+    call(library, a.device())?;
     drop(second);
     drop(first);
     Ok(())
@@ -108,7 +105,7 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
-    gemm(a, b, None)?;
+    gemm(a, b, Library::Cublas)?;
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
     record_after(early, "MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -168,7 +165,7 @@ pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: 
     if !uses_lt {
         expand(&bias.detach(), &output.shape())?;
     }
-    gemm(a, b, uses_lt.then_some(Library::CublasLt))?;
+    gemm(a, b, if uses_lt { Library::CublasLt } else { Library::Cublas })?;
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
     record_after(early, "AddmmBackward0", &[bias, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -201,7 +198,7 @@ fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
     let second = prepare_batch(b, rows, inner)?;
     let first = prepare_batch(a, inner, columns)?;
-    take(Library::Cublas, a.device())?;
+    call(Library::Cublas, a.device())?;
     drop(first);
     drop(second);
     Ok(())
@@ -283,7 +280,7 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
     // A vector that repeats one number is written out.
     let read = if stride(b, 0) == 0 && b.device().is_cuda() { below(|| contiguous(b))? } else { b.clone() };
-    take(Library::Cublas, a.device())?;
+    call(Library::Cublas, a.device())?;
     drop(read);
     record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
@@ -318,7 +315,7 @@ fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[], a.dtype(), a.device())?;
-    take(Library::Cublas, a.device())?;
+    call(Library::Cublas, a.device())?;
     record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };

@@ -91,6 +91,12 @@ mod _torch_memory {
         }
     }
 
+    /// `torch.__version__`.
+    #[pyfunction]
+    fn version() -> &'static str {
+        session().release().version()
+    }
+
     /// One number of `memory_stats`.
     #[pyfunction]
     fn stat(name: PyStrRef, argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<i64> {
@@ -112,10 +118,11 @@ mod _torch_memory {
     fn stats(argument: PyObjectRef, vm: &VirtualMachine) -> PyResult<PyDictRef> {
         let device = device(vm, &argument)?;
         mark_chance(&device, "memory_stats", blockyard_pytorch::memory_stats);
-        let stats = device.stats();
         let dict = vm.ctx.new_dict();
-        for (name, value) in blockyard_pytorch::memory_stats(&stats) {
-            dict.set_item(name, vm.ctx.new_int(value).into(), vm)?;
+        let pools = device.reserved_by_private_pools();
+        for (name, value) in blockyard_pytorch::memory_stats_in(session().release(), &device.stats(), &pools)
+        {
+            dict.set_item(name.as_str(), vm.ctx.new_int(value).into(), vm)?;
         }
         Ok(dict)
     }
