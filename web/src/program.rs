@@ -2,7 +2,8 @@
 
 use blockyard_figure::PlayerAction;
 use blockyard_program::{ProgramJob, ProgramRun};
-use blockyard_workload::{ParseErrorKind, parse_size};
+use blockyard_rules::Release;
+use blockyard_workload::{ParseErrorKind, parse_rounded_size};
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use thiserror::Error;
@@ -224,7 +225,7 @@ impl Session {
         if let Some(example) = self.program_example() {
             return Target::Python(example.id.to_owned()).into();
         }
-        let ProgramInput { text, capacity, config, gpu, arguments } = self.program.input.get();
+        let ProgramInput { text, capacity, config, gpu, release, arguments } = self.program.input.get();
         if text == FIRST_PROGRAM {
             return Target::Python(String::new()).into();
         }
@@ -235,6 +236,7 @@ impl Session {
             capacity: typed(capacity),
             arguments: typed(arguments),
             gpu,
+            release: (release != Release::default()).then_some(release),
             ..Target::Program(text).into()
         }
     }
@@ -263,6 +265,7 @@ impl Session {
             input.config = link.config.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();
             input.arguments = link.arguments.clone().unwrap_or_default();
+            input.release = link.release.unwrap_or_default();
             input.gpu = link.gpu.clone().unwrap_or_else(|| DEFAULT_GPU.to_owned());
         });
         if GPUS.iter().all(|(id, _)| self.program.input.with_untracked(|input| input.gpu != *id)) {
@@ -301,12 +304,13 @@ enum InputError {
 fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
     let capacity = match input.capacity.trim() {
         "" => None,
-        typed => Some(parse_size(typed)?),
+        typed => Some(parse_rounded_size(typed)?),
     };
     Ok(ProgramJob {
         source: input.text.clone(),
         arguments: shlex::split(&input.arguments).ok_or(InputError::Arguments)?,
         gpu: input.gpu.clone(),
+        release: input.release,
         capacity,
         config: input.config.trim().to_owned(),
         holders_at: None,

@@ -519,5 +519,5 @@ fn share(text: &str) -> anyhow::Result<f64> {
 }
 
 pub(crate) fn size(text: &str) -> anyhow::Result<Bytes> {
-    Ok(blockyard_workload::parse_size(text)?)
+    Ok(blockyard_workload::parse_rounded_size(text)?)
 }

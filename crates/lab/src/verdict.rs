@@ -224,7 +224,10 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
         About::Less,
-        format!("no setting of the allocator can reserve less than the {allocated} that are allocated at the peak: {unused} less than the replay does"),
+        format!(
+            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a setting of the allocator can save \
+             no more than that, but for what its own rounding changes"
+        ),
         None,
     ));
     let mut setting = None;
@@ -431,7 +434,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
     let recorded = run.recorded_oom()? as u64;
     let recorded = recorded.saturating_add(1);
     let text = if recorded == found.request.request {
-        "the replay fails at the request at which the recorded run failed".to_owned()
+        "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
             "the replay fails at another request than the recorded run, which failed at request {}",

@@ -141,6 +141,19 @@ impl Release {
         }
     }
 
+    /// Whether cuDNN's attention is left out where the probability of dropout is no multiple of 1/16 (pull request 174245).
+    #[must_use]
+    pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
+        self.minor() >= 12
+    }
+
+    /// Whether memory-efficient attention without dropout has its seed and offset on the GPU, 8 bytes each; before, they were on the host. Found by
+    /// running the releases.
+    #[must_use]
+    pub const fn seeds_attention_on_device(self) -> bool {
+        self.minor() >= 14
+    }
+
     /// Whether `backend:cudaMallocAsync` gives cached memory back when a request fails, and asks the driver once more (pull request 188110).
     #[must_use]
     pub const fn trims_before_oom(self) -> bool {

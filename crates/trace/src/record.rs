@@ -9,12 +9,13 @@ use blockyard_record::{
     Backend, Breakdown, Bytes, Event, EventSink, Marker, PoolId, PoolKind, Recorder, Recording, RunInfo,
     SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
-use blockyard_rules::{AllocatorConfig, size};
+use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::beginning::Beginning;
 use crate::layout::{Layout, Misfits, NewSegment};
 use crate::names::Names;
+use crate::settings;
 use crate::sizes::{Asked, Rules, Size, UNIT, least};
 
 /// Entries between two words on progress.
@@ -319,7 +320,7 @@ impl TraceReplay<'_> {
         self.layout.recorder.record(Event::OutOfMemory {
             requested: size,
             rounded: size,
-            segment_size: size,
+            segment_size: if self.device.is_host { size } else { self.segment_size(size) },
             stream: entry.stream,
             device_free: free,
             is_rejected: false,
@@ -327,9 +328,17 @@ impl TraceReplay<'_> {
         let state = self.layout.recorder.state();
         let most = u64::try_from(state.stats().reserved_bytes.all.peak).unwrap_or(0);
         let (most, memory) = (Bytes::new(most), state.breakdown());
-        let text =
-            if self.device.is_host { host_failure(size, memory) } else { failure(size, free, most, memory) };
+        let text = if self.device.is_host {
+            host_failure(size, memory)
+        } else {
+            failure(size, self.segment_size(size), free, most, memory)
+        };
         self.end_step(StepOutcome::OutOfMemory(text));
+    }
+
+    /// The segment that PyTorch asks the device for to serve a request of this size.
+    fn segment_size(&self, size: Bytes) -> Bytes {
+        size::segment_size(size, &settings(&self.file.settings.config))
     }
 
     fn pass_annotations(&mut self, until: u64) {
@@ -444,9 +453,8 @@ impl Markers {
 
 /// What is known of a request that found no memory. The trace has neither PyTorch's message nor the limit, so the text has the
 /// snapshot's own numbers and says so; `most` is the most that was ever reserved.
-fn failure(size: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
+fn failure(size: Bytes, wanted: Bytes, free: Bytes, most: Bytes, memory: Breakdown) -> String {
     let (reserved, active) = (memory.reserved(), memory.active());
-    let wanted = size::segment_size(size, &AllocatorConfig::default());
     let cause = if free < wanted && wanted > reserved.saturating_add(free) {
         "More than the GPU could give".to_owned()
     } else if free < wanted {

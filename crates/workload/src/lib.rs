@@ -131,7 +131,7 @@ pub use decimal::{DecimalSize, decimal_size};
 pub use error::{ParseError, ParseErrorKind};
 pub use highlight::{Highlight, highlight};
 pub use request::{Request, TensorId};
-pub use size_text::parse_size;
+pub use size_text::{parse_rounded_size, parse_size};
 pub use slots::TensorSlots;
 pub use workload::Workload;
 

@@ -1,5 +1,6 @@
 use blockyard_record::Bytes;
 
+use crate::size::{decimal_unit, unit_shift};
 use crate::{ParseErrorKind, Request, Workload};
 
 /// Reads a size as the language writes it: `3 MiB`, `1.5 GiB`, `4096`, `10000 x 10000 float32`.
@@ -22,9 +23,54 @@ pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     }
 }
 
+/// Reads a size as a person copies one from a figure, such as `1.23 GiB`: as [`parse_size`], rounded to the nearest byte where the text
+/// has a part of one.
+///
+/// # Errors
+///
+/// As for [`parse_size`], but for [`ParseErrorKind::NotWholeBytes`].
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a size with a part of a byte is far below the numbers that f64 does not have"
+)]
+pub fn parse_rounded_size(text: &str) -> Result<Bytes, ParseErrorKind> {
+    match parse_size(text) {
+        Err(ParseErrorKind::NotWholeBytes { found }) => {
+            let trimmed = text.trim();
+            let end = trimmed
+                .find(|letter: char| !matches!(letter, '0'..='9' | '.' | '_'))
+                .unwrap_or(trimmed.len());
+            let (number, unit) = trimmed.split_at_checked(end).unwrap_or((trimmed, ""));
+            let unit = unit.trim();
+            let multiple = unit_shift(unit)
+                .and_then(|shift| 1_u64.checked_shl(shift))
+                .or_else(|| decimal_unit(unit))
+                .and_then(|multiple| multiple.to_string().parse::<f64>().ok());
+            let number: Option<f64> = number.replace('_', "").parse().ok();
+            match number.zip(multiple) {
+                Some((number, multiple)) => Ok(Bytes::new((number * multiple).round() as u64)),
+                None => Err(ParseErrorKind::NotWholeBytes { found }),
+            }
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_a_figure_shows_are_rounded_to_bytes() {
+        assert_eq!(parse_rounded_size("1.23 GiB"), Ok(Bytes::new(1_320_702_444)));
+        assert_eq!(parse_rounded_size(" 0.1MB "), Ok(Bytes::new(100_000)));
+        assert_eq!(parse_rounded_size("1.5 GiB"), Ok(Bytes::mib(1536)));
+        assert_eq!(parse_rounded_size("0.3KiB"), Ok(Bytes::new(307)));
+        for text in ["", "1.23 GiBB", "1.2.3 GiB", "0.3", "1.23 GiB of", "2 x 0.3 KiB"] {
+            assert!(parse_rounded_size(text).is_err(), "{text}: {:?}", parse_rounded_size(text));
+        }
+    }
 
     #[test]
     fn sizes_stand_alone() {

@@ -60,8 +60,8 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     if let Some(capacity) = job.capacity {
         gpu.total_memory = capacity;
     }
-    let config: AllocatorConfig =
-        job.config.parse().map_err(|error| ProgramError::Config(format!("{error}")))?;
+    let config = AllocatorConfig::parse(&job.config, job.release)
+        .map_err(|error| ProgramError::Config(format!("{error}")))?;
     let settings = ProgramSettings {
         gpu,
         config,

@@ -4,6 +4,7 @@
 //! that the page is built without the interpreter.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
+use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
 /// A program to run, and what it runs on.
@@ -15,6 +16,8 @@ pub struct ProgramJob {
     pub arguments: Vec<String>,
     /// The id of the GPU, such as `h200`.
     pub gpu: String,
+    /// The release of PyTorch that runs the program.
+    pub release: Release,
     /// The memory of the device, if the program is not to have all memory of the GPU.
     pub capacity: Option<Bytes>,
     /// `PYTORCH_CUDA_ALLOC_CONF`.

@@ -3,7 +3,7 @@
 use blockyard_lab::Conditions;
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
-use blockyard_workload::{ParseErrorKind, parse_size};
+use blockyard_workload::{ParseErrorKind, parse_rounded_size};
 use leptos::prelude::*;
 use thiserror::Error;
 
@@ -23,7 +23,7 @@ pub(crate) enum ConditionsError {
 /// A size that may be left out.
 fn optional_size(text: &str) -> Result<Option<Bytes>, ParseErrorKind> {
     let text = text.trim();
-    if text.is_empty() { Ok(None) } else { parse_size(text).map(Some) }
+    if text.is_empty() { Ok(None) } else { parse_rounded_size(text).map(Some) }
 }
 
 impl Session {

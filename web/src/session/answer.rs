@@ -3,6 +3,7 @@
 use blockyard_figure::PlayerAction;
 use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeError, ProgramEnd};
 use blockyard_program::{ProgramJob, ProgramRun};
+use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use super::lesson::GradedExercise;
@@ -69,6 +70,7 @@ impl Session {
             source: text.clone(),
             arguments: Vec::new(),
             gpu: exercise.profile.clone(),
+            release: Release::default(),
             capacity: Some(exercise.capacity),
             config: exercise.settings.clone(),
             holders_at: None,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use blockyard_program::{AllocationOrigin, Holders, PrintedText, ProgramRun};
 use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState};
+use blockyard_rules::Release;
 use blockyard_workload::Workload;
 use leptos::prelude::*;
 
@@ -34,6 +35,8 @@ pub(crate) struct ProgramInput {
     pub(crate) text: String,
     /// The id of the GPU.
     pub(crate) gpu: String,
+    /// The release of PyTorch that runs the program.
+    pub(crate) release: Release,
     /// The memory of the GPU; empty for all memory that this GPU has.
     pub(crate) capacity: String,
     pub(crate) config: String,

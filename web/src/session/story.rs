@@ -197,6 +197,16 @@ pub(crate) struct StoryMoment {
     pub(crate) next: Option<NextStep>,
 }
 
+/// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device is what the context left.
+fn of_whole_gpu(message: &str, left: Bytes) -> String {
+    let gib = |bytes: Bytes| {
+        let hundredths = bytes.get().saturating_mul(100).saturating_add(1 << 29) >> 30;
+        format!("{}.{:02} GiB", hundredths / 100, hundredths % 100)
+    };
+    let (before, whole) = (gib(left), gib(left.saturating_add(CONTEXT)));
+    message.replacen(&format!("total capacity of {before}"), &format!("total capacity of {whole}"), 1)
+}
+
 impl StoryMoment {
     pub(crate) fn of(story: &Story, run: &Run) -> Self {
         let recording = &run.recording;
@@ -204,7 +214,7 @@ impl StoryMoment {
         let situation = story.situation();
         let given = situation.given();
         let failure = |step: usize| match recording.outcome(step) {
-            StepOutcome::OutOfMemory(message) => Some(message.clone()),
+            StepOutcome::OutOfMemory(message) => Some(of_whole_gpu(message, run.recording.info().capacity)),
             _ => None,
         };
         let mut tensors = Vec::new();

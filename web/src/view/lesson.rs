@@ -9,6 +9,7 @@ use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
+use crate::browser;
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::{AnswerRun, Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
@@ -163,7 +164,7 @@ fn question_view(session: Session, question: LessonQuestion) -> AnyView {
             };
             let because = prose::inlines(session, &shown.because);
             view! {
-                <p class=class role="status" data-testid="answer">{words}" "{because}</p>
+                <p class=class role="status" data-testid="answer" tabindex="-1">{words}" "{because}</p>
                 <p>{button("link", "ask-again", "Answer again", "", click(move || session.ask_again()))}</p>
             }
             .into_any()
@@ -226,7 +227,11 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
                 .enumerate()
                 .map(|(place, choice)| {
                     let (question, answer) = (question.clone(), (place + 1).to_string());
-                    let answer = click(move || session.answer_question(&question, &answer));
+                    let answer = click(move || {
+                        session.answer_question(&question, &answer);
+                        // The buttons are off now, and the focus would fall to the page.
+                        let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
+                    });
                     let id = format!("choice-{}", place + 1);
                     let mark = choice_mark(choice.is_right, place, move || {
                         session.lesson.with(|state| {
@@ -393,7 +398,8 @@ fn grade_view(session: Session) -> AnyView {
                 .into_iter()
                 .map(|(goal, is_met, reason)| {
                     let mark = if is_met { "✓ met" } else { "✗ not met" };
-                    view! { <li><b>{mark}</b>{format!(": {goal}. {}", sentence(&reason))}</li> }.into_any()
+                    let reason = if reason.is_empty() { reason } else { format!(" {}", sentence(&reason)) };
+                    view! { <li><b>{mark}</b>{format!(": {goal}.{reason}")}</li> }.into_any()
                 })
                 .collect::<Vec<_>>();
             view! {

@@ -71,6 +71,7 @@ struct Lifetimes {
 }
 
 pub(crate) fn lifetimes(session: Session) -> AnyView {
+    frames::forget_with_view(&[Slot::Grid, Slot::GridTip, Slot::Cross]);
     effect(move || {
         session.run.track();
         // A command of its own, which runs after the effects of the change.

@@ -70,6 +70,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         area: NodeRef::new(),
         checked: RwSignal::new(Checked::of(&first)),
         content: RwSignal::new(first),
+        before: RwSignal::new(None),
         timer: StoredValue::new(None),
     };
     let area = editor.area;
@@ -106,6 +107,8 @@ struct LessonEditor {
     session: Session,
     area: NodeRef<html::Textarea>,
     content: RwSignal<String>,
+    /// The writer's text before the sample took its place.
+    before: RwSignal<Option<String>>,
     checked: RwSignal<Checked>,
     /// The browser's timer of the next check.
     timer: StoredValue<Option<i32>>,
@@ -148,11 +151,26 @@ impl LessonEditor {
         browser::download(&format!("{id}.md"), &text, "text/markdown");
     }
 
+    /// Begins with the sample; the writer's text can be brought back until the page is left.
     fn renew(self) {
-        if let Some(area) = self.area.get_untracked() {
-            area.set_value(STARTER);
+        let text = self.content.get_untracked();
+        self.before.set(Some(text).filter(|text| text != STARTER));
+        self.show(STARTER.to_owned());
+    }
+
+    /// Brings back the text before [`Self::renew`].
+    fn bring_back(self) {
+        if let Some(text) = self.before.get_untracked() {
+            self.before.set(None);
+            self.show(text);
         }
-        self.write(STARTER.to_owned());
+    }
+
+    fn show(self, text: String) {
+        if let Some(area) = self.area.get_untracked() {
+            area.set_value(&text);
+        }
+        self.write(text);
     }
 
     /// Chooses a line, from 1, in the text field, and brings it into sight.
@@ -165,7 +183,7 @@ impl LessonEditor {
 
 /// What the text comes to, and what can be done with it.
 fn found(editor: LessonEditor) -> AnyView {
-    let LessonEditor { session, checked, .. } = editor;
+    let LessonEditor { session, checked, before, .. } = editor;
     let findings = move || {
         let row = |(line, words): (u32, String)| {
             let go = click(move || editor.choose_line(line));
@@ -219,6 +237,9 @@ fn found(editor: LessonEditor) -> AnyView {
                 </button>
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
                 {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
+            <span hidden=flag(move || before.with(Option::is_none))>
+                {button("large", "bring-back", "Bring my lesson back", "As it was before Start again", click(move || editor.bring_back()))}
+            </span>
             </p>
             <p class="quiet" hidden=flag(move || !is_long.get())>
                 "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."

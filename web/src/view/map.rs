@@ -11,6 +11,7 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
+use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::divider::{SizedPanel, divider};
@@ -22,6 +23,7 @@ use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
 pub(crate) fn map(session: Session) -> AnyView {
+    frames::forget_with_view(&[Slot::Map, Slot::Hover, Slot::Scroll, Slot::Follow]);
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let (tip, drawn) = (Tip::new(), Drawn::new());

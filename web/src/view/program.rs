@@ -5,6 +5,7 @@ mod holding;
 mod origin;
 mod output;
 
+use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -69,13 +70,20 @@ fn bar(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The GPU that the program runs on, and its settings; another one runs the program again.
+/// The GPU and the release of PyTorch that the program runs on, and its settings; another one runs the program again.
 fn device(session: Session) -> AnyView {
     let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
     let input = session.program.input;
     let gpu = text(move || input.with(|input| input.gpu.clone()));
     let pick = move |id: String| {
         input.update(|input| input.gpu = id);
+        session.run_with_other_settings();
+    };
+    let releases: Options =
+        Release::ALL.iter().map(|known| (known.name().to_owned(), known.name().to_owned())).collect();
+    let release = text(move || input.with(|input| input.release.name().to_owned()));
+    let take = move |name: String| {
+        input.update(|input| input.release = name.parse().unwrap_or_default());
         session.run_with_other_settings();
     };
     view! {
@@ -85,6 +93,9 @@ fn device(session: Session) -> AnyView {
                 {field(session, "program-arguments", "field mono", "--batch-size 8", |input| &mut input.arguments)}
             </label>
             <label>"GPU "{select("program-gpu", "GPU", Signal::stored(gpus), gpu, pick)}</label>
+            <label>
+                "PyTorch "{select("program-release", "Release of PyTorch", Signal::stored(releases), release, take)}
+            </label>
             <label class="memory">
                 "Memory "{field(session, "program-capacity", "field", "all of it", |input| &mut input.capacity)}
             </label>

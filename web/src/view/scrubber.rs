@@ -21,6 +21,7 @@ use crate::view::timeline::moment_words;
 use crate::view::tip::Tip;
 
 pub(crate) fn scrubber(session: Session) -> AnyView {
+    frames::forget_with_view(&[Slot::Seek]);
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();

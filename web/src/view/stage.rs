@@ -74,6 +74,7 @@ pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> 
 }
 
 pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
+    frames::forget_with_view(&[Slot::Stage]);
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);

@@ -114,6 +114,7 @@ struct Timeline {
 }
 
 pub(crate) fn timeline(session: Session) -> AnyView {
+    frames::forget_with_view(&[Slot::Seek, Slot::Tip, Slot::Cross]);
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let overlay = NodeRef::<html::Canvas>::new();

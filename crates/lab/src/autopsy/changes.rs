@@ -277,7 +277,7 @@ fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
         let more = high.saturating_sub(limit.highest);
         format!("with {high} that may be reserved, {more} more, it passes")
     } else if proved {
-        format!("with {high} that may be reserved it passes, whatever the limit is")
+        format!("with {high} that may be reserved it passes")
     } else {
         format!("with {high} that may be reserved it fails too")
     };

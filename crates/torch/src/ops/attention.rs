@@ -57,6 +57,8 @@ fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Ke
     let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
     let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
     let is_one_query = sizes.queries == 1 && (dropout > 0.0 || sizes.keys == 1);
+    let is_sixteenths =
+        !session().release().cudnn_attention_needs_sixteenths() || (dropout * 16.0).fract() == 0.0;
     let is_reduced = dtype.is_reduced_float();
     let kernels = [
         (
@@ -64,6 +66,7 @@ fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Ke
                 && is_reduced
                 && has_cudnn
                 && !is_one_query
+                && is_sixteenths
                 && sizes.width % 8 == 0
                 && sizes.width <= 256,
             Kernel::Cudnn,
@@ -279,6 +282,9 @@ impl Call<'_> {
     fn efficient(&self, mask: Option<Tensor>) -> Result<Tensor> {
         let device = self.q.device();
         let needs = self.needs_gradient();
+        let is_seeded = self.dropout == 0.0 && session().release().seeds_attention_on_device();
+        let number = || if is_seeded { empty(&[], Dtype::I64, device).map(Some) } else { Ok(None) };
+        let (seed, offset) = (number()?, number()?);
         let [batch, heads, queries, width] = self.output_shape();
         let output =
             unrelated(&transpose(&empty(&[batch, queries, heads, width], self.q.dtype(), device)?, 1, 2)?);
@@ -293,6 +299,8 @@ impl Call<'_> {
             Save::Input(Some(self.v)),
             Save::Input(logarithms.as_ref()),
             Save::Output(0),
+            Save::Input(offset.as_ref()),
+            Save::Input(seed.as_ref()),
         ];
         let sizes = self.sizes;
         record(
@@ -328,6 +336,8 @@ impl Call<'_> {
             },
         )?;
         drop(logarithms);
+        drop(seed);
+        drop(offset);
         drop(mask);
         Ok(output)
     }

@@ -136,6 +136,47 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
 }
 
 #[test]
+fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()> {
+    // The next frame was to draw a figure that had been removed, and the page stopped.
+    for (card, next) in [
+        ("oom-message&card=9", "Reading a snapshot"),
+        ("cache&card=7", "Rounding"),
+        ("fragmentation&card=6", "Settings"),
+    ] {
+        at(&format!("/#lesson={card}"), |page| {
+            page.wait_for(&id("card-next"))?;
+            page.wait_text(&id("card-next"), "Next lesson")?;
+            page.click(&id("card-next"))?;
+            page.wait_until(&format!("document.querySelector('h1').textContent.includes({})", json!(next)))?;
+            page.wait_text(&id("card-position"), "Card 1 of")?;
+            page.click(&id("card-next"))?;
+            page.wait_text(&id("card-position"), "Card 2 of")
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_lesson_that_the_sample_replaced_comes_back() -> Result<()> {
+    at("/#make-lesson", |page| {
+        let write = "const field = document.querySelector('[data-testid=lesson-text]');
+            field.value = field.value.replace('title: My lesson', 'title: Hours of work');
+            field.dispatchEvent(new Event('input', { bubbles: true }));";
+        page.wait_for(&id("lesson-text"))?;
+        page.execute(write, &[])?;
+        page.click(&id("renew-lesson"))?;
+        let has = |words: &str| {
+            format!("document.querySelector('[data-testid=lesson-text]').value.includes('{words}')")
+        };
+        page.wait_until(&has("title: My lesson"))?;
+        page.click(&id("bring-back"))?;
+        page.wait_until(&has("title: Hours of work"))?;
+        page.goto("/?again#make-lesson")?;
+        page.wait_until(&has("title: Hours of work")).map(drop)
+    })
+}
+
+#[test]
 fn a_lesson_is_presented_with_the_keys_of_a_clicker() -> Result<()> {
     at("/#lesson=reserved&card=3", |page| {
         page.reduced_motion(true)?;

@@ -185,6 +185,26 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
 }
 
 #[test]
+fn a_setting_of_the_verdict_shows_its_answer_and_sizes_are_typed_as_the_page_prints_them() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
+        page.wait_for(&id("verdict-setting"))?;
+        page.click(&id("verdict-setting"))?;
+        page.wait_for(&id("lab-deltas"))?;
+        page.wait_until(
+            "(top => top >= 0 && top < innerHeight)(document.querySelector('[data-testid=lab-what-if]').getBoundingClientRect().top)",
+        )?;
+        // A run that ends earlier saves nothing.
+        page.click(&id("try-roundup_power2_divisions:4"))?;
+        page.wait_text(&id("lab-ends"), "their peaks are no comparison")?;
+        ensure!(!page.text(&id("lab-deltas"))?.contains("-192 MiB"), "an earlier end is shown as a saving");
+        page.fill(&id("lab-limit"), "1.23 GiB")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("answer-what-if"), "at most 1.23 GiB").map(drop)
+    })
+}
+
+#[test]
 fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_file_implies() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
@@ -199,7 +219,7 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
             "{failure}"
         );
         page.wait_text(&id("cause"), "between 594 MiB and 614 MiB")?;
-        let limit = "The file shows that the limit is between 594 MiB and 614 MiB";
+        let limit = "The limit is between 594 MiB and 614 MiB";
         page.wait_text(&id("lab-implied-limit"), limit)?;
         // The autopsy: expandable segments help only if the limit is high enough.
         page.wait_text(&id("answer-autopsy"), "With expandable_segments:True it depends on the limit")?;

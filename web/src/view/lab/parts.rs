@@ -54,18 +54,18 @@ pub(super) fn files(session: Session, kind: &'static str, sheet: Sheet) -> AnyVi
 
 /// The column heads of a table of outcomes; the cells are [`outcome_cells`].
 pub(super) const OUTCOME_HEAD: [&str; 6] =
-    ["settings", "peak reserved", "peak allocated", "device calls", "retries", "out of memory"];
+    ["settings", "out of memory", "peak reserved", "peak allocated", "device calls", "retries"];
 
 /// The outcome of a run as cells of a table.
 pub(super) fn outcome_cells(name: &str, row: &Row) -> Vec<Cell> {
     let mut cells = vec![Cell::text(name)];
     match &row.outcome {
         Ok(outcome) => cells.extend([
+            Cell::Text(row.dependence().unwrap_or_else(|| first_oom(outcome))),
             Cell::Bytes(outcome.peak_reserved),
             Cell::Bytes(outcome.peak_allocated),
             Cell::Count(outcome.device_calls()),
             Cell::Count(outcome.alloc_retries),
-            Cell::Text(row.dependence().unwrap_or_else(|| first_oom(outcome))),
         ]),
         Err(why) => cells.push(Cell::Text(why.to_string())),
     }
@@ -214,8 +214,8 @@ fn implied_words(limit: &Limit) -> String {
     };
     let both = if limit.lowest == limit.highest { "" } else { ", and replayed at both bounds" };
     format!(
-        "This run was stopped by {cause}. The file shows that the limit is {}: every setting is replayed under it{both}, unless \
-         you give another device or limit.",
+        "This run was stopped by {cause}. The limit is {}: every setting is replayed under it{both}, unless you give another device or \
+         limit.",
         limit.range()
     )
 }

@@ -55,6 +55,9 @@ fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
 /// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
+    // Peaks of a run that ended earlier are no saving.
+    let ends = |outcome: &Outcome| outcome.first_oom.as_ref().map(|first| first.request);
+    let is_same_end = ends(old) == ends(new);
     let sizes = |name: &str, old: Bytes, new: Bytes| {
         // Peaks are far below 2^63 bytes, so the difference does not overflow.
         let change = new.signed().saturating_sub(old.signed());
@@ -62,13 +65,13 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
             name.to_owned(),
             old.to_string(),
             new.to_string(),
-            (change != 0).then(|| Cell::Change(change).shown()),
+            (change != 0 && is_same_end).then(|| Cell::Change(change).shown()),
         )
     };
     let counts = |name: &str, old: u64, new: u64| {
         let change =
             i64::try_from(new).unwrap_or(i64::MAX).saturating_sub(i64::try_from(old).unwrap_or(i64::MAX));
-        let words = (change != 0).then(|| {
+        let words = (change != 0 && is_same_end).then(|| {
             let sign = if change > 0 { "+" } else { "" };
             format!("{sign}{}", numbers::grouped(change))
         });
@@ -97,8 +100,35 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
             <thead><tr><td></td><th scope="col">"before"</th><th scope="col">"after"</th><th scope="col">"change"</th></tr></thead>
             <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
         </table>
+        {other_end(ends(old), ends(new), after)}
     }
     .into_any()
+}
+
+/// Where the two runs end at other requests, or at bounds of a limit: what their numbers are.
+fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
+    let bound = row.limit.filter(|limit| limit.lowest != limit.highest);
+    let bound = bound.map(|limit| {
+        format!("These numbers are those under the lower bound of the limit, {}.", limit.lowest)
+    });
+    let ends = (before != after).then(|| {
+        let end = |request: Option<u64>| {
+            request.map_or("at its last request".to_owned(), |request| {
+                format!("at request {}", grouped(request))
+            })
+        };
+        format!(
+            "The run before ends {}, the run after {}: their peaks are no comparison.",
+            end(before),
+            end(after)
+        )
+    });
+    [ends, bound]
+        .into_iter()
+        .flatten()
+        .map(|words| view! { <p class="quiet" data-testid="lab-ends">{words}</p> }.into_any())
+        .collect::<Vec<_>>()
+        .into_any()
 }
 
 /// The change that was tried last, with the run before and after it; empty if none was tried.

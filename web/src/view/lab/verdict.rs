@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use super::parts::line_to_copy;
 use super::{failed, working};
+use crate::browser;
 use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
@@ -82,6 +83,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
             session.lab.conf.set(conf.clone());
             session.open_lab(QuestionKind::WhatIf);
             session.ask_lab();
+            // The answer stands far below this button.
+            let _ = browser::after_millis(0, || browser::scroll_to("[data-testid=lab-what-if]"));
         });
         let title = "Shows the run under this setting beside its own";
         view! { " "<button type="button" class="chip mono" data-testid="verdict-setting" title=title on:click=ask>{name}</button> }
@@ -98,7 +101,7 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
         (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
         (MomentName::FirstHeld, _) => "first".to_owned(),
         (MomentName::LastHeld, _) => "last".to_owned(),
-        (name, Some(step)) => format!("Show {} (step {})", name.words(), grouped(step)),
+        (name, Some(step)) => format!("Show {} (training step {})", name.words(), grouped(step)),
         (name, None) => format!("Show {}", name.words()),
     };
     let title = match &line {

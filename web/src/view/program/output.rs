@@ -1,6 +1,7 @@
 //! The output of the program before and after the cursor, how the program ended, and which numbers are estimated.
 
 use blockyard_record::counted;
+use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use crate::commands::sentence;
@@ -138,6 +139,7 @@ fn comparison(session: Session) -> AnyView {
         let result = session.shown_program()?;
         let recorded = session.program.recorded_text.get()?;
         let is_as_recorded = result.input.gpu == DEFAULT_GPU
+            && result.input.release == Release::default()
             && result.input.capacity.trim().is_empty()
             && result.input.config.trim().is_empty();
         if !is_as_recorded || session.program.status.with(|status| *status != ProgramStatus::Idle) {

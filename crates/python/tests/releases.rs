@@ -1,0 +1,29 @@
+//! Programs under the rules of each release of PyTorch. `tests/fixtures/releases` has what PyTorch's own build of the release printed for
+//! the same program in a dry run.
+
+#![allow(clippy::expect_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use blockyard_python::ProgramSettings;
+use blockyard_rules::{AllocatorConfig, Release};
+
+#[path = "support/run.rs"]
+mod support;
+
+fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/releases").join(name);
+    std::fs::read_to_string(path).expect("a fixture")
+}
+
+#[test]
+fn products_and_attention_take_the_memory_of_their_release() {
+    let source = fixture("workspaces.py");
+    for release in Release::ALL {
+        let config = AllocatorConfig::parse("", release).expect("no settings");
+        let settings = ProgramSettings { config, ..ProgramSettings::default() };
+        let (printed, finished) = support::run_with(&source, "program.py", settings);
+        assert_eq!(finished.traceback, None, "{release}");
+        assert_eq!(printed, fixture(&format!("workspaces.{release}.txt")), "{release}");
+    }
+}
