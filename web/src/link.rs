@@ -8,7 +8,6 @@ use std::io::{Read as _, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use blockyard_rules::Release;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
@@ -67,7 +66,7 @@ pub(crate) struct Link {
     /// The id of the GPU that a program runs on, if it is not the H200.
     pub(crate) gpu: Option<String>,
     /// The release of PyTorch that runs a program, if it is not the oldest.
-    pub(crate) release: Option<Release>,
+    pub(crate) release: Option<String>,
     /// What follows the name of a program, as in a shell.
     pub(crate) arguments: Option<String>,
     /// How many steps are done at the cursor.
@@ -179,10 +178,7 @@ impl Link {
                 "conf" => link.config = Some(value),
                 "capacity" => link.capacity = Some(value),
                 "gpu" => link.gpu = Some(value),
-                "release" => match value.parse() {
-                    Ok(release) => link.release = Some(release),
-                    Err(error) => problems.push(error.to_string()),
-                },
+                "release" => link.release = Some(value),
                 "args" => link.arguments = Some(value),
                 "theme" => link.theme = Some(value),
                 "lab" => link.lab = Some(value),
@@ -234,7 +230,7 @@ impl Link {
         parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
         parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
         parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
-        parts.extend(self.release.map(|release| format!("release={release}")));
+        parts.extend(self.release.as_deref().map(|release| pair("release", release)));
         parts.extend(self.arguments.as_deref().map(|arguments| pair("args", arguments)));
         parts.extend(self.step.map(|step| format!("step={step}")));
         parts.extend(self.event.map(|event| format!("event={event}")));
@@ -385,7 +381,7 @@ mod tests {
             config: Some("expandable_segments:True,max_split_size_mb:64".to_owned()),
             capacity: Some("1.5 GiB".to_owned()),
             gpu: Some("a100-80".to_owned()),
-            release: Some(Release::LATEST),
+            release: Some("2.15".to_owned()),
             arguments: Some("--name 'a b' --size 8".to_owned()),
             step: Some(2),
             event: Some(17),

@@ -236,7 +236,7 @@ impl Session {
             capacity: typed(capacity),
             arguments: typed(arguments),
             gpu,
-            release: (release != Release::default()).then_some(release),
+            release: (release != Release::default()).then(|| release.name().to_owned()),
             ..Target::Program(text).into()
         }
     }
@@ -265,7 +265,7 @@ impl Session {
             input.config = link.config.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();
             input.arguments = link.arguments.clone().unwrap_or_default();
-            input.release = link.release.unwrap_or_default();
+            input.release = release_of(link.release.as_deref().unwrap_or_default());
             input.gpu = link.gpu.clone().unwrap_or_else(|| DEFAULT_GPU.to_owned());
         });
         if GPUS.iter().all(|(id, _)| self.program.input.with_untracked(|input| input.gpu != *id)) {
@@ -289,6 +289,11 @@ impl Session {
         self.dispatch(PlayerAction::Pause);
         self.dispatch(PlayerAction::SeekStep(step + 1));
     }
+}
+
+/// The release of that name, as a link and the page's choice have it; the default for another name.
+pub(crate) fn release_of(name: &str) -> Release {
+    Release::ALL.into_iter().find(|release| release.name() == name).unwrap_or_default()
 }
 
 /// Why a program cannot be run as it was typed.

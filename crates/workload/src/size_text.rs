@@ -1,6 +1,6 @@
 use blockyard_record::Bytes;
 
-use crate::size::{decimal_unit, unit_shift};
+use crate::size::{decimal_unit, unit_shift, whole_number};
 use crate::{ParseErrorKind, Request, Workload};
 
 /// Reads a size as the language writes it: `3 MiB`, `1.5 GiB`, `4096`, `10000 x 10000 float32`.
@@ -29,32 +29,31 @@ pub fn parse_size(text: &str) -> Result<Bytes, ParseErrorKind> {
 /// # Errors
 ///
 /// As for [`parse_size`], but for [`ParseErrorKind::NotWholeBytes`].
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a size with a part of a byte is far below the numbers that f64 does not have"
-)]
 pub fn parse_rounded_size(text: &str) -> Result<Bytes, ParseErrorKind> {
     match parse_size(text) {
         Err(ParseErrorKind::NotWholeBytes { found }) => {
-            let trimmed = text.trim();
-            let end = trimmed
-                .find(|letter: char| !matches!(letter, '0'..='9' | '.' | '_'))
-                .unwrap_or(trimmed.len());
-            let (number, unit) = trimmed.split_at_checked(end).unwrap_or((trimmed, ""));
-            let unit = unit.trim();
-            let multiple = unit_shift(unit)
-                .and_then(|shift| 1_u64.checked_shl(shift))
-                .or_else(|| decimal_unit(unit))
-                .and_then(|multiple| multiple.to_string().parse::<f64>().ok());
-            let number: Option<f64> = number.replace('_', "").parse().ok();
-            match number.zip(multiple) {
-                Some((number, multiple)) => Ok(Bytes::new((number * multiple).round() as u64)),
-                None => Err(ParseErrorKind::NotWholeBytes { found }),
-            }
+            rounded(text).map(Bytes::new).ok_or(ParseErrorKind::NotWholeBytes { found })
         }
         other => other,
     }
+}
+
+/// A number with decimals and its unit, to the nearest byte; half a byte is rounded up.
+fn rounded(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text.find(|letter: char| !matches!(letter, '0'..='9' | '.' | '_'))?;
+    let (number, unit) = text.split_at_checked(end)?;
+    let unit = unit.trim();
+    let multiple =
+        unit_shift(unit).and_then(|shift| 1_u64.checked_shl(shift)).or_else(|| decimal_unit(unit))?;
+    let (whole, decimals) = number.split_once('.').filter(|(_, decimals)| !decimals.contains('.'))?;
+    // More decimals than these say less than a byte.
+    let decimals: String = decimals.chars().filter(char::is_ascii_digit).take(18).collect();
+    let scale = 10_u128.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let part = decimals.parse::<u128>().ok()?.checked_mul(multiple.into())?;
+    let part = part.checked_mul(2)?.checked_add(scale)?.checked_div(scale.checked_mul(2)?)?;
+    let whole = u128::from(whole_number(whole)?).checked_mul(multiple.into())?;
+    u64::try_from(whole.checked_add(part)?).ok()
 }
 
 #[cfg(test)]
@@ -67,7 +66,7 @@ mod tests {
         assert_eq!(parse_rounded_size(" 0.1MB "), Ok(Bytes::new(100_000)));
         assert_eq!(parse_rounded_size("1.5 GiB"), Ok(Bytes::mib(1536)));
         assert_eq!(parse_rounded_size("0.3KiB"), Ok(Bytes::new(307)));
-        for text in ["", "1.23 GiBB", "1.2.3 GiB", "0.3", "1.23 GiB of", "2 x 0.3 KiB"] {
+        for text in ["", "1.23 GiBB", "1.2.3 GiB", "1_.3 KB of", "0.3", "1.23 GiB of", "2 x 0.3 KiB"] {
             assert!(parse_rounded_size(text).is_err(), "{text}: {:?}", parse_rounded_size(text));
         }
     }

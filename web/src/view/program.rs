@@ -9,7 +9,7 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::program::{EXAMPLES, GPUS};
+use crate::program::{EXAMPLES, GPUS, release_of};
 use crate::session::{AliveBytes, ProgramInput, ProgramStatus, Session};
 use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
 use crate::view::{lab, lifetimes, map, player, scrubber, stage, step};
@@ -83,7 +83,7 @@ fn device(session: Session) -> AnyView {
         Release::ALL.iter().map(|known| (known.name().to_owned(), known.name().to_owned())).collect();
     let release = text(move || input.with(|input| input.release.name().to_owned()));
     let take = move |name: String| {
-        input.update(|input| input.release = name.parse().unwrap_or_default());
+        input.update(|input| input.release = release_of(&name));
         session.run_with_other_settings();
     };
     view! {
