@@ -20,7 +20,7 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use note::{Note, Place};
-pub use orders::{AddressOrder, BytesRange, DeviceRange, OtherOrders, run_other_orders};
+pub use orders::{AddressOrder, BytesRange, DeviceRange, OtherOrders, available_memory, run_other_orders};
 pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use record::{ChildPeak, PrintedLine, Step, StepPeak};

@@ -77,7 +77,7 @@ pub(super) fn called(command: &mut Command, folder: &Path) -> Called {
     }
 }
 
-fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
     let report = folder.join("report.json");
     let _ = std::fs::remove_file(&report);
     let mut fit = command();
