@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::bail;
-use blockyard_dry_run::{Program, Ranks, available_memory, run_ranks};
+use blockyard_dry_run::{Preloaded, Program, Ranks, available_memory, run_ranks};
 use blockyard_fit::{Layout, Mesh, Probe};
 use blockyard_record::Bytes;
 use serde_json::{Map, Value, json};
@@ -86,8 +86,16 @@ pub(super) fn layouts(runs: &Runs<'_>, all_terms: &[Terms], mesh: &Mesh, world: 
             layouts: all.clone(),
             is_stopped: false,
         };
-        Asked { runs, terms, world, per_node, host_peak: AtomicU64::new(0), number: AtomicUsize::new(0) }
-            .fill(&mut answer);
+        let asked = Asked {
+            runs,
+            terms,
+            world,
+            per_node,
+            preloaded: Mutex::new(None),
+            host_peak: AtomicU64::new(0),
+            number: AtomicUsize::new(0),
+        };
+        asked.fill(&mut answer);
         answer
     };
     let answers = each(all_terms, of_gpu, |answer: &Answer| answer.is_stopped);
@@ -113,6 +121,8 @@ struct Asked<'a> {
     terms: &'a Terms,
     world: u32,
     per_node: u32,
+    /// The process that has loaded the modules, once one is needed.
+    preloaded: Mutex<Option<Preloaded>>,
     /// Most bytes of the host that the processes of one layout had.
     host_peak: AtomicU64,
     /// Runs so far, for the names of their files.
@@ -181,7 +191,7 @@ impl Asked<'_> {
     /// What the ranks of a layout say, from before where that is known.
     fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, Ended> {
         let asked = layout.distinct_ranks(self.world);
-        let key = key(self.runs, terms, &(self.world, self.per_node, &asked));
+        let key = key(self.runs, terms, &(self.world, self.per_node, &asked, &self.runs.options.preload));
         let known = asked.iter().map(|rank| self.runs.kept.find(key, u64::from(*rank)));
         if let Some(known) = known.collect::<Option<Vec<Probe>>>() {
             self.runs.known.fetch_add(1, Ordering::Relaxed);
@@ -197,8 +207,11 @@ impl Asked<'_> {
         let program = self.runs.program(terms).map_err(|error| failed(format!("{error:#}")))?;
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let output = |rank: u32| self.runs.folder.join(format!("output-{number}-{rank}"));
+        let devices = program.devices.max(self.per_node);
+        let program = Program { devices, ..program };
+        let preloaded = self.preloaded(&program, &ranks)?;
         let of_rank = |rank: u32| Program {
-            devices: program.devices.max(self.per_node),
+            preloaded: preloaded.clone(),
             output: Some(output(rank)),
             ..program.clone()
         };
@@ -234,6 +247,25 @@ impl Asked<'_> {
             self.runs.kept.add(key, probe, &files).map_err(|error| failed(format!("{error:#}")))?;
         }
         Ok(probes)
+    }
+}
+
+impl Asked<'_> {
+    /// The process that has loaded the modules; none where no modules are named.
+    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<Preloaded>, Ended> {
+        let modules = &self.runs.options.preload;
+        if modules.is_empty() {
+            return Ok(None);
+        }
+        let mut preloaded = self.preloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if preloaded.is_none() {
+            let mut program = program.clone();
+            // How many threads there are is read where modules are loaded.
+            program.environment.extend(ranks.environment(0, 0));
+            let started = Preloaded::load(&program, modules, &self.runs.torch, &self.runs.prepared);
+            *preloaded = Some(started.map_err(|error| Ended::Failed(error.to_string()))?);
+        }
+        Ok(preloaded.clone())
     }
 }
 

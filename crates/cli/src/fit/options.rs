@@ -32,6 +32,10 @@ pub(crate) struct FitOptions {
     /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nproc_per_node: Option<u8>,
+    /// Load these modules of Python once, for all layouts, each of which is a copy of that process then: for `torch` and what of it the program
+    /// loads. They do not see variables that the program sets for them.
+    #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
+    pub(crate) preload: Vec<String>,
     /// Run so many layouts side by side, as far as the host's memory allows.
     #[arg(long, default_value_t = 1, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,

@@ -105,7 +105,10 @@ fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ende
     let failed = |error: anyhow::Error| Ended::Failed(format!("the requests of the run: {error:#}"));
     let devices = read(runs, &snapshot).map_err(failed)?;
     answer.requests = devices.iter().map(|run| run.requests().len()).sum();
-    answer.notes = devices.iter().flat_map(|run| run.notes().to_vec()).collect();
+    // The capacity is given.
+    let notes = devices.iter().flat_map(|run| run.notes().to_vec());
+    answer.notes =
+        notes.filter(|note| !note.starts_with("a snapshot does not tell how much memory")).collect();
     answer.notes.extend(recorded.notes);
     for conf in all {
         runs.bar.set_message(format!("replays {conf}"));

@@ -193,6 +193,16 @@ fn layouts_have_a_verdict_each() {
         fresh.out,
         fresh.err
     );
+    // Copies of one process that has loaded the package say the same.
+    let preload = ["--at-once", "2", "--preload", "torch,torch.optim"];
+    let (copied, fourth) = fit(&folder, &[&mesh[..], &preload].concat());
+    let fourth = fourth.unwrap_or_else(|| panic!("{}{}", copied.out, copied.err));
+    assert!((copied.status, &fourth["layouts"]) == (0, &report["layouts"]), "{}{}", copied.out, copied.err);
+    assert!(fourth["runs"].as_u64() > Some(8), "{}", copied.out);
+    let (called, report) = fit(&folder, &[&mesh[..], &["--preload", "no_such_module"]].concat());
+    assert_eq!(called.status, 2, "{}", called.out);
+    let error = report.unwrap()["layouts"][0]["error"].as_str().unwrap_or_default().to_owned();
+    assert!(error.contains("No module named 'no_such_module'"), "{error}");
     let (called, _) = fit(&folder, &["--mesh", "dp=3,tp=5", "--ranks", "16"]);
     assert!(called.err.contains("no layout of the mesh has 16 ranks"), "{}", called.err);
 }
