@@ -27,7 +27,7 @@ pub(crate) struct FitOptions {
     #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
     pub(crate) mesh: Option<Mesh>,
     /// How many ranks the layouts have. One of them runs, as `blockyard dry-run --ranks` does; with pipeline stages the first and the last.
-    #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
     /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
