@@ -143,6 +143,21 @@ fn settings_are_replayed_over_the_requests_of_one_run() {
     }
 }
 
+/// What each layout comes to, without what depends on which of two ranks fails first.
+fn verdicts(report: &Value) -> Vec<String> {
+    let rows = report["layouts"].as_array().unwrap().iter();
+    let row = |row: &Value| {
+        let mut ranks = row["ranks"].clone();
+        for rank in ranks.as_array_mut().into_iter().flatten() {
+            rank.as_object_mut().unwrap().remove("remarks");
+        }
+        let [layout, fits, reserved, error] =
+            ["layout", "fits", "peak_reserved", "error"].map(|name| row[name].clone());
+        format!("{layout} {fits} {reserved} {error} {ranks}")
+    };
+    rows.map(row).collect()
+}
+
 #[test]
 fn layouts_have_a_verdict_each() {
     let Some(folder) = with("layouts", LAYOUTS) else { return };
@@ -184,11 +199,11 @@ fn layouts_have_a_verdict_each() {
     let (again, second) = fit(&folder, &[&mesh[..], &["--at-once", "3"]].concat());
     let second = second.unwrap();
     // Those that failed are run again.
-    assert!((again.status, &second["layouts"]) == (0, &report["layouts"]), "{}{}", again.out, again.err);
+    assert!((again.status, verdicts(&second)) == (0, verdicts(&report)), "{}{}", again.out, again.err);
     assert_eq!(second["runs"], 0);
     let (fresh, third) = fit(&folder, &[&mesh[..], &["--at-once", "3", "--fresh"]].concat());
     assert!(
-        (fresh.status, &third.unwrap()["layouts"]) == (0, &report["layouts"]),
+        (fresh.status, verdicts(&third.unwrap())) == (0, verdicts(&report)),
         "{}{}",
         fresh.out,
         fresh.err
@@ -197,7 +212,7 @@ fn layouts_have_a_verdict_each() {
     let preload = ["--at-once", "2", "--preload", "torch,torch.optim"];
     let (copied, fourth) = fit(&folder, &[&mesh[..], &preload].concat());
     let fourth = fourth.unwrap_or_else(|| panic!("{}{}", copied.out, copied.err));
-    assert!((copied.status, &fourth["layouts"]) == (0, &report["layouts"]), "{}{}", copied.out, copied.err);
+    assert!((copied.status, verdicts(&fourth)) == (0, verdicts(&report)), "{}{}", copied.out, copied.err);
     assert!(fourth["runs"].as_u64() > Some(8), "{}", copied.out);
     let (called, report) = fit(&folder, &[&mesh[..], &["--preload", "no_such_module"]].concat());
     assert_eq!(called.status, 2, "{}", called.out);
