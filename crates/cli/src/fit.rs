@@ -1,34 +1,49 @@
-//! `blockyard fit`: the largest value of a program's option that fits a GPU, by runs of the program without one.
+//! `blockyard fit`: what of a program fits a GPU, by runs of the program without one.
 
 mod answer;
+mod by_other;
 mod json;
 mod kept;
+mod layouts;
 mod options;
 mod runs;
+mod settings;
 mod sites;
 mod text;
+mod vary;
 
-use std::cell::Cell;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Torch, find_standin, prepare};
 use blockyard_fit::memory_fraction;
+use serde_json::Value;
 
 use self::answer::{Answer, answer};
 use self::kept::{Kept, file_of};
 pub(crate) use self::options::FitOptions;
+use self::options::Question;
 use self::runs::{Ended, Runs, Terms};
+use self::vary::Vary;
 use crate::{dry_run, output, progress};
 
 /// The exit status of a process that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
+/// What is told of a question.
+struct Told {
+    text: String,
+    json: Value,
+    status: u8,
+}
+
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     if !options.file.is_file() {
         bail!("{}: there is no such file", options.file.display());
     }
+    let question = options.question()?;
     let gpus = options.gpus();
     for gpu in &gpus {
         if let Some(limit) = options.limit
@@ -37,6 +52,16 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
             bail!("--limit {limit} is no part of the {} of {}", gpu.total_memory, gpu.name);
         }
     }
+    let terms: Vec<Terms> = gpus
+        .into_iter()
+        .map(|gpu| Terms {
+            gpu,
+            limit: options.limit,
+            conf: options.conf.clone(),
+            sets: Vec::new(),
+            environment: Vec::new(),
+        })
+        .collect();
     let python = dry_run::python(options.python.as_deref());
     let torch = Torch::find(&python)?;
     let prepared = prepare(&torch, &find_standin()?)?;
@@ -60,40 +85,63 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         folder: folder.path(),
         kept: Kept::read(path),
         bar,
-        made: Cell::new(0),
-        known: Cell::new(0),
+        made: AtomicUsize::new(0),
+        known: AtomicUsize::new(0),
     };
     ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
+    let told = match &question {
+        Question::Largest(vary) => largest(&runs, &terms, vary)?,
+        Question::ByOther(vary, other) => by_other::by_values(&runs, &terms, vary, other)?,
+        Question::BySettings(vary, settings) => by_other::by_settings(&runs, &terms, vary, settings)?,
+        Question::Settings(settings) => settings::settings(&runs, &terms, settings)?,
+        Question::Layouts(mesh, ranks) => layouts::layouts(&runs, &terms, mesh, *ranks)?,
+    };
+    runs.bar.finish_and_clear();
+    print(&runs, &told)?;
+    Ok(ExitCode::from(told.status))
+}
+
+/// Asks for each GPU, until a search ends without an answer.
+fn each<T>(terms: &[Terms], ask: impl Fn(&Terms) -> T, is_ended: impl Fn(&T) -> bool) -> Vec<T> {
     let mut answers = Vec::new();
-    for gpu in gpus {
-        let terms = Terms { gpu, limit: options.limit, conf: options.conf.clone() };
-        let found = answer(&runs, &terms);
-        let is_ended = found.is_ended();
-        answers.push(found);
-        if is_ended {
+    for terms in terms {
+        answers.push(ask(terms));
+        if answers.last().is_some_and(&is_ended) {
             break;
         }
     }
-    runs.bar.finish_and_clear();
-    print(&runs, &answers)?;
-    Ok(status(&answers))
+    answers
 }
 
-fn print(runs: &Runs<'_>, answers: &[Answer]) -> anyhow::Result<()> {
-    let mut out = output::stdout();
-    let options = runs.options;
-    for answer in answers {
-        if options.quiet {
-            output::line(&mut out, &text::sentence(&options.vary, answer))?;
+/// The largest value that fits.
+fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Told> {
+    let answers = each(terms, |terms| answer(runs, terms, vary), Answer::is_ended);
+    let mut text = String::new();
+    for answer in &answers {
+        if runs.options.quiet {
+            text += &(text::sentence(vary, answer) + "\n");
         } else {
-            out.write_all(text::report(runs, answer)?.as_bytes())?;
+            text += &text::report(vary, answer)?;
         }
     }
     if answers.len() > 1 {
-        out.write_all(text::gpus(&options.vary, answers)?.as_bytes())?;
+        text += &text::gpus(vary, &answers)?;
     }
+    let ended = answers.iter().find_map(|answer| answer.found.ended.as_ref());
+    let is_found = answers.iter().all(|answer| answer.largest.is_some());
+    Ok(Told {
+        text,
+        json: json::report(runs, vary, &answers),
+        status: status(ended.map(|(_, ended)| ended), is_found),
+    })
+}
+
+fn print(runs: &Runs<'_>, told: &Told) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    let options = runs.options;
+    out.write_all(told.text.as_bytes())?;
     if !options.quiet {
-        let (made, known) = (runs.made.get(), runs.known.get());
+        let (made, known) = (runs.made.load(Ordering::Relaxed), runs.known.load(Ordering::Relaxed));
         let place = runs.kept.path.display();
         let steps = options.steps;
         output::line(
@@ -106,18 +154,16 @@ fn print(runs: &Runs<'_>, answers: &[Answer]) -> anyhow::Result<()> {
     }
     out.flush()?;
     if let Some(path) = &options.json {
-        output::write_whole(path, (json::report(runs, answers).to_string() + "\n").as_bytes())?;
+        output::write_whole(path, (told.json.to_string() + "\n").as_bytes())?;
     }
     Ok(())
 }
 
-/// 0 where some value fits each GPU, 1 where none fits one, 2 where a run failed.
-fn status(answers: &[Answer]) -> ExitCode {
-    let ended = answers.iter().find_map(|answer| answer.found.ended.as_ref());
+/// 0 where all was found, 1 where something does not fit, 2 where a run failed.
+fn status(ended: Option<&Ended>, is_found: bool) -> u8 {
     match ended {
-        Some((_, Ended::Stopped)) => ExitCode::from(INTERRUPTED),
-        Some((_, Ended::Failed(_))) => ExitCode::from(2),
-        None if answers.iter().any(|answer| answer.largest.is_none()) => ExitCode::from(1),
-        None => ExitCode::SUCCESS,
+        Some(Ended::Stopped) => INTERRUPTED,
+        Some(Ended::Failed(_)) => 2,
+        None => u8::from(!is_found),
     }
 }

@@ -169,7 +169,8 @@ pub fn run_other_orders(
         AddressOrder::ALL.into_iter().filter(|order| *order != AddressOrder::Driver).collect();
     let count = u64::try_from(others.len()).unwrap_or(u64::MAX);
     let wanted = own.host_peak.get().saturating_mul(count);
-    let at_once = if available().is_some_and(|available| wanted < available) { others.len() } else { 1 };
+    let at_once =
+        if available_memory().is_some_and(|available| wanted < available) { others.len() } else { 1 };
     let mut runs = Vec::new();
     for orders in others.chunks(at_once) {
         let mut started = Vec::new();
@@ -190,8 +191,9 @@ pub fn run_other_orders(
     Ok(OtherOrders { runs })
 }
 
-/// Bytes of the host's memory that new processes may take.
-fn available() -> Option<u64> {
+/// Bytes of the host's memory that new processes may take; none where the host does not say.
+#[must_use]
+pub fn available_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     kilobytes(&text, "MemAvailable:")
 }

@@ -21,7 +21,7 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 13] = [
+const RUNNER: [(&str, &str); 14] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
     ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
@@ -30,6 +30,7 @@ const RUNNER: [(&str, &str); 13] = [
     ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),
+    ("blockyard_dry_run/preload.py", include_str!("runner/blockyard_dry_run/preload.py")),
     ("blockyard_dry_run/printed.py", include_str!("runner/blockyard_dry_run/printed.py")),
     ("blockyard_dry_run/ranks.py", include_str!("runner/blockyard_dry_run/ranks.py")),
     ("blockyard_dry_run/record.py", include_str!("runner/blockyard_dry_run/record.py")),

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
+use crate::preloaded::{Copied, Preloaded};
 use crate::{DryRunError, Prepared, Report, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
@@ -54,6 +55,8 @@ pub struct Program {
     pub fraction: Option<f64>,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
     pub ends_at_oom: bool,
+    /// The process that has loaded modules, of which the program's process is a copy; none for a process of its own.
+    pub preloaded: Option<Preloaded>,
 }
 
 impl Program {
@@ -76,6 +79,7 @@ impl Program {
             ends_at_oom: false,
             environment: Vec::new(),
             output: None,
+            preloaded: None,
         }
     }
 }
@@ -151,10 +155,68 @@ pub(crate) fn wait(started: &mut Started, is_stopped: &impl Fn() -> bool) -> Res
     Ok(false)
 }
 
+/// A process of its own.
+fn own_process(
+    program: &Program,
+    prepared: &Prepared,
+    settings: &Value,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<Child, DryRunError> {
+    let mut command = Command::new(&program.python);
+    command.arg(prepared.runner()).arg(settings.to_string());
+    command.arg(&program.file).args(&program.arguments);
+    if let Some(folder) = &program.folder {
+        command.current_dir(folder);
+    }
+    command.envs(environment);
+    if let Some(path) = &program.output {
+        let file = fs::File::create(path).map_err(DryRunError::file(path))?;
+        let errors = file.try_clone().map_err(DryRunError::file(path))?;
+        command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
+    }
+    command.spawn().map_err(|error| no_python(program, error))
+}
+
+/// A process that was started for a program, or copied from one that has loaded modules.
+enum Process {
+    Own(Child),
+    Copy(Copied),
+}
+
+impl Process {
+    fn id(&self) -> u32 {
+        match self {
+            Self::Own(child) => child.id(),
+            Self::Copy(copied) => copied.id(),
+        }
+    }
+
+    fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        match self {
+            Self::Own(child) => child.try_wait(),
+            Self::Copy(copied) => copied.try_wait(),
+        }
+    }
+
+    fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        match self {
+            Self::Own(child) => child.wait(),
+            Self::Copy(copied) => copied.wait(),
+        }
+    }
+
+    fn end(&mut self, signal: Signal) {
+        let _ = match self {
+            Self::Own(child) => kill_process(Pid::from_child(child), signal),
+            Self::Copy(copied) => copied.end(signal),
+        };
+    }
+}
+
 /// A program that runs.
 pub(crate) struct Started {
     program: Program,
-    child: Child,
+    process: Process,
     status: Option<ExitStatus>,
     scratch: Scratch,
     /// Most bytes of the host's memory so far.
@@ -166,20 +228,13 @@ impl Started {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-        let mut command = Command::new(&program.python);
-        command.arg(prepared.runner()).arg(settings(&program, &scratch.counted()).to_string());
-        command.arg(&program.file).args(&program.arguments);
-        if let Some(folder) = &program.folder {
-            command.current_dir(folder);
-        }
-        command.envs(environment(&program, torch, prepared, &lines));
-        if let Some(path) = &program.output {
-            let file = fs::File::create(path).map_err(DryRunError::file(path))?;
-            let errors = file.try_clone().map_err(DryRunError::file(path))?;
-            command.stdout(Stdio::from(file)).stderr(Stdio::from(errors)).stdin(Stdio::null());
-        }
-        let child = command.spawn().map_err(|error| no_python(&program, error))?;
-        Ok(Self { program, child, status: None, scratch, host_peak: 0 })
+        let settings = settings(&program, &scratch.counted());
+        let environment = environment(&program, torch, prepared, &lines);
+        let process = match &program.preloaded {
+            Some(preloaded) => Process::Copy(preloaded.start(&program, &settings, &environment)?),
+            None => Process::Own(own_process(&program, prepared, &settings, environment)?),
+        };
+        Ok(Self { program, process, status: None, scratch, host_peak: 0 })
     }
 
     /// Whether the process is known to have ended.
@@ -190,9 +245,10 @@ impl Started {
     /// Looks whether the process ended, and then whether it ended well.
     pub(crate) fn poll(&mut self) -> Result<Option<bool>, DryRunError> {
         if self.status.is_none() {
-            let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+            let status =
+                fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
             self.host_peak = self.host_peak.max(kilobytes(&status, "VmHWM:").unwrap_or(0));
-            self.status = self.child.try_wait().map_err(|error| no_python(&self.program, error))?;
+            self.status = self.process.try_wait().map_err(|error| no_python(&self.program, error))?;
         }
         Ok(self.status.map(|status| status.success()))
     }
@@ -203,16 +259,12 @@ impl Started {
             return;
         }
         // It may have ended in between.
-        let _ = if at_once {
-            self.child.kill()
-        } else {
-            kill_process(Pid::from_child(&self.child), Signal::TERM).map_err(Into::into)
-        };
+        self.process.end(if at_once { Signal::KILL } else { Signal::TERM });
     }
 
     /// Waits for the end and tells what the program took.
     pub(crate) fn finish(mut self, torch: &Torch) -> Result<Report, DryRunError> {
-        let waited = self.child.wait().map_err(|error| no_python(&self.program, error))?;
+        let waited = self.process.wait().map_err(|error| no_python(&self.program, error))?;
         let status = self.status.unwrap_or(waited);
         let code =
             status.code().or_else(|| status.signal().map(|signal| signal.saturating_add(128))).unwrap_or(1);
@@ -228,7 +280,7 @@ impl Started {
     }
 }
 
-fn no_python(program: &Program, error: std::io::Error) -> DryRunError {
+pub(crate) fn no_python(program: &Program, error: std::io::Error) -> DryRunError {
     DryRunError::NoPython { python: program.python.clone(), error }
 }
 
@@ -275,7 +327,7 @@ fn settings(program: &Program, counted: &Path) -> Value {
 }
 
 /// The variables that make the process load our libraries, and that say which GPU they stand for.
-fn environment(
+pub(crate) fn environment(
     program: &Program,
     torch: &Torch,
     prepared: &Prepared,

@@ -23,12 +23,16 @@
 
 mod fraction;
 mod growth;
+mod map;
+mod mesh;
 mod probe;
 mod search;
 mod values;
 
 pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
+pub use map::{Column, guess, map};
+pub use mesh::{Layout, Mesh, NotAMesh};
 pub use probe::{FailedRequest, Held, Probe};
-pub use search::{Contradiction, Found, search};
+pub use search::{Contradiction, Found, Guess, search, search_from};
 pub use values::{NotValues, Values};

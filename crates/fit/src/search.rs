@@ -4,6 +4,9 @@
 //! their peaks says which value would be the largest: that one comes next, and from there the search goes on in steps of 1, 2, 4, ...
 //! until the answer lies between two probes, whose distance is then halved. So a program whose memory grows in a straight line takes
 //! four or five probes, and any other at most twice the binary logarithm of the number of values, and four.
+//!
+//! Where the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and the line begins at what the
+//! lowest value is guessed to take.
 
 use blockyard_record::Bytes;
 
@@ -132,11 +135,31 @@ pub fn search<E>(values: &Values, limit: Bytes, probe: impl FnMut(u64) -> Result
     search.found
 }
 
+/// Where an answer is guessed to lie. A wrong guess costs probes, and never an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guess {
+    /// The value that may be the largest.
+    pub value: u64,
+    /// What the lowest value may reserve, where that is known.
+    pub lowest: Option<Bytes>,
+    /// The most that may be reserved, for the prediction alone.
+    pub limit: Bytes,
+}
+
+/// The same search, which begins at a guess.
+pub fn search_from<E>(values: &Values, guess: Guess, probe: impl FnMut(u64) -> Result<Probe, E>) -> Found<E> {
+    let found = Found { probes: Vec::new(), ended: None };
+    let fits = guess.lowest.map(|bytes| (0, bytes)).into_iter().collect();
+    let mut search = Search { values, limit: guess.limit, found, fits, probe };
+    let _ended = search.run_from(values.number_below(guess.value));
+    search.found
+}
+
 struct Search<'a, E, F> {
     values: &'a Values,
     limit: Bytes,
     found: Found<E>,
-    /// Numbers of values that fit, with their peak reserved.
+    /// Numbers of values that fit, rising, with their peak reserved.
     fits: Vec<(u64, Bytes)>,
     probe: F,
 }
@@ -148,9 +171,30 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         if !self.ask(0)? {
             return Some(());
         }
-        let mut between = Between { low: 0, high: end };
         // Without a prediction, steps upwards are as long as the way so far.
-        let mut phase = Phase::Up((end / SECOND).max(1));
+        self.narrow(Between { low: 0, high: end }, Phase::Up((end / SECOND).max(1)))
+    }
+
+    /// None where a probe failed.
+    fn run_from(&mut self, start: u64) -> Option<()> {
+        let end = self.values.last().saturating_add(1);
+        if self.ask(start)? {
+            return self.narrow(Between { low: start, high: end }, Phase::Up(1));
+        }
+        // As far below as the second probe of a search lies above the first; then a line leads on.
+        let (mut high, mut step) = (start, (start / SECOND).max(1));
+        while high > 0 {
+            let number = high.saturating_sub(step);
+            if self.ask(number)? {
+                return self.narrow(Between { low: number, high }, Phase::Halve);
+            }
+            (high, step) = (number, step.saturating_mul(2));
+        }
+        Some(())
+    }
+
+    /// Asks between the two until nothing is left there. None where a probe failed.
+    fn narrow(&mut self, mut between: Between, mut phase: Phase) -> Option<()> {
         let mut is_predicted = false;
         while between.high - between.low > 1 {
             let predicted = if is_predicted { None } else { self.predicted(between) };
@@ -188,7 +232,10 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             Ok(probe) => {
                 let is_fitting = probe.is_fitting;
                 if is_fitting {
+                    // What was guessed of a number counts until its probe.
+                    self.fits.retain(|(known, _)| *known != number);
                     self.fits.push((number, probe.peak_reserved));
+                    self.fits.sort_unstable();
                 }
                 self.found.probes.push(probe);
                 Some(is_fitting)
@@ -227,7 +274,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         let rise = u128::from(more.get().checked_sub(reserved.get())?);
         let left = u128::from(self.limit.get().checked_sub(more.get())?);
         // How much further the line leads: left / (rise / distance).
-        let further = left.checked_mul(u128::from(other - one))?.checked_div(rise)?;
+        let further = left.checked_mul(u128::from(other.checked_sub(*one)?))?.checked_div(rise)?;
         Some(other.saturating_add(u64::try_from(further).unwrap_or(u64::MAX)))
     }
 }

@@ -6,65 +6,107 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotValues {
     /// Another form.
-    #[error("\"{0}\" is no range of values: write 1..512, 8..512:8 for the multiples of 8, or one number")]
+    #[error(
+        "\"{0}\" is no range of values: write 1..512, 8..512:8 for the multiples of 8, 1,2,4,8, or one number"
+    )]
     Form(String),
     /// No number is in the range.
     #[error("there is no value in {0}")]
     Empty(String),
 }
 
-/// Whole numbers from a lowest to a highest one, all of them or the multiples of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Values {
-    low: u64,
-    high: u64,
-    multiple: u64,
+/// Whole numbers, rising: from a lowest to a highest one, all of them or the multiples of a number; or a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Range {
+        low: u64,
+        high: u64,
+        multiple: u64,
+    },
+    /// At least two, rising.
+    List(Vec<u64>),
 }
 
 impl Values {
     /// The lowest value.
     #[must_use]
     pub fn low(&self) -> u64 {
-        self.low
+        self.at(0)
     }
 
     /// The highest value.
     #[must_use]
     pub fn high(&self) -> u64 {
-        self.high
+        self.at(self.last())
     }
 
-    /// All are multiples of this number.
+    /// All are multiples of this number; none for a list.
     #[must_use]
-    pub fn multiple(&self) -> u64 {
-        self.multiple
+    pub fn multiple(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::Range { multiple, .. } => Some(*multiple),
+            Kind::List(_) => None,
+        }
     }
 
-    /// How many values there are, less one: the number of the highest, where the lowest has the number 0.
+    /// How many values exist, less one: the number of the highest, where the lowest has the number 0.
     #[must_use]
     pub fn last(&self) -> u64 {
-        (self.high - self.low) / self.multiple
+        match &self.0 {
+            Kind::Range { low, high, multiple } => (high - low) / multiple,
+            Kind::List(list) => (list.len() as u64).saturating_sub(1),
+        }
     }
 
     /// The value of a number; the highest for numbers above the last.
     #[must_use]
     pub fn at(&self, number: u64) -> u64 {
-        self.low + number.min(self.last()) * self.multiple
+        match &self.0 {
+            Kind::Range { low, high, multiple } => low + number.min((high - low) / multiple) * multiple,
+            Kind::List(list) => {
+                let number = usize::try_from(number).unwrap_or(usize::MAX);
+                list.get(number).or(list.last()).copied().unwrap_or(0)
+            }
+        }
+    }
+
+    /// The number of the largest value that is at most this one; 0 where all are larger.
+    #[must_use]
+    pub fn number_below(&self, value: u64) -> u64 {
+        match &self.0 {
+            Kind::Range { low, high, multiple } => value.clamp(*low, *high).saturating_sub(*low) / multiple,
+            Kind::List(list) => (list.partition_point(|other| *other <= value) as u64).saturating_sub(1),
+        }
     }
 
     /// The value above another one; none above the highest.
     #[must_use]
     pub fn above(&self, value: u64) -> Option<u64> {
-        value.checked_add(self.multiple).filter(|next| *next <= self.high)
+        match &self.0 {
+            Kind::Range { high, multiple, .. } => value.checked_add(*multiple).filter(|next| next <= high),
+            Kind::List(list) => list.iter().find(|other| **other > value).copied(),
+        }
+    }
+
+    /// All values, rising.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..=self.last()).map(|number| self.at(number))
     }
 }
 
 impl std::fmt::Display for Values {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.low == self.high, self.multiple) {
-            (true, _) => write!(f, "{}", self.low),
-            (false, 1) => write!(f, "{}..{}", self.low, self.high),
-            (false, multiple) => write!(f, "{}..{}:{multiple}", self.low, self.high),
+        match &self.0 {
+            Kind::Range { low, high, .. } if low == high => write!(f, "{low}"),
+            Kind::Range { low, high, multiple: 1 } => write!(f, "{low}..{high}"),
+            Kind::Range { low, high, multiple } => write!(f, "{low}..{high}:{multiple}"),
+            Kind::List(list) => {
+                let list: Vec<String> = list.iter().map(u64::to_string).collect();
+                write!(f, "{}", list.join(","))
+            }
         }
     }
 }
@@ -75,6 +117,15 @@ impl FromStr for Values {
     fn from_str(text: &str) -> Result<Self, NotValues> {
         let form = || NotValues::Form(text.to_owned());
         let number = |text: &str| text.trim().parse::<u64>().map_err(|_error| form());
+        if text.contains(',') {
+            let mut list = text.split(',').map(number).collect::<Result<Vec<u64>, _>>()?;
+            list.sort_unstable();
+            list.dedup();
+            return Ok(Self(match list.as_slice() {
+                [one] => Kind::Range { low: *one, high: *one, multiple: 1 },
+                _ => Kind::List(list),
+            }));
+        }
         let (range, multiple) = match text.split_once(':') {
             Some((range, multiple)) => (range, number(multiple)?),
             None => (text, 1),
@@ -89,7 +140,7 @@ impl FromStr for Values {
         let empty = || NotValues::Empty(text.to_owned());
         let low = low.checked_next_multiple_of(multiple).ok_or_else(empty)?;
         let high = high / multiple * multiple;
-        if low > high { Err(empty()) } else { Ok(Self { low, high, multiple }) }
+        if low > high { Err(empty()) } else { Ok(Self(Kind::Range { low, high, multiple })) }
     }
 }
 
@@ -99,14 +150,13 @@ mod tests {
 
     #[test]
     fn ranges_are_read() {
-        let all = |text: &str| -> Vec<u64> {
-            let values: Values = text.parse().unwrap();
-            (0..=values.last()).map(|number| values.at(number)).collect()
-        };
+        let all = |text: &str| -> Vec<u64> { text.parse::<Values>().unwrap().iter().collect() };
         assert_eq!(all("1..4"), [1, 2, 3, 4]);
         assert_eq!(all("5..24:8"), [8, 16, 24]);
         assert_eq!(all("32"), [32]);
         assert_eq!(all("7..7"), [7]);
+        assert_eq!(all("8,2,1,2"), [1, 2, 8]);
+        assert_eq!(all("4,4"), [4]);
         let values: Values = "5..24:8".parse().unwrap();
         assert_eq!(
             (values.above(16), values.above(24), values.to_string()),
@@ -115,8 +165,19 @@ mod tests {
     }
 
     #[test]
+    fn values_are_found_by_number_and_by_what_is_below() {
+        for text in ["5..24:8", "8,16,24"] {
+            let values: Values = text.parse().unwrap();
+            let below: Vec<u64> = [0, 8, 15, 16, 23, 24, 99].map(|value| values.number_below(value)).to_vec();
+            assert_eq!(below, [0, 0, 0, 1, 1, 2, 2], "{text}");
+            assert_eq!((values.above(8), values.above(24), values.at(7)), (Some(16), None, 24), "{text}");
+        }
+        assert_eq!("3,1".parse::<Values>().unwrap().to_string(), "1,3");
+    }
+
+    #[test]
     fn what_is_no_range_is_said() {
-        for text in ["", "1..", "..4", "a..b", "1-4", "1..4:0", "1..4:x", "-1..4"] {
+        for text in ["", "1..", "..4", "a..b", "1-4", "1..4:0", "1..4:x", "-1..4", "1,", "1,2..4"] {
             assert_eq!(text.parse::<Values>(), Err(NotValues::Form(text.to_owned())), "{text}");
         }
         for text in ["4..1", "1..7:8"] {

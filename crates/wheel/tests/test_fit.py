@@ -69,3 +69,58 @@ def test_wrong_arguments_are_refused(program):
         blockyard.fit(program, vary={"batch-size": (1,)})
     with pytest.raises(blockyard.BlockyardError, match="no such file"):
         blockyard.fit(program.with_name("missing.py"), vary={"batch-size": (1, 2)}, echo=False)
+
+
+LAYOUTS = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--dp", type=int, default=1)
+parser.add_argument("--tp", type=int, default=1)
+options = parser.parse_args()
+torch.take(800_000 // options.tp)
+"""
+
+LENGTHS = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch", type=int, default=1)
+parser.add_argument("--length", type=int, default=1)
+options = parser.parse_args()
+torch.take(10_000 * options.batch * options.length)
+"""
+
+
+@needs_library
+def test_a_map_has_a_row_for_each_value(program):
+    program.write_text(LENGTHS)
+    found = blockyard.fit_map(program, vary={"batch": (1, 200), "length": (1, 3)}, gpu="h100", echo=False)
+    assert [(row.value, row.largest) for row in found.rows] == [(1, 104), (2, 52), (3, 34)]
+    assert found.rows[1].next.value == 53 and found.others == [] and str(found) == "1: 104, 2: 52, 3: 34"
+    under = blockyard.fit_map(program, vary={"batch": (1, 200)}, settings=["expandable_segments:True"], gpu="h100", echo=False)
+    assert [(row.conf, row.largest) for row in under.rows] == [("", 104), ("expandable_segments:True", 104)]
+
+
+@needs_library
+def test_layouts_have_a_verdict_each(program):
+    program.write_text(LAYOUTS)
+    mesh = {"dp": range(1, 9), "tp": [1, 2]}
+    found = blockyard.fit_layouts(program, mesh=mesh, ranks=8, gpu="h100", limit=500_000, echo=False)
+    assert [(row.layout, row.fits) for row in found.layouts] == [({"dp": 4, "tp": 2}, True), ({"dp": 8, "tp": 1}, False)]
+    assert found.best == {"dp": 4, "tp": 2} and found.layouts[0].peak_reserved == 400_000
+
+
+@needs_library
+def test_settings_are_replayed_over_a_snapshot(program):
+    recorded = pathlib.Path(__file__).parents[3] / "tests" / "fixtures" / "snapshots" / "checkerboard_default_100.pickle.gz"
+    copy = f"import shutil, torch\ntorch.cuda.memory._dump_snapshot = lambda path: shutil.copy({str(recorded)!r}, path)\ntorch.take(1)\n"
+    program.write_text(copy)
+    found = blockyard.fit_settings(program, settings=["expandable_segments:True"], gpu="h100", limit="1 GiB", echo=False)
+    assert found.best == "expandable_segments:True" and [row.fits for row in found.settings] == [False, True]
+    assert found.settings[1].run is not None and found.error is None
+
+
+def test_wrong_arguments_of_the_others_are_refused(program):
+    with pytest.raises(ValueError, match="two options"):
+        blockyard.fit_map(program, vary={"batch-size": (1, 2)})
+    with pytest.raises(ValueError, match="settings are missing"):
+        blockyard.fit_settings(program, settings=[])

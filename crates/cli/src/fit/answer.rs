@@ -7,6 +7,7 @@ use blockyard_record::Bytes;
 use blockyard_rules::with_setting;
 
 use super::runs::{Ended, Runs, Terms};
+use super::vary::Vary;
 
 /// The rule of growth is found over so many values, where the range has them.
 const POINTS: u64 = 4;
@@ -39,8 +40,14 @@ pub(super) struct Site {
     pub(super) growth: Option<Growth>,
 }
 
-/// Another setting of the allocator.
+/// The variable of the allocator's settings.
+const ALLOCATOR: &str = "PYTORCH_CUDA_ALLOC_CONF";
+/// cuBLAS takes 64 KiB where it would take some MiB.
+const SMALL_WORKSPACE: (&str, &str) = ("CUBLAS_WORKSPACE_CONFIG", ":16:8");
+
+/// Another setting: of the allocator, or a variable of the environment.
 pub(super) struct Setting {
+    pub(super) variable: &'static str,
     pub(super) conf: String,
     /// The value that does not fit without it.
     pub(super) value: u64,
@@ -67,10 +74,10 @@ impl Answer {
     }
 }
 
-pub(super) fn answer(runs: &Runs<'_>, terms: &Terms) -> Answer {
-    let values = &runs.options.vary.values;
-    let limit = terms.limit.unwrap_or(terms.gpu.total_memory);
-    let found = search(values, limit, |value| runs.probe(terms, value));
+pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
+    let values = &vary.values;
+    let limit = terms.most();
+    let found = search(values, limit, |value| runs.probe(terms, vary, value));
     let largest = found.largest(values);
     let next = match largest {
         Some(largest) => values.above(largest),
@@ -92,24 +99,25 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms) -> Answer {
     };
     // The answer stands; a run that fails from here on only leaves out what it was for.
     if !answer.is_ended() {
-        let _left_out = explain(runs, &mut answer);
+        let _left_out = explain(runs, &mut answer, vary);
     }
     answer.contradictions = answer.found.contradictions();
     answer
 }
 
-fn explain(runs: &Runs<'_>, answer: &mut Answer) -> Result<(), Ended> {
-    let values = &runs.options.vary.values;
+fn explain(runs: &Runs<'_>, answer: &mut Answer, vary: &Vary) -> Result<(), Ended> {
+    let values = &vary.values;
     let terms = answer.terms.clone();
     if let Some(next) = &answer.next {
-        answer.needs = Some(runs.probe(&terms.without_end(), next.value)?).filter(|probe| probe.is_fitting);
+        answer.needs =
+            Some(runs.probe(&terms.without_end(), vary, next.value)?).filter(|probe| probe.is_fitting);
     }
     for value in more(values, answer) {
-        answer.found.probes.push(runs.probe(&terms, value)?);
+        answer.found.probes.push(runs.probe(&terms, vary, value)?);
     }
     answer.found.probes.sort_by_key(|probe| probe.value);
     grow(answer);
-    try_settings(runs, answer, values)
+    try_settings(runs, answer, vary)
 }
 
 /// Values below the largest that are run for the rule of growth alone.
@@ -117,7 +125,7 @@ fn more(values: &Values, answer: &Answer) -> Vec<u64> {
     let Some(largest) = answer.largest else { return Vec::new() };
     let known = |value: u64| answer.found.probes.iter().any(|probe| probe.value == value);
     let count = answer.found.probes.iter().filter(|probe| probe.is_fitting).count() as u64;
-    let number = (largest - values.low()) / values.multiple();
+    let number = values.number_below(largest);
     let mut more: Vec<u64> = [2, 3, 1].map(|part| values.at(number * part / 4)).to_vec();
     more.retain(|value| !known(*value));
     more.dedup();
@@ -147,27 +155,38 @@ fn grow(answer: &mut Answer) {
     (answer.peak, answer.sites) = (grows(&points), sites);
 }
 
-/// Expandable segments, with the first value that does not fit.
-fn try_settings(runs: &Runs<'_>, answer: &mut Answer, values: &Values) -> Result<(), Ended> {
-    let Some(next) = &answer.next else { return Ok(()) };
+/// What can be tried without touching the program, with the first value that does not fit: expandable segments, and where these do not help,
+/// also smaller workspaces of cuBLAS.
+fn try_settings(runs: &Runs<'_>, answer: &mut Answer, vary: &Vary) -> Result<(), Ended> {
+    let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
     let own = answer.terms.conf.clone().or_else(environment).unwrap_or_default();
-    if own.contains("expandable_segments:True") {
+    let mut terms = answer.terms.clone();
+    if !own.contains("expandable_segments:True") {
+        let conf = with_setting(&own, "expandable_segments", Some("True"));
+        terms = terms.under(&conf);
+        let is_fitting = runs.probe(&terms, vary, value)?.is_fitting;
+        let mut setting = Setting { variable: ALLOCATOR, conf, value, is_fitting, largest: None };
+        if runs.options.try_settings {
+            let found = search(&vary.values, answer.limit, |value| runs.probe(&terms, vary, value));
+            setting.largest = found.largest(&vary.values);
+        }
+        answer.settings.push(setting);
+    }
+    let (variable, small) = SMALL_WORKSPACE;
+    if answer.settings.iter().any(|setting| setting.is_fitting) || std::env::var_os(variable).is_some() {
         return Ok(());
     }
-    let conf = with_setting(&own, "expandable_segments", Some("True"));
-    let terms = Terms { conf: Some(conf.clone()), ..answer.terms.clone() };
-    let value = next.value;
-    let is_fitting = runs.probe(&terms, value)?.is_fitting;
-    let mut setting = Setting { conf, value, is_fitting, largest: None };
-    if runs.options.try_settings {
-        let found = search(values, answer.limit, |value| runs.probe(&terms, value));
-        setting.largest = found.largest(values);
-    }
-    answer.settings.push(setting);
+    terms.environment.push((variable.to_owned(), small.to_owned()));
+    let is_fitting = runs.probe(&terms, vary, value)?.is_fitting;
+    let conf = match answer.settings.last() {
+        Some(before) => format!("{small} and {}={}", before.variable, before.conf),
+        None => small.to_owned(),
+    };
+    answer.settings.push(Setting { variable, conf, value, is_fitting, largest: None });
     Ok(())
 }
 
 /// The settings of the environment, by the name that PyTorch reads first.
-fn environment() -> Option<String> {
+pub(super) fn environment() -> Option<String> {
     ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"].iter().find_map(|name| std::env::var(name).ok())
 }

@@ -1,9 +1,9 @@
 //! What runs said, kept between calls: one JSON value a line.
 
-use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::Context;
 use blockyard_dry_run::cache_folder;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::runs::{Runs, Terms};
 
 /// Counts changes of what is kept.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Variables of the environment that may change what a program takes, by their beginnings.
 const VARIABLES: [&str; 9] =
     ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];
@@ -27,7 +27,7 @@ struct Line {
 
 pub(super) struct Kept {
     pub(super) path: PathBuf,
-    lines: RefCell<Vec<Line>>,
+    lines: Mutex<Vec<Line>>,
 }
 
 impl Kept {
@@ -35,12 +35,17 @@ impl Kept {
     pub(super) fn read(path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let lines = text.lines().filter_map(line).collect();
-        Self { path, lines: RefCell::new(lines) }
+        Self { path, lines: Mutex::new(lines) }
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<Line>> {
+        // A line is pushed whole.
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What a run with this value said, if the files that it loaded are as they were.
     pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
-        let lines = self.lines.borrow();
+        let lines = self.lines();
         let line = lines.iter().rev().find(|line| line.key == key && line.probe.value == value)?;
         line.files.iter().all(|(path, hash)| file_hash(path) == Some(*hash)).then(|| line.probe.clone())
     }
@@ -50,6 +55,8 @@ impl Kept {
         let files: Vec<(PathBuf, u64)> =
             files.iter().filter_map(|path| Some((path.clone(), file_hash(path)?))).collect();
         let text = json!({"key": key, "probe": probe, "files": files}).to_string() + "\n";
+        // Held while the line is written: runs may end at one time.
+        let mut lines = self.lines();
         let write = || -> std::io::Result<()> {
             if let Some(folder) = self.path.parent() {
                 std::fs::create_dir_all(folder)?;
@@ -58,17 +65,19 @@ impl Kept {
             file.write_all(text.as_bytes())
         };
         write().with_context(|| self.path.display().to_string())?;
-        self.lines.borrow_mut().push(Line { key, probe: probe.clone(), files });
+        lines.push(Line { key, probe: probe.clone(), files });
         Ok(())
     }
 }
 
-/// The number of a question: everything that may change its answer, but for the bytes of the program's files.
-pub(super) fn key(runs: &Runs<'_>, terms: &Terms) -> u64 {
+/// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` is what is searched, or
+/// which ranks run.
+pub(super) fn key(runs: &Runs<'_>, terms: &Terms, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;
     let absolute = std::path::absolute(&options.file).unwrap_or_else(|_error| options.file.clone());
-    (FORMAT, absolute, &options.arguments, &options.vary.name, options.vary.is_variable).hash(&mut hasher);
+    (FORMAT, absolute, &options.arguments, &terms.sets, &terms.environment).hash(&mut hasher);
+    asked.hash(&mut hasher);
     (options.steps, options.devices, &runs.python, &runs.torch.version).hash(&mut hasher);
     // Its name changes with PyTorch's libraries and with ours.
     runs.prepared.folder.hash(&mut hasher);

@@ -1,14 +1,14 @@
 //! The options of `blockyard fit`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use anyhow::bail;
-use blockyard_fit::Values;
+use blockyard_fit::Mesh;
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use clap::Args;
 
+use super::vary::{Varied, Vary};
 use crate::dry_run::gpu_of;
 use crate::options::size;
 
@@ -17,9 +17,28 @@ pub(crate) struct FitOptions {
     /// The program.
     pub(crate) file: PathBuf,
     /// What is varied, and its values: `batch-size=1..512` for the program's own option `--batch-size`, `env:NAME=1..64` for a variable of
-    /// its environment; `8..512:8` are the multiples of 8. Where an argument of the program has `{batch-size}`, the value goes there.
-    #[arg(long, value_name = "NAME=LOW..HIGH")]
-    pub(crate) vary: Vary,
+    /// its environment; `8..512:8` are the multiples of 8, `1,2,4` a list. Where an argument of the program has `{batch-size}`, the value goes
+    /// there. A second one: the largest of the first for each of the second. `conf=SETTINGS`, once for each: settings as in
+    /// `PYTORCH_CUDA_ALLOC_CONF`, replayed over the requests of one run.
+    #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh", conflicts_with = "mesh")]
+    pub(crate) vary: Vec<Varied>,
+    /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's own options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
+    /// layout whose product is the number of ranks is run.
+    #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
+    pub(crate) mesh: Option<Mesh>,
+    /// How many ranks the layouts have. One of them runs, as `blockyard dry-run --ranks` does; with pipeline stages the first and the last.
+    #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) ranks: Option<u32>,
+    /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
+    #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
+    pub(crate) nproc_per_node: Option<u8>,
+    /// Load these modules of Python once, for all layouts, each of which is a copy of that process then: for `torch` and what of it the program
+    /// loads. They do not see variables that the program sets for them.
+    #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
+    pub(crate) preload: Vec<String>,
+    /// Run so many layouts side by side, as far as the host's memory allows.
+    #[arg(long, default_value_t = 1, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) at_once: u8,
     /// The GPUs, after commas: h200, h100, a100, a100-40g, l4, t4, rtx4090; or all.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpus)]
     pub(crate) gpu: Vec<Gpus>,
@@ -67,7 +86,47 @@ fn gpus(name: &str) -> anyhow::Result<Gpus> {
     Ok(Gpus(if name.trim() == "all" { GpuProfile::ALL.to_vec() } else { vec![gpu_of(name)?] }))
 }
 
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Question {
+    /// The largest value that fits.
+    Largest(Vary),
+    /// The same for each value of another.
+    ByOther(Vary, Vary),
+    /// The same under each of these settings.
+    BySettings(Vary, Vec<String>),
+    /// Which settings fit.
+    Settings(Vec<String>),
+    /// Which layouts of so many ranks fit.
+    Layouts(Mesh, u32),
+}
+
 impl FitOptions {
+    pub(crate) fn question(&self) -> anyhow::Result<Question> {
+        if let (Some(mesh), Some(ranks)) = (&self.mesh, self.ranks) {
+            return Ok(Question::Layouts(mesh.clone(), ranks));
+        }
+        let mut numbers = Vec::new();
+        let mut settings: Vec<String> = Vec::new();
+        for varied in &self.vary {
+            match varied {
+                Varied::Numbers(vary) => numbers.push(vary.clone()),
+                Varied::Settings(more) => settings.extend(more.iter().cloned()),
+            }
+        }
+        match (numbers.as_slice(), settings.is_empty()) {
+            ([], false) => Ok(Question::Settings(settings)),
+            ([one], true) => Ok(Question::Largest(one.clone())),
+            ([one], false) => Ok(Question::BySettings(one.clone(), settings)),
+            ([one, other], true) if (&one.name, one.is_variable) != (&other.name, other.is_variable) => {
+                Ok(Question::ByOther(one.clone(), other.clone()))
+            }
+            _ => {
+                bail!("--vary names one option or variable, two different ones, or one of them and settings")
+            }
+        }
+    }
+
     /// The GPUs, each once.
     pub(crate) fn gpus(&self) -> Vec<GpuProfile> {
         let mut all: Vec<GpuProfile> = Vec::new();
@@ -77,70 +136,5 @@ impl FitOptions {
             }
         }
         all
-    }
-}
-
-/// What is varied.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Vary {
-    /// The option without hyphens, or the variable.
-    pub(crate) name: String,
-    pub(crate) is_variable: bool,
-    pub(crate) values: Values,
-}
-
-impl FromStr for Vary {
-    type Err = anyhow::Error;
-
-    fn from_str(text: &str) -> anyhow::Result<Self> {
-        let Some((name, values)) = text.split_once('=') else {
-            bail!("write NAME=LOW..HIGH, as batch-size=1..512 or env:BATCH=1..64");
-        };
-        let (name, is_variable) = match name.strip_prefix("env:") {
-            Some(name) => (name, true),
-            None => (name.trim_start_matches('-'), false),
-        };
-        if name.is_empty() {
-            bail!("the name before `=` is missing");
-        }
-        Ok(Self { name: name.to_owned(), is_variable, values: values.parse()? })
-    }
-}
-
-impl Vary {
-    /// The program's arguments with this value.
-    pub(crate) fn arguments(&self, own: &[String], value: u64) -> Vec<String> {
-        if self.is_variable {
-            return own.to_vec();
-        }
-        let place = format!("{{{}}}", self.name);
-        if own.iter().any(|argument| argument.contains(&place)) {
-            return own.iter().map(|argument| argument.replace(&place, &value.to_string())).collect();
-        }
-        own.iter().cloned().chain([format!("--{}", self.name), value.to_string()]).collect()
-    }
-
-    /// The program's variables with this value.
-    pub(crate) fn environment(&self, value: u64) -> Vec<(String, String)> {
-        if self.is_variable { vec![(self.name.clone(), value.to_string())] } else { Vec::new() }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_value_goes_where_the_program_reads_it() {
-        let own = ["--lr".to_owned(), "1".to_owned()];
-        let option: Vary = "batch-size=1..8".parse().unwrap();
-        assert_eq!(option.arguments(&own, 4), ["--lr", "1", "--batch-size", "4"]);
-        assert_eq!(option.arguments(&["data.batch={batch-size}".to_owned()], 4), ["data.batch=4"]);
-        let variable: Vary = "env:BATCH=1..8".parse().unwrap();
-        assert_eq!(variable.arguments(&own, 4), own);
-        assert_eq!(variable.environment(4), [("BATCH".to_owned(), "4".to_owned())]);
-        for wrong in ["batch-size", "=1..8", "env:=1..8", "batch-size=8..1"] {
-            assert!(wrong.parse::<Vary>().is_err(), "{wrong}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The runs of the program: one for each value and setting.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, Place, Prepared, Program, Report, Torch, run_until};
@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 use super::kept::{Kept, key};
 use super::options::FitOptions;
 use super::sites;
+use super::vary::{Set, Vary, arguments, environment};
 use crate::dry_run::is_interrupted;
 
 /// So many lines of a program that failed are shown.
@@ -36,17 +37,34 @@ pub(super) struct Terms {
     /// The most that may be reserved; none for all that there is.
     pub(super) limit: Option<Bytes>,
     pub(super) conf: Option<String>,
+    /// What all runs are given, beside what is searched.
+    pub(super) sets: Vec<Set>,
+    /// Further variables of the environment.
+    pub(super) environment: Vec<(String, String)>,
 }
 
 impl Terms {
     /// A GPU of the same kind on which everything fits.
     pub(super) fn without_end(&self) -> Self {
         let total = Bytes::new(self.gpu.total_memory.get().saturating_mul(WITHOUT_END));
-        Self {
-            gpu: GpuProfile { total_memory: total, ..self.gpu.clone() },
-            limit: None,
-            conf: self.conf.clone(),
-        }
+        Self { gpu: GpuProfile { total_memory: total, ..self.gpu.clone() }, limit: None, ..self.clone() }
+    }
+
+    /// The most that may be reserved.
+    pub(super) fn most(&self) -> Bytes {
+        self.limit.unwrap_or(self.gpu.total_memory)
+    }
+
+    /// The same with a value that all runs are given.
+    pub(super) fn with(&self, set: Set) -> Self {
+        let mut terms = self.clone();
+        terms.sets.push(set);
+        terms
+    }
+
+    /// The same under other settings.
+    pub(super) fn under(&self, conf: &str) -> Self {
+        Self { conf: Some(conf.to_owned()), ..self.clone() }
     }
 }
 
@@ -59,61 +77,100 @@ pub(super) struct Runs<'a> {
     pub(super) kept: Kept,
     pub(super) bar: ProgressBar,
     /// How many runs were made, and how many were known from before.
-    pub(super) made: Cell<usize>,
-    pub(super) known: Cell<usize>,
+    pub(super) made: AtomicUsize,
+    pub(super) known: AtomicUsize,
 }
 
 impl Runs<'_> {
     /// What a run with this value says, from before where it is known.
-    pub(super) fn probe(&self, terms: &Terms, value: u64) -> Result<Probe, Ended> {
-        let key = key(self, terms);
-        if let Some(probe) = self.kept.find(key, value) {
-            self.known.set(self.known.get() + 1);
+    pub(super) fn probe(&self, terms: &Terms, vary: &Vary, value: u64) -> Result<Probe, Ended> {
+        let key = key(self, terms, &(&vary.name, vary.is_variable));
+        if let Some(probe) = self.find(key, value) {
             return Ok(probe);
         }
-        let conf = terms.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
-        self.bar.set_message(format!("{} {value} on {}{conf}", self.options.vary.name, terms.gpu.name));
-        let (probe, files) = self.run(terms, value)?;
-        self.made.set(self.made.get() + 1);
-        self.kept.add(key, &probe, &files).map_err(|error| Ended::Failed(format!("{error:#}")))?;
+        self.say(&format!("{} {value}", vary.name), terms);
+        let snapshot = self.folder.join("snapshot.pickle");
+        let (mut probe, files) = self.run(&terms.with(vary.set(value)), &snapshot)?;
+        probe.value = value;
+        self.keep(key, &probe, &files)?;
         Ok(probe)
     }
 
-    fn run(&self, terms: &Terms, value: u64) -> Result<(Probe, Vec<PathBuf>), Ended> {
-        if is_interrupted() {
-            return Err(Ended::Stopped);
+    /// What a run without a searched value says, from before where it is known.
+    pub(super) fn plain(&self, terms: &Terms) -> Result<Probe, Ended> {
+        let key = key(self, terms, &"the program");
+        if let Some(probe) = self.find(key, 0) {
+            return Ok(probe);
         }
-        let failed = |error: anyhow::Error| Ended::Failed(format!("{error:#}"));
-        let (snapshot, output) = (self.folder.join("snapshot.pickle"), self.folder.join("output"));
-        let _ = std::fs::remove_file(&snapshot);
+        self.say("the program", terms);
+        let (probe, files) = self.run(terms, &self.folder.join("snapshot.pickle"))?;
+        self.keep(key, &probe, &files)?;
+        Ok(probe)
+    }
+
+    /// A run whose requests are recorded in this file; it is always made.
+    pub(super) fn record(&self, terms: &Terms, snapshot: &Path) -> Result<Probe, Ended> {
+        self.say("the program", terms);
+        let (probe, _files) = self.run(terms, snapshot)?;
+        self.made.fetch_add(1, Ordering::Relaxed);
+        Ok(probe)
+    }
+
+    pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
+        let probe = self.kept.find(key, value)?;
+        self.known.fetch_add(1, Ordering::Relaxed);
+        Some(probe)
+    }
+
+    pub(super) fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), Ended> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.kept.add(key, probe, files).map_err(|error| Ended::Failed(format!("{error:#}")))
+    }
+
+    /// What runs now, for the line on standard error.
+    pub(super) fn say(&self, what: &str, terms: &Terms) {
+        let conf = terms.conf.as_deref().map(|conf| format!(" under {conf}")).unwrap_or_default();
+        let sets: Vec<String> =
+            terms.sets.iter().map(|set| format!(", {} {}", set.name, set.value)).collect();
+        self.bar.set_message(format!("{what}{} on {}{conf}", sets.concat(), terms.gpu.name));
+    }
+
+    /// The program under these terms.
+    pub(super) fn program(&self, terms: &Terms) -> anyhow::Result<Program> {
         let fraction = terms.limit.map(|limit| {
             memory_fraction(limit, terms.gpu.total_memory).with_context(|| {
                 format!("{limit} is no part of the {} of {}", terms.gpu.total_memory, terms.gpu.name)
             })
         });
-        let program = Program {
-            arguments: self.options.vary.arguments(&self.options.arguments, value),
+        Ok(Program {
+            arguments: arguments(&self.options.arguments, &terms.sets),
             devices: u32::from(self.options.devices),
             conf: terms.conf.clone(),
-            snapshot: Some(snapshot.clone()),
             steps: Some(self.options.steps),
-            fraction: fraction.transpose().map_err(failed)?,
+            fraction: fraction.transpose()?,
             ends_at_oom: true,
-            environment: self.options.vary.environment(value),
-            output: Some(output.clone()),
+            environment: [environment(&terms.sets), terms.environment.clone()].concat(),
             ..Program::new(self.options.file.clone(), self.python.clone(), terms.gpu.clone())
-        };
+        })
+    }
+
+    fn run(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), Ended> {
+        if is_interrupted() {
+            return Err(Ended::Stopped);
+        }
+        let output = self.folder.join("output");
+        let _ = std::fs::remove_file(snapshot);
+        let program = self.program(terms).map_err(|error| Ended::Failed(format!("{error:#}")))?;
+        let program =
+            Program { snapshot: Some(snapshot.to_owned()), output: Some(output.clone()), ..program };
         let report = run_until(&program, &self.torch, &self.prepared, is_interrupted)
             .map_err(|error| Ended::Failed(error.to_string()))?;
         if is_interrupted() {
             return Err(Ended::Stopped);
         }
-        let mut probe = probe(&report, value).map_err(|what| {
-            let text = std::fs::read_to_string(&output).unwrap_or_default();
-            Ended::Failed(what + &last_lines(&text))
-        })?;
+        let mut probe = probe(&report, &output).map_err(Ended::Failed)?;
         if probe.is_fitting {
-            match sites::sites(&snapshot) {
+            match sites::sites(snapshot) {
                 Ok(sites) => probe.sites = sites,
                 Err(error) => {
                     probe.remarks.push(format!("the lines that hold memory are not known: {error:#}"));
@@ -124,8 +181,12 @@ impl Runs<'_> {
     }
 }
 
-/// What a report says of a value; the sentence of a program that failed.
-fn probe(report: &Report, value: u64) -> Result<Probe, String> {
+/// What a report says; of a program that failed a sentence, and the last lines that the program printed to this file.
+pub(super) fn probe(report: &Report, output: &Path) -> Result<Probe, String> {
+    of_report(report).map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
+}
+
+fn of_report(report: &Report) -> Result<Probe, String> {
     let has_run_out = report.failed.is_some() || report.error.as_deref() == Some("OutOfMemoryError");
     if !has_run_out {
         let error = report.error.as_deref().unwrap_or("no exception");
@@ -139,7 +200,7 @@ fn probe(report: &Report, value: u64) -> Result<Probe, String> {
     }
     let devices = || report.devices.iter();
     Ok(Probe {
-        value,
+        value: 0,
         is_fitting: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),
         peak_reserved: devices().map(|device| device.peak_reserved).max().unwrap_or_default(),

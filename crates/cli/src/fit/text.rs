@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use blockyard_fit::{Contradiction, Growth, GrowthKind, Probe, memory_fraction};
+use blockyard_fit::{Contradiction, Growth, GrowthKind, Held, Probe, memory_fraction};
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::Answer;
-use super::options::Vary;
-use super::runs::{Ended, Runs};
+use super::runs::{Ended, Terms};
+use super::vary::Vary;
 use crate::dry_run::EXACT;
 
 /// So many lines of the program, and so many assumptions, are shown; JSON has all.
@@ -17,11 +17,7 @@ const SHOWN: usize = 6;
 /// The answer in a sentence.
 pub(super) fn sentence(vary: &Vary, answer: &Answer) -> String {
     let (name, values) = (&vary.name, &vary.values);
-    let limit = if answer.terms.limit.is_some() {
-        format!("{} of {}", answer.limit, answer.terms.gpu.name)
-    } else {
-        format!("{} ({})", answer.terms.gpu.name, answer.limit)
-    };
+    let limit = limit(&answer.terms);
     if let Some((value, ended)) = &answer.found.ended {
         let why = match ended {
             Ended::Stopped => "was stopped".to_owned(),
@@ -49,7 +45,18 @@ pub(super) fn sentence(vary: &Vary, answer: &Answer) -> String {
     }
 }
 
-fn failed(probe: &Probe) -> String {
+/// The limit on its GPU, or the GPU.
+pub(super) fn limit(terms: &Terms) -> String {
+    let most = terms.most();
+    if terms.limit.is_some() {
+        format!("{most} of {}", terms.gpu.name)
+    } else {
+        format!("{} ({most})", terms.gpu.name)
+    }
+}
+
+/// Where a probe ran out of memory.
+pub(super) fn failed(probe: &Probe) -> String {
     let Some(failed) = &probe.failed else { return String::new() };
     let at = failed.at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
     let below = if failed.is_below { ", in a thread that this line waits for" } else { "" };
@@ -62,8 +69,8 @@ fn failed(probe: &Probe) -> String {
 }
 
 /// The report of one GPU.
-pub(super) fn report(runs: &Runs<'_>, answer: &Answer) -> Result<String, fmt::Error> {
-    let mut text = sentence(&runs.options.vary, answer) + "\n";
+pub(super) fn report(vary: &Vary, answer: &Answer) -> Result<String, fmt::Error> {
+    let mut text = sentence(vary, answer) + "\n";
     table(&mut text, answer)?;
     contradictions(&mut text, &answer.contradictions)?;
     needs(&mut text, answer)?;
@@ -184,7 +191,7 @@ fn signed(bytes: f64) -> String {
 fn settings(text: &mut String, answer: &Answer) -> fmt::Result {
     for setting in &answer.settings {
         let verdict = if setting.is_fitting { "fits" } else { "runs out of memory too" };
-        write!(text, "  with PYTORCH_CUDA_ALLOC_CONF={} {} {verdict}", setting.conf, setting.value)?;
+        write!(text, "  with {}={} {} {verdict}", setting.variable, setting.conf, setting.value)?;
         match setting.largest {
             Some(largest) => writeln!(text, "; the largest is {largest}")?,
             None => writeln!(text)?,
@@ -193,48 +200,87 @@ fn settings(text: &mut String, answer: &Answer) -> fmt::Result {
     Ok(())
 }
 
-/// What was not run: the bytes that each advice is about.
+/// What was not run: the bytes that each advice is about, beside what the next value lacks.
 fn advice(text: &mut String, answer: &Answer) -> fmt::Result {
     let Some(best) = answer.best().filter(|_| answer.next.is_some()) else { return Ok(()) };
-    let bytes =
-        |start: &str| best.holders.iter().find(|held| held.what.starts_with(start)).map(|held| held.bytes);
-    let about = [
-        ("freed between", "activation checkpointing is about activations and temporaries"),
-        ("optimizer states", "an optimizer with smaller states (8 bits, or on the host) is about its states"),
-    ];
-    let rows: Vec<String> = about
-        .iter()
-        .filter_map(|(start, advice)| Some(format!("{:>10}  {advice}", bytes(start)?.to_string())))
-        .collect();
-    if !rows.is_empty() {
-        writeln!(text, "  not tried, with the bytes at {} that each is about:", best.value)?;
-        for row in rows {
-            writeln!(text, "    {row}")?;
+    let rows = advices(best);
+    if rows.is_empty() {
+        return Ok(());
+    }
+    write!(text, "  not tried, for it changes the program; the bytes of {} that each is about", best.value)?;
+    match answer.needs.as_ref().map(|needs| needs.peak_reserved.saturating_sub(answer.limit)) {
+        Some(lacking) if lacking > Bytes::ZERO => {
+            writeln!(text, " (the next value lacks at most {lacking}):")?;
         }
+        _ => writeln!(text, ":")?,
+    }
+    for Advice { bytes, what } in rows {
+        writeln!(text, "    {:>10}  {what}", bytes.to_string())?;
     }
     Ok(())
 }
 
+/// What a change of the program is about.
+pub(super) struct Advice {
+    pub(super) bytes: Bytes,
+    pub(super) what: &'static str,
+}
+
+/// Changes of a program, with the bytes of the peak of its last step that each is about; those first that are about most.
+pub(super) fn advices(best: &Probe) -> Vec<Advice> {
+    // What holds memory begins with these words.
+    let about: [(&[&str], &str); 4] = [
+        (
+            &["freed between"],
+            "activations and temporaries: activation checkpointing, or a smaller batch with more steps of accumulation",
+        ),
+        (&["optimizer states"], "optimizer states: an optimizer with states of 8 bits, or on the host"),
+        (&["gradients"], "gradients: an optimizer step within backward, which frees each"),
+        (
+            &["parameters", "gradients", "optimizer states"],
+            "parameters, gradients and optimizer states: sharding over ranks, by FSDP or ZeRO",
+        ),
+    ];
+    let bytes = |starts: &[&str]| -> Bytes {
+        let is_about = |held: &&Held| starts.iter().any(|start| held.what.starts_with(start));
+        best.holders.iter().filter(is_about).fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes))
+    };
+    let rows = about.into_iter().map(|(starts, what)| Advice { bytes: bytes(starts), what });
+    let mut rows: Vec<Advice> = rows.filter(|row| row.bytes > Bytes::ZERO).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+    rows
+}
+
 fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
-    if let Some(limit) = answer.terms.limit
-        && let Some(fraction) = memory_fraction(limit, answer.terms.gpu.total_memory)
-    {
-        writeln!(
-            text,
-            "  the limit on the GPU itself: torch.cuda.set_per_process_memory_fraction({fraction:?})"
-        )?;
-    } else {
-        writeln!(text, "  the driver's own context takes some hundred MB of a GPU, which are not counted")?;
-    }
+    on_gpu(text, &answer.terms)?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(text, "  the last two steps of the largest are not equal: more steps may take more")?;
     }
     let proofs: Vec<&Probe> = answer.best().into_iter().chain(&answer.next).collect();
+    proved(text, &proofs, answer.is_exact())
+}
+
+/// How the limit is set on a GPU.
+pub(super) fn on_gpu(text: &mut String, terms: &Terms) -> fmt::Result {
+    let total = terms.gpu.total_memory;
+    match terms.limit.and_then(|limit| memory_fraction(limit, total)) {
+        Some(fraction) => writeln!(
+            text,
+            "  the limit on the GPU itself: torch.cuda.set_per_process_memory_fraction({fraction:?})"
+        ),
+        None => {
+            writeln!(text, "  the driver's own context takes some hundred MB of a GPU, which are not counted")
+        }
+    }
+}
+
+/// What the runs that prove an answer assumed.
+pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fmt::Result {
     let remarks: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.remarks).collect();
     for remark in remarks {
         writeln!(text, "  {remark}")?;
     }
-    if answer.is_exact() {
+    if is_exact {
         return writeln!(text, "{EXACT}");
     }
     let notes: BTreeSet<&String> = proofs.iter().flat_map(|probe| &probe.notes).collect();

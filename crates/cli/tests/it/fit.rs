@@ -77,7 +77,7 @@ pub(super) fn called(command: &mut Command, folder: &Path) -> Called {
     }
 }
 
-fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
     let report = folder.join("report.json");
     let _ = std::fs::remove_file(&report);
     let mut fit = command();
@@ -105,6 +105,18 @@ fn the_largest_value_is_found_and_a_second_call_goes_on() {
     let growth = &report["growth"];
     assert_eq!((&growth["kind"], &growth["exact"]), (&"linear".into(), &true.into()));
     assert!((growth["slope"].as_f64().unwrap() - 20_000.0).abs() < 1e-3);
+    // What was freed before the step ended is what other activations would be about.
+    assert_eq!(report["advice"][0]["bytes"], 20_000 * 47);
+    assert!(
+        called.out.contains("917.97 KiB  activations and temporaries: activation checkpointing"),
+        "{}",
+        called.out
+    );
+    // Neither setting helps, so that both were tried.
+    let settings: Vec<(&Value, &Value)> =
+        report["settings"].as_array().unwrap().iter().map(|row| (&row["variable"], &row["fits"])).collect();
+    let names = ["PYTORCH_CUDA_ALLOC_CONF", "CUBLAS_WORKSPACE_CONFIG"].map(Value::from);
+    assert_eq!(settings, [(&names[0], &false.into()), (&names[1], &false.into())], "{}", called.out);
     let runs = report["runs"].as_u64().unwrap();
     let (again, report) = fit(&folder, &["--vary", "batch-size=1..512", "--gpu", "h100"]);
     let report = report.unwrap();

@@ -13,6 +13,7 @@ mod bound;
 mod device;
 mod export_html;
 mod fit;
+mod fit_questions;
 mod guard;
 mod lesson;
 mod pipes;

@@ -21,6 +21,8 @@ pub(super) const MEMBERS: &str = "blockyard/member/";
 const OBJECTS: &str = "blockyard/objects/";
 /// What stands there for a rank that does not run.
 const ABSENT: &[u8] = b"absent";
+/// Groups of more than 128 ranks have several ids, whose keys begin with this.
+const SCALABLE: &str = "UniqueNCCLID:";
 /// The bytes of `ncclUniqueId`, which other readers of a key without a value get as well.
 const UNIQUE_ID: [u8; 128] = [b'1'; 128];
 
@@ -28,6 +30,7 @@ const UNIQUE_ID: [u8; 128] = [b'1'; 128];
 pub(super) fn is_handle(key: &str) -> bool {
     let last = key.rsplit('/').next().unwrap_or_default();
     key.starts_with(MEMBERS)
+        || last.starts_with(SCALABLE)
         || (key.contains("cuda//") && last.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
 }
 
@@ -102,5 +105,12 @@ mod tests {
             ["default_pg/0//cuda//0", "default_pg/0//cuda//1"].map(|key| answer(key, &none, &[3]).0);
         assert_eq!((first.len(), second.len()), (128, 128));
         assert_ne!(first, second);
+        // Rank 3 is the first of its ids alone.
+        let own = BTreeMap::from([("mesh_dp/cuda//UniqueNCCLID:3".to_owned(), vec![3; 128])]);
+        let [first, second] = ["mesh_dp/cuda//UniqueNCCLID:0", "mesh_dp/cuda//UniqueNCCLID:1"]
+            .map(|key| answer(key, &own, &[3]).0);
+        assert_eq!((first.len(), second.len()), (128, 128));
+        assert_ne!(first, second);
+        assert_ne!(first, [3; 128]);
     }
 }

@@ -1,8 +1,17 @@
-"""Runs a program as `python PROGRAM ARGUMENTS` does, and writes what it took: `python FOLDER SETTINGS PROGRAM ...`."""
+"""Runs a program as `python PROGRAM ARGUMENTS` does, and writes what it took: `python FOLDER SETTINGS PROGRAM ...`.
+
+With `python FOLDER '{"preload": [MODULE, ...]}'` programs come on standard input, and each runs in a copy of this process.
+"""
 
 import json
 import sys
 
 import blockyard_dry_run
+from blockyard_dry_run import preload
 
-blockyard_dry_run.run_program(json.loads(sys.argv[1]), sys.argv[2:])
+settings, arguments = json.loads(sys.argv[1]), sys.argv[2:]
+if "preload" in settings:
+    job = preload.serve(settings["preload"])
+    preload.become(job)
+    settings, arguments = job["settings"], job["arguments"]
+blockyard_dry_run.run_program(settings, arguments)

@@ -50,7 +50,21 @@ from blockyard._dry_run import (
     dry_run,
 )
 from blockyard._files import Device, Run, Snapshot, open, play
-from blockyard._fit import Fit, FitRun, FitSite, fit
+from blockyard._fit import (
+    Fit,
+    FitLayout,
+    FitLayouts,
+    FitMap,
+    FitRow,
+    FitRun,
+    FitSetting,
+    FitSettings,
+    FitSite,
+    fit,
+    fit_layouts,
+    fit_map,
+    fit_settings,
+)
 from blockyard._guard import Guard, GuardRow, guard
 from blockyard._magic import load_ipython_extension
 from blockyard._native import BlockyardError, Table, version
@@ -79,7 +93,13 @@ __all__ = [
     "Finding",
     "FirstOom",
     "Fit",
+    "FitLayout",
+    "FitLayouts",
+    "FitMap",
+    "FitRow",
     "FitRun",
+    "FitSetting",
+    "FitSettings",
     "FitSite",
     "GpuFit",
     "Growth",
@@ -108,6 +128,9 @@ __all__ = [
     "WhatIf",
     "dry_run",
     "fit",
+    "fit_layouts",
+    "fit_map",
+    "fit_settings",
     "guard",
     "load_ipython_extension",
     "open",

@@ -43,28 +43,138 @@ def fit(
     `error`. Ctrl-C raises KeyboardInterrupt; the runs that were made are kept.
     """
     if len(vary) != 1:
-        raise ValueError(f"vary names one option with its values, not {len(vary)}")
-    [(name, values)] = vary.items()
-    if len(values) not in (2, 3):
-        raise ValueError(f"the values of {name} are (low, high) or (low, high, multiple), not {values!r}")
-    low, high, *multiple = values
-    named = f"{name}={low}..{high}" + "".join(f":{part}" for part in multiple)
+        raise ValueError(f"vary names one option with its values, not {len(vary)}; fit_map takes two")
+    options = _varied(vary) + ["--steps", steps, "--devices", devices] + (["--try-settings"] if try_settings else [])
+    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
+    return Fit.of(_ask(program, args, options, echo))
+
+
+def fit_map(
+    program: "str | os.PathLike[str]",
+    args: Sequence[object] = (),
+    *,
+    vary: Mapping[str, Sequence[int]],
+    settings: Sequence[str] = (),
+    gpu: str | Sequence[str] = "h200",
+    limit: "int | str | None" = None,
+    steps: int = 3,
+    conf: str | None = None,
+    devices: int = 1,
+    keep: "str | os.PathLike[str] | None" = None,
+    fresh: bool = False,
+    python: "str | os.PathLike[str] | None" = None,
+    echo: bool = True,
+) -> "FitMap":
+    """The largest value of one option for each value of another, or under each of several `settings`: a `FitMap`.
+
+    `vary` is two names with their values as `fit` takes them, the searched one first, or one name where `settings` are given, each a text of
+    PYTORCH_CUDA_ALLOC_CONF. All else is as in `fit`.
+    """
+    if len(vary) != (1 if settings else 2):
+        raise ValueError("vary names two options, or one with settings")
+    options = _varied(vary) + _settings(settings) + ["--steps", steps, "--devices", devices]
+    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
+    return FitMap.of(_ask(program, args, options, echo))
+
+
+def fit_settings(
+    program: "str | os.PathLike[str]",
+    args: Sequence[object] = (),
+    *,
+    settings: Sequence[str],
+    gpu: str | Sequence[str] = "h200",
+    limit: "int | str | None" = None,
+    steps: int = 3,
+    conf: str | None = None,
+    devices: int = 1,
+    keep: "str | os.PathLike[str] | None" = None,
+    fresh: bool = False,
+    python: "str | os.PathLike[str] | None" = None,
+    echo: bool = True,
+) -> "FitSettings":
+    """Which settings of the allocator a program fits under, replayed over the requests of one run: a `FitSettings`.
+
+    `settings` are texts of PYTORCH_CUDA_ALLOC_CONF. The replays are estimates; the own settings, and those that pass with the least peak
+    reserved, are run, too. All else is as in `fit`.
+    """
+    if not settings:
+        raise ValueError("settings are missing")
+    options = _settings(settings) + ["--steps", steps, "--devices", devices]
+    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
+    return FitSettings.of(_ask(program, args, options, echo))
+
+
+def fit_layouts(
+    program: "str | os.PathLike[str]",
+    args: Sequence[object] = (),
+    *,
+    mesh: Mapping[str, Sequence[int]],
+    ranks: int,
+    nproc_per_node: int | None = None,
+    at_once: int = 1,
+    gpu: str | Sequence[str] = "h200",
+    limit: "int | str | None" = None,
+    steps: int = 3,
+    conf: str | None = None,
+    keep: "str | os.PathLike[str] | None" = None,
+    fresh: bool = False,
+    python: "str | os.PathLike[str] | None" = None,
+    echo: bool = True,
+) -> "FitLayouts":
+    """Which layouts of `ranks` ranks fit: a `FitLayouts`.
+
+    `mesh` has for each dimension all numbers of ranks that it may have, `{"dp": range(1, 65), "tp": [1, 2, 4, 8]}`: the program gets them as its
+    options `--dp` and `--tp`. Layouts whose product is the number of ranks run, `at_once` side by side. All else is as in `fit`.
+    """
+    named = ",".join(f"{name}=" + ",".join(str(size) for size in sizes) for name, sizes in mesh.items())
+    options: list[object] = ["--mesh", named, "--ranks", ranks, "--steps", steps, "--at-once", at_once]
+    options += [] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node]
+    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
+    return FitLayouts.of(_ask(program, args, options, echo))
+
+
+def _varied(vary: Mapping[str, Sequence[int]]) -> list[object]:
+    options: list[object] = []
+    for name, values in vary.items():
+        if len(values) not in (2, 3):
+            raise ValueError(f"the values of {name} are (low, high) or (low, high, multiple), not {values!r}")
+        low, high, *multiple = values
+        options += ["--vary", f"{name}={low}..{high}" + "".join(f":{part}" for part in multiple)]
+    return options
+
+
+def _settings(settings: Sequence[str]) -> list[object]:
+    return [part for conf in settings for part in ("--vary", f"conf={conf}")]
+
+
+def _given(
+    *,
+    gpu: str | Sequence[str],
+    limit: "int | str | None",
+    conf: str | None,
+    keep: "str | os.PathLike[str] | None",
+    fresh: bool,
+    python: "str | os.PathLike[str] | None",
+) -> list[object]:
+    options: list[object] = ["--gpu", gpu if isinstance(gpu, str) else ",".join(gpu)]
+    options += ["--python", sys.executable if python is None else os.fspath(python)]
+    given = {"--limit": limit, "--conf": conf, "--keep": None if keep is None else os.fspath(keep)}
+    for option, value in given.items():
+        if value is not None:
+            options += [option, value]
+    return options + (["--fresh"] if fresh else [])
+
+
+def _ask(program: "str | os.PathLike[str]", args: Sequence[object], options: Sequence[object], echo: bool) -> Any:
+    """The JSON of the command with these options."""
     with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
         report = pathlib.Path(folder, "report.json")
-        names = gpu if isinstance(gpu, str) else ",".join(gpu)
-        options: list[object] = ["--vary", named, "--gpu", names, "--json", report, "--steps", steps, "--devices", devices]
-        options += ["--python", sys.executable if python is None else os.fspath(python)]
-        given = {"--limit": limit, "--conf": conf, "--keep": None if keep is None else os.fspath(keep)}
-        for option, value in given.items():
-            if value is not None:
-                options += [option, value]
-        options += ["--try-settings"] if try_settings else []
-        options += ["--fresh"] if fresh else []
-        command = [sys.executable, "-m", "blockyard", "fit", *map(str, options), os.fspath(program), "--", *map(str, args)]
+        words = [*map(str, options), "--json", str(report)]
+        command = [sys.executable, "-m", "blockyard", "fit", *words, os.fspath(program), "--", *map(str, args)]
         errors = _run(command, echo)
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))
-        return Fit.of(json.loads(report.read_text()))
+        return json.loads(report.read_text())
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -146,3 +256,129 @@ class Fit(Answer):
         if self.error is not None:
             return f"the run of {self.failed_at} failed: {self.error}"
         return f"the largest that fits {size(self.limit)} of {self.gpu} is {self.largest}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRow(Answer):
+    """A row of a map: the largest value that fits for `value` of the other option, or under the settings `conf`, and the run of the next one."""
+
+    value: int | None
+    conf: str | None
+    largest: int | None
+    next: FitRun | None
+    exact: bool
+    probes: list[FitRun]
+    error: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitRow":
+        following = None if raw["next"] is None else FitRun.of(raw["next"])
+        probes = [FitRun.of(row) for row in raw["probes"]]
+        return cls(raw, raw.get("value"), raw.get("conf"), raw["largest"], following, raw["exact"], probes, raw["error"])
+
+    def __str__(self) -> str:
+        return f"{self.conf if self.value is None else self.value}: {self.largest if self.error is None else self.error}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitMap(Answer):
+    """The largest value by row, on the GPU whose id is `gpu`. `others` are the answers for further GPUs."""
+
+    gpu: str
+    limit: int
+    rows: list[FitRow]
+    others: "list[FitMap]"
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitMap":
+        rows = [FitRow.of(row) for row in raw["rows"]]
+        return cls(raw, raw["gpu"]["id"], raw["limit"], rows, [cls.of(row) for row in raw.get("others", [])])
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.rows))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSetting(Answer):
+    """Settings: what the replay says (`fits` is None where `error` says why it says nothing), and the run under them, if one was made."""
+
+    conf: str
+    fits: bool | None
+    peak_allocated: int | None
+    peak_reserved: int | None
+    error: str | None
+    run: FitRun | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitSetting":
+        run = None if raw["run"] is None else FitRun.of(raw["run"])
+        replayed = (raw.get("fits"), raw.get("peak_allocated"), raw.get("peak_reserved"), raw.get("error"))
+        return cls(raw, raw["conf"], *replayed, run)
+
+    def __str__(self) -> str:
+        verdict = self.error if self.fits is None else "fits" if self.fits else "runs out"
+        return f"{self.conf or 'no settings'}: {verdict}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSettings(Answer):
+    """Settings under which a program fits, or not, the own ones first. `best` pass with the least peak reserved; None where none passes."""
+
+    gpu: str
+    limit: int
+    best: str | None
+    settings: list[FitSetting]
+    error: str | None
+    others: "list[FitSettings]"
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitSettings":
+        settings = [FitSetting.of(row) for row in raw["settings"]]
+        others = [cls.of(row) for row in raw.get("others", [])]
+        return cls(raw, raw["gpu"]["id"], raw["limit"], raw["best"], settings, raw["error"], others)
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.settings))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitLayout(Answer):
+    """A layout: its dimensions, and the most that a rank of those that ran takes. `fits` is None where `error` says why its program failed,
+    or where it was not run."""
+
+    layout: dict[str, int]
+    fits: bool | None
+    peak_allocated: int | None
+    peak_reserved: int | None
+    exact: bool | None
+    error: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitLayout":
+        peaks = (raw["peak_allocated"], raw["peak_reserved"])
+        return cls(raw, raw["layout"], raw["fits"], *peaks, raw["exact"], raw["error"])
+
+    def __str__(self) -> str:
+        named = " ".join(f"{name}={count}" for name, count in self.layout.items())
+        return f"{named}: peak reserved {size(self.peak_reserved)}" if self.error is None else f"{named}: {self.error}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitLayouts(Answer):
+    """Layouts of ranks. `best` fits with the least peak reserved; None where none fits."""
+
+    gpu: str
+    limit: int
+    best: dict[str, int] | None
+    layouts: list[FitLayout]
+    others: "list[FitLayouts]"
+
+    @classmethod
+    def of(cls, raw: Any) -> "FitLayouts":
+        layouts = [FitLayout.of(row) for row in raw["layouts"]]
+        others = [cls.of(row) for row in raw.get("others", [])]
+        return cls(raw, raw["gpu"]["id"], raw["limit"], raw["best"], layouts, others)
+
+    def __str__(self) -> str:
+        fits = sum(layout.fits is True for layout in self.layouts)
+        return f"{fits} of {len(self.layouts)} layouts fit; the best is {self.best}"

@@ -32,9 +32,10 @@ class Measured:
         self.failed = None
 
     def install(self):
-        """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets."""
-        sys.meta_path.insert(0, _Loaded("torch", self._on_torch))
-        ranks.install(lambda name, function: sys.meta_path.insert(0, _Loaded(name, function)))
+        """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets. What is loaded already,
+        in a process that was copied, is not waited for."""
+        _once_loaded("torch", self._on_torch)
+        ranks.install(_once_loaded)
 
     def _on_torch(self, torch):
         values.follow(torch)
@@ -161,6 +162,22 @@ def _first_above(trace, totals):
     return found
 
 
+def _once_loaded(name, function):
+    """Calls a function with a module once it is loaded."""
+    module = sys.modules.get(name)
+    if module is None:
+        sys.meta_path.insert(0, _Loaded(name, function))
+    else:
+        _call(function, module)
+
+
+def _call(function, module):
+    try:
+        function(module)
+    except Exception as fault:
+        record({"kind": "remark", "text": f"steps and lines are not known: {type(fault).__name__}: {fault}"})
+
+
 class _Loaded:
     """Calls a function with a module right after it was loaded for the first time.
 
@@ -190,10 +207,6 @@ class _Loaded:
                 sys.meta_path.remove(self)
             del loader.exec_module
             load(module)
-            try:
-                self.function(module)
-            except Exception as fault:
-                text = f"steps and lines are not known: {type(fault).__name__}: {fault}"
-                record({"kind": "remark", "text": text})
+            _call(self.function, module)
 
         loader.exec_module = exec_module

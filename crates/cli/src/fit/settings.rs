@@ -1,0 +1,290 @@
+//! Which settings of the allocator fit: each is replayed over the recorded requests of one run, and two runs prove what the replays say.
+
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+
+use anyhow::Context;
+use blockyard_fit::Probe;
+use blockyard_lab::{Conditions, Replay, Row, Run};
+use blockyard_record::{Bytes, grouped};
+use blockyard_rules::Release;
+use serde_json::{Map, Value, json};
+
+use super::answer::environment;
+use super::json::{fields, probe, terms, whole};
+use super::runs::{Ended, Runs, Terms};
+use super::{Told, each, status, text};
+use crate::dry_run::is_interrupted;
+
+/// What a replay cannot know.
+const ESTIMATE: &str = "a replay has the requests of one run without a limit: a program that asks for other sizes under other settings, or by how much \
+     memory is left, is not followed, and segments lie where the replay puts them";
+
+/// What is known of one GPU.
+struct Answer {
+    terms: Terms,
+    /// How many requests were replayed.
+    requests: usize,
+    /// The own settings first.
+    rows: Vec<Setting>,
+    /// The settings that pass with the least peak reserved, as a number of `rows`.
+    best: Option<usize>,
+    notes: Vec<String>,
+    ended: Option<Ended>,
+}
+
+/// Settings, and what became of them.
+struct Setting {
+    conf: String,
+    replayed: Result<Replayed, String>,
+    /// A run of the program under these settings and the limit.
+    run: Option<Probe>,
+}
+
+/// What the replays say, of all devices that which needs most.
+#[derive(Clone, Debug, Default)]
+struct Replayed {
+    is_fitting: bool,
+    peak_allocated: Bytes,
+    peak_reserved: Bytes,
+    /// The request that ran out: its number, and its bytes.
+    first_oom: Option<(u64, Bytes)>,
+    warnings: Vec<String>,
+}
+
+pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Told> {
+    let answers =
+        each(all_terms, |terms| answer(runs, terms, settings), |answer: &Answer| answer.ended.is_some());
+    let mut text = String::new();
+    for answer in &answers {
+        answer.write(&mut text, runs.options.quiet)?;
+    }
+    let about = fields(json!({
+        "question": "settings",
+        "others": answers.iter().skip(1).map(Answer::json).collect::<Vec<_>>(),
+    }));
+    let first = answers.first().map(Answer::json).unwrap_or_default();
+    let is_found = answers.iter().all(|answer| answer.best.is_some());
+    let ended = answers.iter().find_map(|answer| answer.ended.as_ref());
+    Ok(Told { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
+}
+
+fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
+    let own = terms.conf.clone().or_else(environment).unwrap_or_default();
+    let mut all = vec![own];
+    for conf in settings {
+        if !all.contains(conf) {
+            all.push(conf.clone());
+        }
+    }
+    let mut answer = Answer {
+        terms: terms.clone(),
+        requests: 0,
+        rows: Vec::new(),
+        best: None,
+        notes: Vec::new(),
+        ended: None,
+    };
+    if let Err(ended) = fill(runs, &mut answer, &all) {
+        answer.ended = Some(ended);
+    }
+    answer
+}
+
+fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ended> {
+    let terms = answer.terms.clone();
+    let snapshot = runs.folder.join("requests.pickle");
+    let recorded = runs.record(&terms.without_end(), &snapshot)?;
+    if !recorded.is_fitting {
+        return Err(Ended::Failed(format!(
+            "the program runs out of memory on a GPU with {} too{}",
+            terms.without_end().gpu.total_memory,
+            text::failed(&recorded)
+        )));
+    }
+    let failed = |error: anyhow::Error| Ended::Failed(format!("the requests of the run: {error:#}"));
+    let devices = read(runs, &snapshot).map_err(failed)?;
+    answer.requests = devices.iter().map(|run| run.requests().len()).sum();
+    // The capacity is given.
+    let notes = devices.iter().flat_map(|run| run.notes().to_vec());
+    answer.notes =
+        notes.filter(|note| !note.starts_with("a snapshot does not tell how much memory")).collect();
+    answer.notes.extend(recorded.notes);
+    for conf in all {
+        runs.bar.set_message(format!("replays {conf}"));
+        let replayed = replay(runs, &devices, &terms, conf)?;
+        answer.rows.push(Setting { conf: conf.clone(), replayed, run: None });
+    }
+    let passing = answer.rows.iter().enumerate().filter_map(|(at, row)| {
+        let replayed = row.replayed.as_ref().ok().filter(|replayed| replayed.is_fitting)?;
+        Some((replayed.peak_reserved, at))
+    });
+    answer.best = passing.min().map(|(_, at)| at);
+    for at in [Some(0), answer.best].into_iter().flatten() {
+        if let Some(row) = answer.rows.get_mut(at).filter(|row| row.run.is_none()) {
+            row.run = Some(runs.plain(&terms.under(&row.conf))?);
+        }
+    }
+    Ok(())
+}
+
+fn read(runs: &Runs<'_>, snapshot: &std::path::Path) -> anyhow::Result<Vec<Run>> {
+    let bytes = std::fs::read(snapshot).context("no snapshot was written")?;
+    let mut go_on =
+        |_progress| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    Ok(Run::read(&runs.options.file.display().to_string(), &bytes, &mut go_on)?)
+}
+
+fn replay(
+    runs: &Runs<'_>,
+    devices: &[Run],
+    terms: &Terms,
+    conf: &str,
+) -> Result<Result<Replayed, String>, Ended> {
+    let conditions = Conditions {
+        conf: conf.to_owned(),
+        capacity: Some(terms.gpu.total_memory),
+        limit: terms.limit,
+        release: Some(Release::nearest(&runs.torch.version)),
+    };
+    let mut whole = Replayed { is_fitting: true, ..Replayed::default() };
+    for run in devices {
+        let mut go_on =
+            |_done: usize| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let row = Replay::of(run, &conditions, &mut go_on)
+            .and_then(|replay| replay.row(conf, 0, &mut go_on))
+            .map_err(|_cancelled| Ended::Stopped)?;
+        match add(&mut whole, &row) {
+            Ok(()) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(whole))
+}
+
+/// Adds what one device comes to.
+fn add(whole: &mut Replayed, row: &Row) -> Result<(), String> {
+    let outcome = row.outcome.as_ref().map_err(ToString::to_string)?;
+    whole.is_fitting &= row.fits();
+    whole.peak_allocated = whole.peak_allocated.max(outcome.peak_allocated);
+    whole.peak_reserved = whole.peak_reserved.max(outcome.peak_reserved);
+    if whole.first_oom.is_none() {
+        whole.first_oom = outcome.first_oom.as_ref().map(|oom| (oom.request, oom.size));
+    }
+    whole.warnings.extend(outcome.warnings.iter().cloned());
+    Ok(())
+}
+
+fn named(conf: &str) -> &str {
+    if conf.is_empty() { "no settings" } else { conf }
+}
+
+/// A run of the program, beside its replay.
+fn proof(run: &Probe, replayed: &Replayed) -> String {
+    if !run.is_fitting {
+        return format!("a run: runs out of memory{}", text::failed(run));
+    }
+    let (reserved, told) = (run.peak_reserved, replayed.peak_reserved);
+    let beside = match (replayed.is_fitting, reserved.cmp(&told)) {
+        (false, _) => String::new(),
+        (_, std::cmp::Ordering::Equal) => " (equal)".to_owned(),
+        (_, std::cmp::Ordering::Less) => format!(" ({} less)", told.saturating_sub(reserved)),
+        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", reserved.saturating_sub(told)),
+    };
+    format!("a run: fits, peak reserved {reserved}{beside}")
+}
+
+impl Answer {
+    fn write(&self, text: &mut String, is_quiet: bool) -> std::fmt::Result {
+        let limit = text::limit(&self.terms);
+        if self.rows.is_empty() {
+            let why = self.ended.as_ref().map_or_else(String::new, said);
+            return writeln!(text, "no answer for {limit}: the run {why}");
+        }
+        match self.best.and_then(|best| self.rows.get(best)) {
+            Some(best) => {
+                writeln!(text, "{} passes in {limit} with the least peak reserved", named(&best.conf))?;
+            }
+            None => writeln!(text, "no setting passes in {limit}")?,
+        }
+        if is_quiet {
+            return Ok(());
+        }
+        writeln!(text, "  {} requests of one run without a limit, replayed:", grouped(self.requests as u64))?;
+        let width = self.rows.iter().map(|row| named(&row.conf).len()).max().unwrap_or(0);
+        writeln!(text, "  {:width$}  {:>14}  {:>14}", "", "peak allocated", "peak reserved")?;
+        for row in &self.rows {
+            let conf = named(&row.conf);
+            match &row.replayed {
+                Err(error) => writeln!(text, "  {conf:width$}  {error}")?,
+                Ok(replayed) => {
+                    let verdict = match replayed.first_oom {
+                        None => "fits".to_owned(),
+                        Some((request, bytes)) => {
+                            format!("runs out of memory at request {} ({bytes})", grouped(request))
+                        }
+                    };
+                    let run = row.run.as_ref().map(|run| format!("; {}", proof(run, replayed)));
+                    let allocated = replayed.peak_allocated.to_string();
+                    let reserved = replayed.peak_reserved.to_string();
+                    let run = run.unwrap_or_default();
+                    writeln!(text, "  {conf:width$}  {allocated:>14}  {reserved:>14}  {verdict}{run}")?;
+                }
+            }
+        }
+        for row in &self.rows {
+            for warning in row.replayed.iter().flat_map(|replayed| &replayed.warnings) {
+                writeln!(text, "  {}: {warning}", named(&row.conf))?;
+            }
+        }
+        if let Some(ended) = &self.ended {
+            writeln!(text, "  the run that proves it {}", said(ended))?;
+        }
+        text::on_gpu(text, &self.terms)?;
+        writeln!(text, "  replays are estimates: {ESTIMATE}")?;
+        for note in &self.notes {
+            writeln!(text, "    {note}")?;
+        }
+        Ok(())
+    }
+
+    fn json(&self) -> Map<String, Value> {
+        let mut all = terms(&self.terms);
+        let best = self.best.and_then(|best| self.rows.get(best));
+        all.extend(fields(json!({
+            "requests": self.requests,
+            "best": best.map(|row| &row.conf),
+            "settings": self.rows.iter().map(Setting::json).collect::<Vec<_>>(),
+            "notes": self.notes,
+            "error": self.ended.as_ref().map(said),
+        })));
+        all
+    }
+}
+
+impl Setting {
+    fn json(&self) -> Value {
+        let mut all = match &self.replayed {
+            Err(error) => json!({"conf": self.conf, "error": error}),
+            Ok(replayed) => json!({
+                "conf": self.conf,
+                "fits": replayed.is_fitting,
+                "peak_allocated": replayed.peak_allocated.get(),
+                "peak_reserved": replayed.peak_reserved.get(),
+                "first_oom": replayed.first_oom.map(|(request, bytes)| json!({"request": request, "bytes": bytes.get()})),
+                "warnings": replayed.warnings,
+            }),
+        };
+        if let Some(fields) = all.as_object_mut() {
+            fields.insert("run".to_owned(), self.run.as_ref().map_or(Value::Null, probe));
+        }
+        all
+    }
+}
+
+fn said(ended: &Ended) -> String {
+    match ended {
+        Ended::Stopped => "was stopped".to_owned(),
+        Ended::Failed(error) => format!("failed: {error}"),
+    }
+}

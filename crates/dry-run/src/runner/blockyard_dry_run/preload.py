@@ -1,0 +1,77 @@
+"""Loads modules once, and runs each program in a copy of this process.
+
+A job is a line of JSON on standard input: `job` (a number), `settings` and `arguments` (as `run_program` takes them), `environment` (further
+variables), `output` (a path, or null) and `folder` (a path, or null). Each is answered on standard output by `{"job", "pid"}` once it runs, and by
+`{"job", "ended"}` with what `waitpid` says. `{"fault"}` says why no job can run.
+"""
+
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import sys
+
+# Seconds between two looks at the copies.
+_PAUSE = 0.01
+
+
+def serve(modules):
+    """Serves jobs until standard input ends. Returns in a copy alone, with its job."""
+    answers = os.dup(1)
+    # What modules print is no answer.
+    os.dup2(2, 1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def answer(line):
+        os.write(answers, (json.dumps(line) + "\n").encode())
+
+    try:
+        for name in modules:
+            importlib.import_module(name)
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            raise RuntimeError("these modules use the GPU while they are loaded, so that no copy can be made")
+    except Exception as fault:
+        answer({"fault": f"{type(fault).__name__}: {fault}"})
+        os._exit(1)
+    gc.collect()
+    gc.freeze()
+    running, text = {}, b""
+    while True:
+        ready, _, _ = select.select([0], [], [], _PAUSE if running else None)
+        if ready:
+            part = os.read(0, 1 << 16)
+            if not part:
+                break
+            *lines, text = (text + part).split(b"\n")
+            for line in lines:
+                job = json.loads(line)
+                pid = os.fork()
+                if pid == 0:
+                    os.close(answers)
+                    return job
+                running[pid] = job["job"]
+                answer({"job": job["job"], "pid": pid})
+        while running:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            answer({"job": running.pop(pid), "ended": status})
+    for pid in running:
+        os.kill(pid, signal.SIGKILL)
+    os._exit(0)
+
+
+def become(job):
+    """Makes this copy the process of its job."""
+    os.environ.update(job["environment"])
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    if job["output"] is not None:
+        output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+    if job["folder"] is not None:
+        os.chdir(job["folder"])

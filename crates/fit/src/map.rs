@@ -1,0 +1,194 @@
+//! The largest value for each of several others: a search for each, which begins where the search before leads.
+
+use blockyard_record::Bytes;
+
+use crate::{Found, Guess, Probe, Values, search, search_from};
+
+/// The search under one of the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column<T, E> {
+    /// Under what.
+    pub other: T,
+    /// What the search found.
+    pub found: Found<E>,
+}
+
+/// Searches the largest value under each of the others, one after the other, until a probe fails.
+///
+/// Each search begins at what the ones before lead to ([`guess`]), where `size_of` says how large another is, if that is a number. Each answer is
+/// proved by probes of its own, as that of [`search`].
+pub fn map<T: Clone, E>(
+    values: &Values,
+    limit: Bytes,
+    others: &[T],
+    size_of: impl Fn(&T) -> Option<u64>,
+    mut probe: impl FnMut(&T, u64) -> Result<Probe, E>,
+) -> Vec<Column<T, E>> {
+    let mut columns: Vec<Column<T, E>> = Vec::new();
+    for other in others {
+        let before: Vec<(Option<u64>, &[Probe])> =
+            columns.iter().map(|column| (size_of(&column.other), column.found.probes.as_slice())).collect();
+        let guess = guess(values, limit, &before, size_of(other));
+        let ask = |value| probe(other, value);
+        let found = match guess {
+            Some(guess) => search_from(values, guess, ask),
+            None => search(values, limit, ask),
+        };
+        let is_ended = found.ended.is_some();
+        columns.push(Column { other: other.clone(), found });
+        if is_ended {
+            break;
+        }
+    }
+    columns
+}
+
+/// Where the answer for an other of a size lies, from the probes of those before.
+///
+/// The peak reserved is taken to be a base, which no size changes, and so much for each unit of the value; that is taken to grow with the size as
+/// it did between the last two sizes, or with the size itself where one is known. As much may be reserved as under the last, where a value
+/// did not fit there. The lowest value where none fitted under the last; none where nothing is known.
+#[must_use]
+pub fn guess(
+    values: &Values,
+    limit: Bytes,
+    before: &[(Option<u64>, &[Probe])],
+    size: Option<u64>,
+) -> Option<Guess> {
+    let (_, last) = before.last()?;
+    if !last.is_empty() && last.iter().all(|probe| !probe.is_fitting) {
+        return Some(Guess { value: values.low(), lowest: None, limit });
+    }
+    let mut lines: Vec<(Option<u64>, Line)> = Vec::new();
+    for (size, probes) in before {
+        let base = lines.last().map(|(_, line)| line.base);
+        if let Some(line) = line_of(probes, base) {
+            lines.push((*size, line));
+        }
+    }
+    let (last_size, line) = *lines.last()?;
+    let largest = last.iter().filter(|probe| probe.is_fitting).max_by_key(|probe| probe.value)?;
+    let has_failed = last.iter().any(|probe| !probe.is_fitting);
+    let limit = if has_failed { largest.peak_reserved.min(limit) } else { limit };
+    let by_size = lines.iter().rev().filter_map(|(size, line)| {
+        let size = as_float(size.filter(|size| *size > 0)?);
+        Some((size, line.slope / size))
+    });
+    // For each unit of size.
+    let by_size: Vec<(f64, f64)> = by_size.take(2).collect();
+    let slope = match (last_size.and(size).map(as_float), by_size.as_slice()) {
+        (Some(size), [(last, slope), (before, earlier), ..]) if last > before => {
+            size * (slope + (slope - earlier) / (last - before) * (size - last))
+        }
+        (Some(size), [(_, slope), ..]) => slope * size,
+        _ => line.slope,
+    };
+    if !slope.is_finite() || slope <= 0.0 {
+        return Some(Guess { value: largest.value, lowest: None, limit });
+    }
+    Some(Guess {
+        value: whole((as_float(limit.get()) - line.base) / slope),
+        lowest: Some(Bytes::new(whole(line.base + slope * as_float(values.low())))),
+        limit,
+    })
+}
+
+/// Bytes reserved: `base + slope * value`.
+#[derive(Clone, Copy)]
+struct Line {
+    base: f64,
+    slope: f64,
+}
+
+/// The line through the lowest and the highest value that fit; where one value alone fits, through that from a known base.
+fn line_of(probes: &[Probe], base: Option<f64>) -> Option<Line> {
+    let fits = || probes.iter().filter(|probe| probe.is_fitting);
+    let low = fits().min_by_key(|probe| probe.value)?;
+    let high = fits().max_by_key(|probe| probe.value)?;
+    let most = as_float(high.peak_reserved.get());
+    if high.value == low.value {
+        let base = base.filter(|base| *base <= most && high.value > 0)?;
+        return Some(Line { base, slope: (most - base) / as_float(high.value) });
+    }
+    let rise = most - as_float(low.peak_reserved.get());
+    let slope = rise / (as_float(high.value) - as_float(low.value));
+    Some(Line { base: (as_float(low.peak_reserved.get()) - slope * as_float(low.value)).max(0.0), slope })
+}
+
+#[allow(clippy::cast_precision_loss, reason = "bytes of a device are below 2^53, and a guess may be wrong")]
+fn as_float(number: u64) -> f64 {
+    number as f64
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut off, 0 for negative numbers")]
+fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a batch of sequences of a length takes: weights, activations, and scores of attention.
+    fn bytes(length: u64, batch: u64) -> Bytes {
+        Bytes::new(1_000_000 + batch * (20 * length + length * length / 100))
+    }
+
+    fn probe(length: u64, batch: u64, limit: Bytes) -> Probe {
+        let bytes = bytes(length, batch);
+        Probe::of(batch, bytes <= limit, bytes.min(limit), bytes.min(limit))
+    }
+
+    #[test]
+    fn each_search_begins_where_the_one_before_leads() {
+        let limit = Bytes::new(8_000_000);
+        let (values, lengths): (Values, Values) =
+            ("1..4096".parse().unwrap(), "128..1024:128".parse().unwrap());
+        let lengths: Vec<u64> = lengths.iter().collect();
+        let columns = map(
+            &values,
+            limit,
+            &lengths,
+            |length| Some(*length),
+            |length, batch| Ok::<_, ()>(probe(*length, batch, limit)),
+        );
+        assert_eq!(columns.len(), lengths.len());
+        for column in &columns {
+            let most = values.iter().filter(|batch| bytes(column.other, *batch) <= limit).max();
+            assert_eq!(column.found.largest(&values), most, "{}", column.other);
+        }
+        let with: usize = columns.iter().skip(1).map(|column| column.found.probes.len()).sum();
+        let alone = |length: u64| search(&values, limit, |batch| Ok::<_, ()>(probe(length, batch, limit)));
+        let without: usize = lengths.iter().skip(1).map(|length| alone(*length).probes.len()).sum();
+        assert!(4 * with < 3 * without, "{with} probes, {without} without guesses");
+    }
+
+    #[test]
+    fn nothing_fits_and_a_probe_fails() {
+        let values: Values = "1..64".parse().unwrap();
+        let none = map(
+            &values,
+            Bytes::new(10),
+            &[1, 2],
+            |_| None,
+            |_, batch| Ok::<_, ()>(Probe::of(batch, false, Bytes::ZERO, Bytes::ZERO)),
+        );
+        let tried: Vec<usize> = none.iter().map(|column| column.found.probes.len()).collect();
+        assert_eq!(tried, [1, 1]);
+        let ended = map(
+            &values,
+            Bytes::new(10),
+            &[1, 2, 3],
+            |_| None,
+            |other, batch| {
+                if *other == 2 {
+                    Err("no such file")
+                } else {
+                    Ok(Probe::of(batch, true, Bytes::ZERO, Bytes::ZERO))
+                }
+            },
+        );
+        assert_eq!(ended.len(), 2);
+        assert!(ended[1].found.ended.is_some() && ended[0].found.largest(&values) == Some(64));
+    }
+}
