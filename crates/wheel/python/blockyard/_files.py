@@ -85,7 +85,8 @@ class Questions:
         >>> [run.what_if(release=release).settings[0].fits for release in ("2.12", "2.13")]
         [False, True]
         """
-        return WhatIf.of(json.loads(self._requests().what_if(list(confs), (limit, capacity, release))))
+        rules = None if release is None else str(release)
+        return WhatIf.of(json.loads(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules))))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """What the run would have come to under all sensible settings and pairs of them."""
