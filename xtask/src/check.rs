@@ -20,8 +20,9 @@ const WASM_PACKAGES: [&str; 4] =
 /// Packages that the stage of native tests leaves to other stages, because their dependencies have features that no other package
 /// asks for. Cargo compiles a dependency for the features that all packages of one command ask for together: with these among them,
 /// the Python package would compile every dependency a second time.
-const TESTED_APART: [&str; 4] = [
+const TESTED_APART: [&str; 5] = [
     "xtask",
+    ANSWERS_WRITER,
     "blockyard-wasm-runner",
     // Messages of the page's workers, without tests.
     "blockyard-worker",
@@ -31,6 +32,9 @@ const TESTED_APART: [&str; 4] = [
 /// Packages that are tested apart too, together: those that drive the page, and those over Vulkan. Their dependencies ask for features
 /// of crates that the Python interpreter is made of, which the Python package would otherwise compile a second time.
 const TOOL_PACKAGES: [&str; 4] = ["blockyard-e2e", "blockyard-bench", WGPU_PACKAGE, "blockyard-render"];
+
+/// What follows from the types of answers: it alone asks these types for their schemas.
+const ANSWERS_WRITER: &str = "blockyard-answers-writer";
 
 /// The device over Vulkan and WebGPU, which has tests for both targets.
 const WGPU_PACKAGE: &str = "blockyard-device-wgpu";
@@ -240,8 +244,8 @@ fn test_stages(workspace: &Workspace, stages: &mut Stages, page: &TestedPage) {
         workspace::run(cargo.args(apart.iter().flat_map(|package| ["--exclude", package])))
     });
     stages.run("tests, tools", || {
-        // Two commands: the first compiles nothing that this program was not compiled from.
-        for packages in [&["xtask"][..], &TOOL_PACKAGES] {
+        // Three commands: the first compiles nothing that this program was not compiled from.
+        for packages in [&["xtask"][..], &[ANSWERS_WRITER], &TOOL_PACKAGES] {
             let named = packages.iter().flat_map(|package| ["--package", package]);
             let mut cargo = workspace.cargo(["test", "--no-fail-fast"]);
             if std::env::var_os("XDG_RUNTIME_DIR").is_none() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use anyhow::{Context, Result, bail, ensure};
-use cargo_metadata::{DependencyKind, Metadata};
+use cargo_metadata::{DependencyKind, Metadata, PackageId};
 
 use crate::metadata;
 use crate::workspace::Workspace;
@@ -22,6 +22,28 @@ const NEVER_SEEN: &[(&str, &[&str])] = &[
 
 /// A backend is a package, and a shared harness lives in `tests`; neither is a feature.
 const NO_FEATURE: &[&str] = &["cuda", "wgpu", "testing", "test-util"];
+
+/// What users run and what opens no connection to another machine: SECURITY.md promises it. The page has a policy for that, which a test of
+/// `tests` reads.
+const OFFLINE: &[&str] = &["blockyard-cli", "blockyard-wheel", "blockyard-torch-plugin"];
+
+/// Packages that open connections.
+const CLIENTS: &[&str] = &[
+    "attohttpc",
+    "curl",
+    "hyper",
+    "isahc",
+    "minreq",
+    "native-tls",
+    "openssl",
+    "quinn",
+    "reqwest",
+    "rustls",
+    "socket2",
+    "surf",
+    "tungstenite",
+    "ureq",
+];
 
 /// The first cells of the table's head.
 const HEAD: &str = "| crate | holds |";
@@ -42,6 +64,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
             found.push(format!("{} has a feature `{feature}`: make it a package", member.name));
         }
     }
+    found.extend(clients(&shipped_packages(&metadata)));
     if !found.is_empty() {
         bail!("the design does not allow:\n  {}", found.join("\n  "));
     }
@@ -136,6 +159,40 @@ fn violations(graph: &Graph, allowed: &Graph) -> Vec<String> {
     found
 }
 
+/// What each package of the lock file ships with, by name.
+fn shipped_packages(metadata: &Metadata) -> Graph {
+    let name = |id: &PackageId| {
+        metadata.packages.iter().find(|package| package.id == *id).map(|package| package.name.to_string())
+    };
+    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
+    let rows = nodes.filter_map(|node| {
+        let shipped = node
+            .deps
+            .iter()
+            .filter(|dependency| dependency.dep_kinds.iter().any(|kind| kind.kind == DependencyKind::Normal));
+        Some((
+            name(&node.id)?,
+            shipped.filter_map(|dependency| name(&dependency.pkg)).collect::<BTreeSet<_>>(),
+        ))
+    });
+    let mut graph = Graph::new();
+    // Two versions of a package count as one.
+    for (name, shipped) in rows {
+        graph.entry(name).or_default().extend(shipped);
+    }
+    graph
+}
+
+/// Which packages that stay offline ship with one that opens connections.
+fn clients(graph: &Graph) -> Vec<String> {
+    let seen = OFFLINE.iter().flat_map(|package| {
+        let reached = reached(graph, package);
+        let clients = CLIENTS.iter().filter(move |client| reached.contains(**client));
+        clients.map(move |client| format!("{package} sees {client}, which opens connections"))
+    });
+    seen.collect()
+}
+
 /// All packages of ours that `package` depends on, at any distance.
 fn reached<'graph>(graph: &'graph Graph, package: &'graph str) -> BTreeSet<&'graph str> {
     let mut reached = BTreeSet::new();
@@ -213,6 +270,16 @@ Words before.
             ("crates/replay", &["crates/allocator"]),
         ]);
         assert!(found.contains(&"crates/figure sees crates/allocator".to_owned()), "{found:?}");
+    }
+
+    #[test]
+    fn what_users_run_has_no_client_at_any_distance() {
+        let graph = graph_of(&[("blockyard-cli", &["png"]), ("png", &["ureq"]), ("xtask", &["minreq"])]);
+        assert_eq!(clients(&graph), ["blockyard-cli sees ureq, which opens connections"]);
+        let metadata = metadata::read(&Workspace::find()).unwrap();
+        let shipped = shipped_packages(&metadata);
+        assert!(reached(&shipped, "blockyard-cli").len() > 100, "the packages of the lock file are known");
+        assert_eq!(clients(&shipped), [""; 0]);
     }
 
     #[test]

@@ -16,9 +16,12 @@ mod miri;
 mod model;
 mod page;
 mod references;
+mod release;
 mod setup;
 mod size;
 mod stages;
+mod truth;
+mod update;
 mod wheel;
 mod workspace;
 
@@ -26,68 +29,124 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use blockyard_serve::{Port, Server};
-use lexopt::prelude::*;
+use clap::{Args, Parser, Subcommand};
 
+use crate::release::ReleaseStep;
+use crate::truth::Truth;
+use crate::update::Updated;
 use crate::wheel::WheelWanted;
 use crate::workspace::Workspace;
 
-const HELP: &str = "\
-The developer's commands of Blockyard.
+/// The developer's commands of Blockyard.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", arg_required_else_help = true)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
 
-cargo xtask play [--port N]  build the page and serve it on 127.0.0.1 (port 8080; 0 for any free port)
-cargo xtask build [--out DIR] [--profile NAME]
-                             build the page into dist/, or DIR: files that any web server can host; with a profile of
-                             cargo other than the page's own, such as dev, sooner built and larger
-cargo xtask test             run every test: native, WebAssembly in a browser, end to end
-cargo xtask ci [--may-skip STAGE,...]
-                             test, and format, lints, docs, dependency rules, licenses, the size of the page; oracle,
-                             fuzz, advisories, Firefox and Trunk's build of the page where these have been set up, and
-                             `skipped` where not; with the option only the stages that it names may be skipped
-cargo xtask wheel [--out DIR] [--target TRIPLE] [--profile PROFILE] [--sdist] [--test]
-                             build the Python package into target/wheels/, or DIR; the source package too; or build it
-                             without optimization and run its tests
-cargo xtask deps             check which of our crates depend on which, by the table of ARCHITECTURE.md
-cargo xtask licenses         check the licenses and sources of all packages, by deny.toml
-cargo xtask size             check the size of the page in dist/
-cargo xtask fuzz [TARGET] [--seconds N]
-                             look for input that breaks a target of tests/fuzz, or each of them (60 s)
-cargo xtask miri             run the unit tests of the allocator and its lock in Miri
-cargo xtask model            run the lock's tests in loom: every order of the threads' steps
-cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more
-cargo xtask zoo FILE [...]    run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more
-cargo xtask dry-run-truth FILE [...]
-                             run recorded programs by a dry run and compare them with a GPU; `--help` tells more
-cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
-cargo xtask gpu pack KIND    pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench
-cargo xtask gpu run KIND FOLDER [STAGE...]
-                             run what was packed, here; the results go to FOLDER. Without a toolchain:
-                             xtask/gpu/run-KIND.sh FOLDER [STAGE...]
-";
-
+#[derive(Debug, Subcommand)]
 enum Command {
-    Help,
-    Play { port: u16 },
-    Build { out: Option<PathBuf>, profile: Option<String> },
+    /// Build the page and serve it on 127.0.0.1.
+    Play {
+        /// The port; 0 for any free port.
+        #[arg(long, default_value_t = 8080)]
+        port: u16,
+    },
+    /// Build the page into dist/: files that any web server can host.
+    Build {
+        /// Another folder.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// A profile of cargo other than the page's own, such as dev, sooner built and larger.
+        #[arg(long, value_name = "NAME")]
+        profile: Option<String>,
+    },
+    /// Run every test: native, WebAssembly in a browser, end to end.
     Test,
-    Ci { may_skip: Option<Vec<String>> },
-    Wheel { wanted: WheelWanted, test: bool },
+    /// Test, and format, lints, docs, dependency rules, licenses, the size of the page.
+    ///
+    /// Oracle, fuzz, advisories, Firefox and Trunk's build of the page run where these have been set up, and are `skipped` where not.
+    Ci {
+        /// Only the stages named here may be skipped.
+        #[arg(long, value_name = "STAGE", value_delimiter = ',')]
+        may_skip: Option<Vec<String>>,
+    },
+    /// Build the Python package into target/wheels/.
+    Wheel {
+        #[command(flatten)]
+        wanted: WheelWanted,
+        /// Build it without optimization and run its tests instead.
+        #[arg(long)]
+        test: bool,
+    },
+    /// Write files of the repository anew that follow from others: read each change before you keep it.
+    Update {
+        /// What is written; everything that needs no other program, where nothing is named.
+        what: Vec<Updated>,
+        /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
+        #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
+        python: Vec<String>,
+    },
+    /// Hold PyTorch programs that our interpreter runs against what a GPU printed and allocated.
+    Truth {
+        #[command(subcommand)]
+        what: Truth,
+    },
+    /// Make everything that a release consists of, in a folder, and publish nothing.
+    Release {
+        #[command(subcommand)]
+        step: ReleaseStep,
+    },
+    /// Check which of our crates depend on which, by the table of ARCHITECTURE.md.
     Deps,
+    /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
+    /// Check the size of the page in dist/.
     Size,
-    Fuzz { target: Option<String>, seconds: u64 },
+    /// Look for input that breaks a target of tests/fuzz, or each of them.
+    Fuzz {
+        /// The target.
+        target: Option<String>,
+        /// For how long, each.
+        // libFuzzer takes 0 for ever.
+        #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+        seconds: u64,
+    },
+    /// Run the unit tests of the allocator and its lock in Miri.
     Miri,
+    /// Run the lock's tests in loom: every order of the threads' steps.
     Model,
-    Oracle { arguments: Vec<OsString> },
-    Zoo { arguments: Vec<OsString> },
-    DryRunTruth { arguments: Vec<OsString> },
-    Bench { arguments: Vec<OsString> },
-    Gpu { arguments: Vec<OsString> },
+    /// Hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more.
+    #[command(disable_help_flag = true)]
+    Oracle(Passed),
+    /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
+    #[command(disable_help_flag = true)]
+    Zoo(Passed),
+    /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
+    #[command(disable_help_flag = true)]
+    DryRunTruth(Passed),
+    /// Measure speed and memory; `cargo xtask bench --help` tells more.
+    #[command(disable_help_flag = true)]
+    Bench(Passed),
+    /// `pack KIND`: pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench. `run KIND FOLDER [STAGE...]`: run
+    /// what was packed, here; the results go to FOLDER. Without a toolchain: xtask/gpu/run-KIND.sh FOLDER [STAGE...].
+    #[command(disable_help_flag = true)]
+    Gpu(Passed),
+}
+
+/// The arguments of another program.
+#[derive(Debug, Args)]
+struct Passed {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
 }
 
 fn main() -> ExitCode {
-    match parse(lexopt::Parser::from_env()).and_then(|command| run(&command)) {
+    let options = Options::parse();
+    match run(&options.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -96,91 +155,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
-    let mut command = None;
-    while let Some(argument) = arguments.next()? {
-        match (argument, &mut command) {
-            (Short('h') | Long("help"), _) => return Ok(Command::Help),
-            (Value(name), None) => {
-                command = Some(match name.to_str() {
-                    Some("help") => Command::Help,
-                    Some("play") => Command::Play { port: 8080 },
-                    Some("build") => Command::Build { out: None, profile: None },
-                    Some("test") => Command::Test,
-                    Some("ci") => Command::Ci { may_skip: None },
-                    Some("wheel") => Command::Wheel { wanted: WheelWanted::default(), test: false },
-                    Some("deps") => Command::Deps,
-                    Some("licenses") => Command::Licenses,
-                    Some("size") => Command::Size,
-                    Some("fuzz") => Command::Fuzz { target: None, seconds: 60 },
-                    Some("miri") => Command::Miri,
-                    Some("model") => Command::Model,
-                    // Their arguments are their own.
-                    Some("zoo") => {
-                        return Ok(Command::Zoo { arguments: arguments.raw_args()?.collect() });
-                    }
-                    Some("dry-run-truth") => {
-                        return Ok(Command::DryRunTruth { arguments: arguments.raw_args()?.collect() });
-                    }
-                    Some("oracle") => {
-                        return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
-                    }
-                    Some("bench") => {
-                        return Ok(Command::Bench { arguments: arguments.raw_args()?.collect() });
-                    }
-                    Some("gpu") => {
-                        return Ok(Command::Gpu { arguments: arguments.raw_args()?.collect() });
-                    }
-                    _ => bail!("no command `{}`; see `cargo xtask help`", name.display()),
-                });
-            }
-            (Long("port"), Some(Command::Play { port })) => {
-                *port = arguments.value()?.parse().context("--port takes a number from 0 to 65535")?;
-            }
-            (
-                Long("out"),
-                Some(Command::Build { out, .. } | Command::Wheel { wanted: WheelWanted { out, .. }, .. }),
-            ) => {
-                *out = Some(arguments.value()?.into());
-            }
-            (Long("sdist"), Some(Command::Wheel { wanted, .. })) => wanted.sdist = true,
-            (Long("target"), Some(Command::Wheel { wanted, .. })) => {
-                wanted.target = Some(arguments.value()?.string()?);
-            }
-            (Long("test"), Some(Command::Wheel { test, .. })) => *test = true,
-            (
-                Long("profile"),
-                Some(
-                    Command::Build { profile, .. }
-                    | Command::Wheel { wanted: WheelWanted { profile, .. }, .. },
-                ),
-            ) => {
-                *profile = Some(arguments.value()?.string()?);
-            }
-            (Long("may-skip"), Some(Command::Ci { may_skip })) => {
-                let names = arguments.value()?.string()?;
-                may_skip.get_or_insert_default().extend(names.split(',').map(str::to_owned));
-            }
-            (Long("seconds"), Some(Command::Fuzz { seconds, .. })) => {
-                *seconds = arguments.value()?.parse().context("--seconds takes a whole number")?;
-                // libFuzzer takes 0 for ever.
-                if *seconds == 0 {
-                    bail!("--seconds takes at least 1");
-                }
-            }
-            (Value(name), Some(Command::Fuzz { target: target @ None, .. })) => {
-                *target = Some(name.string()?);
-            }
-            (other, _) => return Err(other.unexpected().into()),
-        }
-    }
-    Ok(command.unwrap_or(Command::Help))
-}
-
 fn run(command: &Command) -> Result<()> {
     let workspace = Workspace::find();
     match command {
-        Command::Help => print!("{HELP}"),
         Command::Play { port } => play(&workspace, *port)?,
         Command::Build { out, profile } => bundle::build_to(
             &workspace,
@@ -194,17 +171,20 @@ fn run(command: &Command) -> Result<()> {
             wheel::test(&workspace, &workspace.dist())?;
         }
         Command::Wheel { wanted, .. } => wheel::build(&workspace, wanted)?,
+        Command::Update { what, python } => update::run(&workspace, what, python)?,
+        Command::Truth { what } => truth::run(&workspace, what)?,
+        Command::Release { step } => release::run(&workspace, step)?,
         Command::Deps => deps::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
         Command::Miri => miri::run(&workspace)?,
         Command::Model => model::run(&workspace)?,
-        Command::Zoo { arguments } => check::zoo(&workspace, arguments)?,
-        Command::DryRunTruth { arguments } => check::dry_run_truth(&workspace, arguments)?,
-        Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
-        Command::Bench { arguments } => bench::run(&workspace, arguments)?,
-        Command::Gpu { arguments } => gpu::run(&workspace, arguments)?,
+        Command::Zoo(passed) => check::zoo(&workspace, &passed.arguments)?,
+        Command::DryRunTruth(passed) => check::dry_run_truth(&workspace, &passed.arguments)?,
+        Command::Oracle(passed) => check::oracle(&workspace, &passed.arguments)?,
+        Command::Bench(passed) => bench::run(&workspace, &passed.arguments)?,
+        Command::Gpu(passed) => gpu::run(&workspace, &passed.arguments)?,
     }
     Ok(())
 }
@@ -224,10 +204,18 @@ fn play(workspace: &Workspace, port: u16) -> Result<()> {
 mod tests {
     use std::path::Path;
 
+    use clap::CommandFactory as _;
+    use clap::error::ErrorKind;
+
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Command> {
-        parse(lexopt::Parser::from_args(arguments))
+    fn parsed(arguments: &[&str]) -> Result<Command, clap::Error> {
+        Options::try_parse_from(["xtask"].iter().chain(arguments)).map(|options| options.command)
+    }
+
+    #[test]
+    fn the_commands_fit_together() {
+        Options::command().debug_assert();
     }
 
     #[test]
@@ -291,11 +279,11 @@ mod tests {
     fn what_stands_behind_bench_and_oracle_is_their_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
         assert!(
-            matches!(command, Ok(Command::Oracle { arguments }) if arguments == ["--seconds", "5", "--help"])
+            matches!(command, Ok(Command::Oracle(Passed { arguments })) if arguments == ["--seconds", "5", "--help"])
         );
         let command = parsed(&["bench", "pytorch", "--rounds", "7"]);
         assert!(
-            matches!(command, Ok(Command::Bench { arguments }) if arguments == ["pytorch", "--rounds", "7"])
+            matches!(command, Ok(Command::Bench(Passed { arguments })) if arguments == ["pytorch", "--rounds", "7"])
         );
     }
 
@@ -327,9 +315,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_anew_is_named() {
+        assert!(matches!(parsed(&["update"]), Ok(Command::Update { what, .. }) if what.is_empty()));
+        assert!(matches!(parsed(&["update", "answers", "figure"]), Ok(Command::Update { what, .. })
+                if what == [Updated::Answers, Updated::Figure]));
+        assert!(parsed(&["update", "everything"]).is_err());
+        assert!(parsed(&["truth"]).is_err());
+        assert!(parsed(&["truth", "programs", "programs/dqn", "--requests", "here.txt"]).is_ok());
+    }
+
+    #[test]
     fn what_is_not_a_command_is_refused() {
-        assert!(matches!(parsed(&[]), Ok(Command::Help)));
-        assert!(matches!(parsed(&["ci", "--help"]), Ok(Command::Help)));
+        let kind = |arguments: &[&str]| parsed(arguments).unwrap_err().kind();
+        assert_eq!(kind(&[]), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        assert_eq!(kind(&["ci", "--help"]), ErrorKind::DisplayHelp);
+        assert_eq!(kind(&["help"]), ErrorKind::DisplayHelp);
         assert!(parsed(&["plya"]).is_err());
         assert!(parsed(&["test", "play"]).is_err());
     }

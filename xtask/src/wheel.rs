@@ -19,15 +19,19 @@ const TEST_PACKAGES: [&str; 5] =
 const ZIG: &str = "ziglang==0.15.2";
 
 /// Which wheel to build.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct WheelWanted {
-    /// The folder; `target/wheels` where none is named.
+    /// The folder; target/wheels where none is named.
+    #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Whether the source package is built too.
+    /// Build the source package too.
+    #[arg(long)]
     pub(crate) sdist: bool,
     /// What the wheel is for; this machine where nothing is named.
+    #[arg(long, value_name = "TRIPLE")]
     pub(crate) target: Option<String>,
     /// Cargo's profile; the one for wheels where none is named.
+    #[arg(long, value_name = "PROFILE")]
     pub(crate) profile: Option<String>,
 }
 

@@ -41,8 +41,11 @@ pub use heap::CountedHeap;
 pub use page::{BuiltPage, PageFile, frame, one_page};
 #[cfg(feature = "python")]
 pub use python::{PlayedProgram, play_program};
-pub use questions::{ask, ask_diff, ask_diff_steps};
-pub use snapshot::describe_device;
+pub use questions::{
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    SearchQuestion, VerdictQuestion, WhatIfQuestion, ask, ask_diff, ask_diff_steps, json_line,
+};
+pub use snapshot::{certify_device, describe_device};
 pub use typeface::font_faces;
 
 use std::ffi::OsString;

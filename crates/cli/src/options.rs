@@ -1,7 +1,5 @@
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
-use blockyard_lab::{Conditions, Run};
 use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
@@ -12,6 +10,10 @@ use crate::dry_run::DryRunOptions;
 use crate::fit::FitOptions;
 use crate::guard::GuardOptions;
 use crate::lesson::LessonOptions;
+use crate::questions::{
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, FileOptions, LeaksQuestion, LimitOptions,
+    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+};
 use crate::site::SiteOptions;
 use crate::snapshot::At;
 
@@ -25,7 +27,7 @@ pub(crate) struct Options {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    verdict: VerdictOptions,
+    verdict: FileOptions<VerdictQuestion>,
 }
 
 impl Options {
@@ -40,7 +42,7 @@ pub(crate) enum Command {
     /// Say what runs came to: what happened, how sure that is, what grows, what helps, and what does not.
     ///
     /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or replayed.
-    Verdict(VerdictOptions),
+    Verdict(FileOptions<VerdictQuestion>),
     /// Run operations through the allocator and write what it did, in the format of the input.
     Run(RunOptions),
     /// Replay recordings of PyTorch's allocator and compare everything that they contain.
@@ -80,22 +82,22 @@ pub(crate) enum Command {
     ///
     /// Files are recordings or workloads' texts. The exit status is 0 if every setting fits every file, 1 if one runs out of
     /// memory, 2 if a file or a setting is wrong.
-    WhatIf(WhatIfOptions),
+    WhatIf(FileOptions<WhatIfQuestion>),
     /// Try all sensible settings and pairs of them, and say which is best.
     ///
     /// Prints the settings that no other beats in both peak reserved and device calls, and the line to copy. The exit status is
     /// 0 if the run's own settings are as good as any, 1 if another is better, 2 if a file cannot be read.
-    Search(SearchOptions),
+    Search(FileOptions<SearchQuestion>),
     /// Say why runs went out of memory, and what would have helped, each change proved by a replay.
     ///
     /// The exit status is 0 if no run goes out of memory, 1 if one does, 2 if a file cannot be read or replayed.
-    Autopsy(AutopsyOptions),
+    Autopsy(FileOptions<AutopsyQuestion>),
     /// Say how good any allocator could be: the peak of live bytes, and a layout that knows all lifetimes.
-    Bound(BoundOptions),
+    Bound(FileOptions<BoundQuestion>),
     /// Run the same requests through other allocators.
     ///
     /// TensorFlow's BFC, TLSF, buddy, RMM's arena, stitching, no caching, and a model of cudaMallocAsync, beside PyTorch's own.
-    CompareAllocators(CompareOptions),
+    CompareAllocators(FileOptions<AllocatorsQuestion>),
     /// Say what changed from one run to others: the change of the peaks, as a sum over call sites that adds up to the byte.
     ///
     /// Each run is replayed under its own settings. The exit status is 0 if nothing changed, 1 if something did, 2 if a file
@@ -104,7 +106,7 @@ pub(crate) enum Command {
     /// Say what grows from step to step, by call site.
     ///
     /// The exit status is 0 if nothing grows, 1 if something does, 2 if a file cannot be read.
-    Leaks(LeaksOptions),
+    Leaks(FileOptions<LeaksQuestion>),
     /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
     ///
     /// Without a lesson, lists those that Blockyard brings along.
@@ -134,68 +136,6 @@ pub(crate) enum Command {
     /// tolerance, and says which lines the change comes from, to the byte; `blockyard guard --update` takes the new peaks. The exit status
     /// is 0 if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
     Guard(GuardOptions),
-}
-
-/// Which device and which limit a run is replayed with.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct LimitOptions {
-    /// The most that may be reserved, as a memory fraction limits it: bytes, or with a unit ("70 GiB").
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) limit: Option<Bytes>,
-    /// The same as a share of the device, as `torch.cuda.set_per_process_memory_fraction` takes it.
-    #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
-    pub(crate) fraction: Option<f64>,
-    /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub(crate) capacity: Option<Bytes>,
-    /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
-    #[arg(long, value_name = "RELEASE")]
-    pub(crate) release: Option<Release>,
-}
-
-impl LimitOptions {
-    /// A run's own settings under these limits.
-    pub(crate) fn conditions(&self, run: &Run) -> Conditions {
-        let own = Conditions {
-            capacity: self.capacity,
-            limit: self.limit,
-            release: self.release,
-            ..run.conditions()
-        };
-        match self.fraction {
-            Some(fraction) => Conditions { limit: Some(own.capacity_of(run).share(fraction)), ..own },
-            None => own,
-        }
-    }
-}
-
-impl LimitOptions {
-    /// These settings, or a run's own, under these limits.
-    pub(crate) fn conditions_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
-        let own = self.conditions(run);
-        match conf {
-            Some(conf) => own.and_conf(conf),
-            None => own,
-        }
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct WhatIfOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Vec<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// Write memory over time too, with --json.
-    #[arg(long, requires = "json")]
-    pub(crate) timeline: bool,
-    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[cfg(feature = "python")]
@@ -402,82 +342,6 @@ pub(crate) struct BenchOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SearchOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Settings to try beside the usual ones; may be given several times.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Vec<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// Print every setting that was tried, not only the best ones.
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct VerdictOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AutopsyOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct BoundOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Write the layout too, with --json: where each allocation lies and from when to when.
-    #[arg(long, requires = "json")]
-    pub(crate) layout: bool,
-    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompareOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// Leave host times out, so that the answer is the same every time.
-    #[arg(long)]
-    pub(crate) no_times: bool,
-    /// One JSON value a run instead of a table for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct DiffOptions {
     /// The run to compare with: a recording or a snapshot, also packed, or a workload's text, or the name of a preset.
     #[arg(value_name = "BEFORE")]
@@ -496,26 +360,6 @@ pub(crate) struct DiffOptions {
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct LeaksOptions {
-    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
-    #[arg(required = true, value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, each run's own.
-    #[arg(long, value_name = "SETTINGS")]
-    pub(crate) conf: Option<String>,
-    #[command(flatten)]
-    pub(crate) limits: LimitOptions,
-    /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-fn share(text: &str) -> anyhow::Result<f64> {
-    let share: f64 = text.parse().context("not a number")?;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { bail!("not from 0 to 1") }
 }
 
 pub(crate) fn size(text: &str) -> anyhow::Result<Bytes> {

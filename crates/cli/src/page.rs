@@ -15,6 +15,7 @@ use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::options::OpenOptions;
 use crate::output::{self, escaped};
@@ -252,17 +253,12 @@ fn add_part(html: &mut String, name: &str, bytes: &[u8], is_unpacked_by_script: 
     html.push_str("</script>\n");
 }
 
+/// What an address keeps as it is in the value of a key.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
 /// As the value of a key in an address.
 pub(crate) fn percent_encoded(text: &str) -> String {
-    let mut address = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            address.push(char::from(byte));
-        } else {
-            let _ = write!(address, "%{byte:02X}");
-        }
-    }
-    address
+    utf8_percent_encode(text, KEPT).to_string()
 }
 
 /// `blockyard open FILE`: serves the page and the file on 127.0.0.1 until Ctrl-C.

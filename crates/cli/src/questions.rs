@@ -5,18 +5,26 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::anyhow;
+use blockyard_answers::{
+    Answer as AnswerAsJson, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitOrigin, QUESTIONS_VERSION,
+};
 use blockyard_lab::{Limit, LimitSource, Run};
 use blockyard_record::{Bytes, grouped};
 use blockyard_replay::OnProgress;
 use blockyard_workload::Workload;
 use blockyard_workload::presets::presets;
-use clap::Parser as _;
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::options::{Command, Options};
 use crate::output;
 use crate::progress::Bar;
 
+pub(crate) use self::asked::FileOptions;
+pub use self::asked::{
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+};
+
+mod asked;
 pub(crate) mod autopsy;
 pub(crate) mod bound;
 pub(crate) mod compare;
@@ -25,9 +33,6 @@ pub(crate) mod leaks;
 pub(crate) mod search;
 pub(crate) mod verdict;
 pub(crate) mod what_if;
-
-/// The version of the JSON that questions are answered with. It grows when a field changes its meaning or goes.
-const VERSION: u32 = 2;
 
 /// The device of a workload whose text names none.
 pub(crate) const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
@@ -43,52 +48,41 @@ pub(crate) enum Status {
 /// The answer about one file.
 pub(crate) struct Answer {
     /// As JSON, without version and file.
-    pub(crate) json: Value,
+    pub(crate) json: AnswerAsJson,
     /// For people, line by line.
     pub(crate) text: String,
     pub(crate) status: Status,
 }
 
-/// Answers a question about a run as JSON, as the command with `--json` does for a file.
-///
-/// `question` is the command's name, `arguments` are its options without files: `what-if`, `--conf`, `expandable_segments:True`.
+/// Answers a question about a run, as the command with `--json` does for a file.
 ///
 /// # Errors
 ///
-/// The command's own: a wrong option, a question that cannot be answered, work that `on_progress` cancelled.
-pub fn ask(
-    run: &Run,
-    question: &str,
-    arguments: &[String],
-    on_progress: OnProgress,
-) -> anyhow::Result<Value> {
-    let words = ["blockyard", question].into_iter().chain(arguments.iter().map(String::as_str));
-    // Commands want a file; this one is never opened.
-    let options = Options::try_parse_from(words.chain(["--", "-"]))?;
+/// A question that cannot be answered, work that `on_progress` cancelled.
+pub fn ask(run: &Run, question: &RunQuestion, on_progress: OnProgress) -> anyhow::Result<AnswerLine> {
     let bar = Bar::to(on_progress);
-    let answer = match &options.into_command() {
-        Command::Verdict(options) => verdict::answer(run, &bar, options),
-        Command::WhatIf(options) => what_if::answer(run, &bar, options),
-        Command::Search(options) => search::answer(run, &bar, options),
-        Command::Autopsy(options) => autopsy::answer(run, &bar, options),
-        Command::Bound(options) => bound::answer(run, &bar, options),
-        Command::CompareAllocators(options) => compare::answer(run, &bar, options),
-        Command::Leaks(options) => leaks::answer(run, &bar, options),
-        _ => Err(anyhow!("{question} is not a question about a run")),
+    let answer = match question {
+        RunQuestion::Verdict(options) => verdict::answer(run, &bar, options),
+        RunQuestion::WhatIf(options) => what_if::answer(run, &bar, options),
+        RunQuestion::Search(options) => search::answer(run, &bar, options),
+        RunQuestion::Autopsy(options) => autopsy::answer(run, &bar, options),
+        RunQuestion::Bound(options) => bound::answer(run, &bar, options),
+        RunQuestion::CompareAllocators(options) => compare::answer(run, &bar, options),
+        RunQuestion::Leaks(options) => leaks::answer(run, &bar, options),
     }?;
-    Ok(versioned(&run.name, answer))
+    Ok(line_of(None, &run.name, answer))
 }
 
-/// What changed from one run to another, as JSON: what `diff` with `--json` says of the second file.
+/// What changed from one run to another: what `diff` with `--json` says of the second file.
 ///
 /// # Errors
 ///
 /// The command's own.
-pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::Result<Value> {
-    Ok(versioned(&after.name, diff::answer(before, after, &Bar::to(on_progress))?))
+pub fn ask_diff(before: &Run, after: &Run, on_progress: OnProgress) -> anyhow::Result<AnswerLine> {
+    Ok(line_of(None, &after.name, diff::answer(before, after, &Bar::to(on_progress))?))
 }
 
-/// What changed from one step of a run to another, as JSON: what `diff` with `--steps` and `--json` says.
+/// What changed from one step of a run to another: what `diff` with `--steps` and `--json` says.
 ///
 /// # Errors
 ///
@@ -98,16 +92,26 @@ pub fn ask_diff_steps(
     first: usize,
     second: usize,
     on_progress: OnProgress,
-) -> anyhow::Result<Value> {
-    Ok(versioned(&run.name, diff::answer_steps(run, first, second, &Bar::to(on_progress))?))
+) -> anyhow::Result<AnswerLine> {
+    Ok(line_of(None, &run.name, diff::answer_steps(run, first, second, &Bar::to(on_progress))?))
 }
 
-fn versioned(run: &str, answer: Answer) -> Value {
-    let mut value = json!({"version": VERSION, "run": run});
-    if let (Some(all), Value::Object(own)) = (value.as_object_mut(), answer.json) {
-        all.extend(own);
+fn line_of(file: Option<&str>, run: &str, answer: Answer) -> AnswerLine {
+    AnswerLine {
+        version: QUESTIONS_VERSION,
+        file: file.map(str::to_owned),
+        run: run.to_owned(),
+        answer: answer.json,
     }
-    value
+}
+
+/// An answer as the line of JSON that is printed: fields by name, as every version wrote them.
+///
+/// # Errors
+///
+/// None of the types of answers has a part that JSON cannot write.
+pub fn json_line(answer: &impl Serialize) -> anyhow::Result<String> {
+    Ok(serde_json::to_value(answer)?.to_string())
 }
 
 /// Asks about each file in turn, and writes each answer as soon as it is there.
@@ -130,7 +134,7 @@ pub(crate) fn each(
             Ok(answers) => {
                 for (run, answer) in answers {
                     worst = worst.max(answer.status);
-                    write(&mut out, as_json, &name, &run, &answer)?;
+                    write(&mut out, as_json, &name, &run, answer)?;
                 }
             }
             Err(error) => {
@@ -143,13 +147,9 @@ pub(crate) fn each(
     Ok(ExitCode::from(worst as u8))
 }
 
-fn write(out: &mut impl Write, as_json: bool, file: &str, run: &str, answer: &Answer) -> anyhow::Result<()> {
+fn write(out: &mut impl Write, as_json: bool, file: &str, run: &str, answer: Answer) -> anyhow::Result<()> {
     if as_json {
-        let mut value = json!({"version": VERSION, "file": file, "run": run});
-        if let (Some(all), Some(own)) = (value.as_object_mut(), answer.json.as_object()) {
-            all.extend(own.clone());
-        }
-        output::line(out, &value.to_string())?;
+        output::line(out, &json_line(&line_of(Some(file), run, answer))?)?;
     } else {
         output::line(out, &format!("{file}: {}", answer.text.trim_end()))?;
     }
@@ -164,7 +164,8 @@ pub(crate) fn write_error(
 ) -> anyhow::Result<()> {
     let text = format!("{error:#}");
     if as_json {
-        output::line(out, &json!({"version": VERSION, "file": file, "error": text}).to_string())?;
+        let line = ErrorLine { version: QUESTIONS_VERSION, file: file.to_owned(), error: text };
+        output::line(out, &json_line(&line)?)?;
     } else {
         output::line(out, &format!("{file}: no answer: {text}"))?;
     }
@@ -189,20 +190,23 @@ pub(crate) fn read(path: &Path, bar: &Bar) -> anyhow::Result<Vec<Run>> {
     Ok(Run::read(&name, &bytes, &mut |progress| bar.report(&progress))?)
 }
 
-/// The limit of an answer as JSON; null where nothing but the run's own device limits it.
-pub(crate) fn limit_json(limit: Option<Limit>) -> Value {
-    limit.map_or(Value::Null, |limit| {
-        json!({
-            "low": limit.lowest.get(),
-            "high": limit.highest.get(),
-            "source": if limit.is_inferred() { "inferred" } else { "given" },
-            "by": match limit.source {
-                LimitSource::Given | LimitSource::Fraction => "memory_fraction",
-                LimitSource::Capacity | LimitSource::Device => "device",
-            },
-            "others": limit.others.get(),
-        })
-    })
+/// The limit of an answer as JSON.
+pub(crate) fn limit_json(limit: Limit) -> LimitAnswer {
+    LimitAnswer {
+        low: limit.lowest.get(),
+        high: limit.highest.get(),
+        source: if limit.is_inferred() { LimitOrigin::Inferred } else { LimitOrigin::Given },
+        by: match limit.source {
+            LimitSource::Given | LimitSource::Fraction => LimitKind::MemoryFraction,
+            LimitSource::Capacity | LimitSource::Device => LimitKind::Device,
+        },
+        others: limit.others.get(),
+    }
+}
+
+/// Bytes as JSON has them.
+pub(crate) fn byte_counts(all: &[Bytes]) -> Vec<u64> {
+    all.iter().map(|bytes| bytes.get()).collect()
 }
 
 /// How many requests a run has, and the limit that its file implies, where that counts.

@@ -14,18 +14,16 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::{Context, bail};
+use blockyard_answers::{CertificateAnswer, DeviceAnswer, ErrorLine, SNAPSHOT_VERSION, SnapshotAnswer};
 use blockyard_pytorch::snapshot::{self, SnapshotFile};
 use blockyard_record::{Bytes, Frame};
-use blockyard_replay::{OnProgress, Progress};
-use serde_json::json;
+use blockyard_replay::{OnProgress, Progress, certify};
 
-pub(crate) use self::report::{DeviceReport, ReportOptions};
+pub(crate) use self::report::{DeviceReport, ReportOptions, difference_json};
 use crate::options::SnapshotOptions;
 use crate::output;
 use crate::progress::Bar;
-
-/// The version of the JSON. It grows when a field changes its meaning or goes.
-pub(crate) const VERSION: u32 = 1;
+use crate::questions::json_line;
 
 /// The moment that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,15 +57,15 @@ pub(crate) fn snapshot(options: &SnapshotOptions) -> anyhow::Result<ExitCode> {
         let name = path.display().to_string();
         match answer(&path, &name, options) {
             Ok((reports, summary)) if options.json => {
-                output::line(&mut out, &summary.json(&name, &reports).to_string())?;
+                output::line(&mut out, &json_line(&summary.json(&name, &reports))?)?;
             }
             Ok((reports, summary)) => text::write(&mut out, &name, &summary, &reports)?,
             Err(error) => {
                 has_failed = true;
                 let error = format!("{error:#}");
                 if options.json {
-                    let value = json!({"version": VERSION, "file": name, "error": error});
-                    output::line(&mut out, &value.to_string())?;
+                    let line = ErrorLine { version: SNAPSHOT_VERSION, file: name, error };
+                    output::line(&mut out, &json_line(&line)?)?;
                 } else {
                     output::line(&mut out, &format!("{name}: not opened: {error}"))?;
                 }
@@ -91,10 +89,23 @@ pub fn describe_device(
     at: Option<&str>,
     top: usize,
     on_progress: OnProgress,
-) -> anyhow::Result<serde_json::Value> {
+) -> anyhow::Result<DeviceAnswer> {
     let at = at.map(|at| at.parse().map_err(anyhow::Error::msg)).transpose()?;
     let question = ReportOptions { at, top, has_certificate: false };
     Ok(DeviceReport::of(file, place, question, on_progress)?.json(file))
+}
+
+/// The certificate of one device of a snapshot: `certificate` of the device with `--json`.
+///
+/// # Errors
+///
+/// A place that the file does not have, a trace without requests that can be replayed, work that `on_progress` cancelled.
+pub fn certify_device(
+    file: &SnapshotFile,
+    place: usize,
+    on_progress: OnProgress,
+) -> anyhow::Result<CertificateAnswer> {
+    Ok(report::certificate_json(&certify(file, place, on_progress)?))
 }
 
 /// The files, and those of folders by name: one for each rank.
@@ -199,19 +210,17 @@ pub(crate) struct FileSummary {
 }
 
 impl FileSummary {
-    fn json(&self, name: &str, reports: &[DeviceReport]) -> serde_json::Value {
-        let settings: serde_json::Map<String, serde_json::Value> =
-            self.file.settings.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    fn json(&self, name: &str, reports: &[DeviceReport]) -> SnapshotAnswer {
         let of = |is_host| reports.iter().filter(move |report| report.found.is_host == is_host);
-        json!({
-            "version": VERSION,
-            "file": name,
-            "config": self.file.settings.config,
-            "settings": settings,
-            "annotations": self.file.annotations.len(),
-            "devices": of(false).map(|report| report.json(&self.file)).collect::<Vec<_>>(),
-            "host": of(true).map(|report| report.json(&self.file)).next(),
-            "notes": self.file.notes,
-        })
+        SnapshotAnswer {
+            version: SNAPSHOT_VERSION,
+            file: name.to_owned(),
+            config: self.file.settings.config.clone(),
+            settings: self.file.settings.values.iter().cloned().collect(),
+            annotations: self.file.annotations.len() as u64,
+            devices: of(false).map(|report| report.json(&self.file)).collect(),
+            host: of(true).map(|report| report.json(&self.file)).next(),
+            notes: self.file.notes.clone(),
+        }
     }
 }

@@ -3,18 +3,19 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use blockyard_answers::{ComparedFacts, FactCount, VerifyAnswer, VerifyError};
 use blockyard_device::MirroredDevice;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, file_kind};
-use blockyard_replay::{Comparison, verify as replay, verify_on};
+use blockyard_replay::{Comparison, Count, verify as replay, verify_on};
 use blockyard_rules::{Release, known_config, left_out_note};
-use serde_json::json;
 
 use crate::device::{DeviceName, open_cuda};
 use crate::options::VerifyOptions;
 use crate::output;
 use crate::progress::Bar;
-use crate::snapshot::open_bytes;
+use crate::questions::json_line;
+use crate::snapshot::{difference_json, open_bytes};
 
 const DIFFERS: u8 = 1;
 const NOT_REPLAYED: u8 = 2;
@@ -42,10 +43,8 @@ pub(crate) fn verify(options: &VerifyOptions) -> anyhow::Result<ExitCode> {
             Err(error) => {
                 worst = worst.max(NOT_REPLAYED);
                 if options.json {
-                    output::line(
-                        &mut out,
-                        &json!({"file": name, "error": format!("{error:#}")}).to_string(),
-                    )?;
+                    let line = VerifyError { file: name, error: format!("{error:#}") };
+                    output::line(&mut out, &json_line(&line)?)?;
                 } else {
                     output::line(&mut out, &format!("{name}: not replayed: {error:#}"))?;
                 }
@@ -142,35 +141,27 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
     Ok(runs)
 }
 
-fn write_comparison(
-    out: &mut impl Write,
-    VerifiedRun { name, release, others, comparison }: &VerifiedRun,
-    as_json: bool,
-) -> anyhow::Result<()> {
+fn to_json(found: &VerifiedRun) -> VerifyAnswer {
+    let VerifiedRun { name, release, others, comparison } = found;
+    let count =
+        |count: &Count| (count.kind.clone(), FactCount { identical: count.identical, total: count.total });
+    VerifyAnswer {
+        file: name.clone(),
+        release: release.to_string(),
+        compared: ComparedFacts {
+            identical: comparison.is_identical(),
+            counts: comparison.counts.iter().map(count).collect(),
+            first_difference: comparison.first_difference.as_ref().map(difference_json),
+            notes: comparison.notes.clone(),
+        },
+        identical_under: others.as_ref().map(|others| others.iter().map(Release::to_string).collect()),
+    }
+}
+
+fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) -> anyhow::Result<()> {
+    let VerifiedRun { name, release, others, comparison } = found;
     if as_json {
-        let counts: serde_json::Map<String, serde_json::Value> = comparison
-            .counts
-            .iter()
-            .map(|count| (count.kind.clone(), json!({"identical": count.identical, "total": count.total})))
-            .collect();
-        let difference = comparison.first_difference.as_ref().map(|difference| {
-            json!({
-                "step": difference.step.map(|step| step + 1),
-                "what": difference.what,
-                "expected": difference.expected,
-                "found": difference.found,
-            })
-        });
-        let value = json!({
-            "file": name,
-            "release": release,
-            "identical": comparison.is_identical(),
-            "identical_under": others,
-            "counts": counts,
-            "first_difference": difference,
-            "notes": comparison.notes,
-        });
-        output::line(out, &value.to_string())?;
+        output::line(out, &json_line(&to_json(found))?)?;
         return Ok(());
     }
     let verdict = match agreement(comparison) {

@@ -1,14 +1,14 @@
 //! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, and how many of the
 //! allocations and frees, up to the first that differs.
 //!
-//! What was reached before is in `floors.txt`, and may only grow: `UPDATE_FLOORS=1 cargo test -p blockyard-python` writes it.
-//! With `UPDATE_FLOORS` the signatures of second derivatives that count as recorded are written, too.
-//! `LEARN=FOLDER COMPARE=programs/dqn` takes what cuDNN allocated in that program into the tables of the crate `torch`, where they
-//! have nothing for a shape yet; only if with it every line is equal and there are as many events as were recorded. The folder has
-//! the recording with its addresses, `dqn.json.gz`.
-//! `COMPARE=programs/dqn cargo test -p blockyard-python --test recorded -- --nocapture` shows where a program differs; with
-//! `REQUESTS=FILE` its requests are written there, each with number, bytes, line and operator of its allocation. `RECORDED=FILE` compares other programs, in the
-//! form of `tests/fixtures/pytorch_programs/recorded.jsonl.gz`.
+//! What was reached before is in `floors.txt`, and may only grow: `cargo xtask update programs` writes it, and with it the signatures of second
+//! derivatives that count as recorded.
+//!
+//! `cargo xtask truth programs programs/dqn` shows where a program differs. With `--requests FILE` its requests are written there, each with
+//! number, bytes, line and operator of its allocation; `--recorded FILE` compares other programs, in the form of
+//! `tests/fixtures/pytorch_programs/recorded.jsonl.gz`. `--learn FOLDER` takes what cuDNN allocated in the program into the tables of the
+//! crate `gpus`, where they have nothing for a shape yet; only if with it every line is equal and there are as many events as were
+//! recorded. The folder has the recording with its addresses, `dqn.json.gz`. The command tells the test by variables.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a table for people")]
 
@@ -98,7 +98,7 @@ fn same_events(device: &DeviceRun, recorded: &[i64]) -> usize {
     pairs.take_while(|(ours, theirs)| ours == theirs).count()
 }
 
-/// With `COMPARE=NAME`, prints what differs: the lines, and the events around the first that is not as recorded.
+/// Of a program that is named, prints what differs: the lines, and the events around the first that is not as recorded.
 fn print_differences(name: &str, printed: &str, wanted: &str, devices: &[DeviceRun], recorded: &[Vec<i64>]) {
     println!("{name}");
     for (wanted, printed) in wanted.lines().zip(printed.lines()).filter(|(wanted, printed)| wanted != printed)

@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 LIBRARY_NAME = "libblockyard_torch_plugin.so"
+# The Python package `blockyard` has the same functions in the library of its own module.
+PACKAGE_LIBRARY_NAME = "_native.abi3.so"
 LIBRARY_VARIABLE = "BLOCKYARD_TORCH_LIBRARY"
 
 # The setters of PyTorch's object, and what each is given.
@@ -357,8 +359,7 @@ def _find(library):
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.dirname(os.path.dirname(os.path.dirname(here)))
     folders = [here, os.path.join(root, "target", "release"), os.path.join(root, "target", "debug")]
-    for folder in folders:
-        path = os.path.join(folder, LIBRARY_NAME)
+    for path in [os.path.join(here, PACKAGE_LIBRARY_NAME), *(os.path.join(folder, LIBRARY_NAME) for folder in folders)]:
         if os.path.exists(path):
             return path
     raise BlockyardError(

@@ -9,18 +9,17 @@ use arrow_array::{ArrayRef, UInt32Array, UInt64Array};
 use blockyard_lab::Run;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile};
 use blockyard_record::{BlockState, StackId, TraceAction};
-use blockyard_replay::{Progress, certify};
+use blockyard_replay::Progress;
 use blockyard_report::ReportSource;
 use pyo3::exceptions::{PyIndexError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::json;
 
 use crate::arrow::{Table, texts};
 use crate::error::BlockyardError;
 use crate::page::memory;
 use crate::report::AskedReport;
-use crate::run::RunData;
+use crate::run::{RunData, answered};
 use crate::signals::Signals;
 
 /// One snapshot file.
@@ -142,43 +141,13 @@ impl SnapshotData {
     #[pyo3(signature = (place, at, top))]
     fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
         self.device(place)?;
-        let mut signals = Signals::new(py);
-        let found = py.detach(|| {
-            blockyard_cli::describe_device(&self.file, place, at, top, &mut |progress| {
-                signals.check(&progress)
-            })
-            .map(|found| found.to_string())
-            .map_err(|error| format!("{error:#}"))
-        });
-        signals.raised()?;
-        found.map_err(BlockyardError::new_err)
+        answered(py, |on_progress| blockyard_cli::describe_device(&self.file, place, at, top, on_progress))
     }
 
-    /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as JSON.
+    /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as the command's JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;
-        let mut signals = Signals::new(py);
-        let found = py.detach(|| certify(&self.file, place, &mut |progress| signals.check(&progress)));
-        signals.raised()?;
-        let found = found.map_err(|error| BlockyardError::new_err(text_of(&error)))?;
-        let difference = found.first_difference.as_ref().map(|difference| {
-            json!({
-                "step": difference.step,
-                "what": difference.what,
-                "expected": difference.expected,
-                "found": difference.found,
-            })
-        });
-        let answer = json!({
-            "sentence": found.headline(),
-            "placements": found.placements,
-            "identical": found.identical,
-            "is_complete": found.is_complete,
-            "first_difference": difference,
-            "reasons": found.reasons,
-            "notes": found.notes,
-        });
-        Ok(answer.to_string())
+        answered(py, |on_progress| blockyard_cli::certify_device(&self.file, place, on_progress))
     }
 
     /// The trace of the device at `place` of `devices`, an entry a row.

@@ -1,13 +1,20 @@
 //! The requests of a run, and questions about them.
 
+use blockyard_cli::{
+    AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
+    SearchQuestion, VerdictQuestion, WhatIfQuestion,
+};
 use blockyard_lab::{Run, RunSource};
 use blockyard_pytorch::RecordedRun;
-use blockyard_record::Bytes;
+use blockyard_record::{Bytes, OomLimit};
+use blockyard_replay::OnProgress;
 use blockyard_report::ReportSource;
-use blockyard_workload::Workload;
+use blockyard_rules::Release;
 use blockyard_workload::edit::with_header;
+use blockyard_workload::{Workload, parse_size};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use serde::Serialize;
 
 use crate::error::BlockyardError;
 use crate::file::text_of;
@@ -98,38 +105,123 @@ impl RunData {
     /// Answers a question of the command, with its options, as the JSON that the command prints.
     #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
     fn ask(&self, py: Python<'_>, question: &str, arguments: Vec<String>) -> PyResult<String> {
-        let mut signals = Signals::new(py);
-        let found = py.detach(|| {
-            blockyard_cli::ask(&self.run, question, &arguments, &mut |progress| signals.check(&progress))
-                .map(|answer| answer.to_string())
-                .map_err(|error| format!("{error:#}"))
-        });
-        signals.raised()?;
-        found.map_err(BlockyardError::new_err)
+        let question = RunQuestion::parse(question, &arguments)
+            .map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
+        self.answer(py, &question)
+    }
+
+    /// What the run would have come to under each of the settings.
+    fn what_if(&self, py: Python<'_>, conf: Vec<String>, limits: Limits) -> PyResult<String> {
+        let limits = limits.options()?;
+        self.answer(py, &RunQuestion::WhatIf(WhatIfQuestion { conf, limits, ..WhatIfQuestion::default() }))
+    }
+
+    /// What the run would have come to under all sensible settings.
+    fn search(&self, py: Python<'_>, limits: Limits) -> PyResult<String> {
+        let limits = limits.options()?;
+        self.answer(py, &RunQuestion::Search(SearchQuestion { limits, ..SearchQuestion::default() }))
+    }
+
+    /// What happened.
+    fn verdict(&self, py: Python<'_>, conf: Option<String>, limits: Limits) -> PyResult<String> {
+        let limits = limits.options()?;
+        self.answer(py, &RunQuestion::Verdict(VerdictQuestion { conf, limits }))
+    }
+
+    /// Why the run goes out of memory.
+    fn autopsy(&self, py: Python<'_>, conf: Option<String>, limits: Limits) -> PyResult<String> {
+        let limits = limits.options()?;
+        self.answer(py, &RunQuestion::Autopsy(AutopsyQuestion { conf, limits }))
+    }
+
+    /// How good any allocator could be.
+    fn bound(&self, py: Python<'_>) -> PyResult<String> {
+        self.answer(py, &RunQuestion::Bound(BoundQuestion::default()))
+    }
+
+    /// What grows from step to step.
+    fn leaks(&self, py: Python<'_>) -> PyResult<String> {
+        self.answer(py, &RunQuestion::Leaks(LeaksQuestion::default()))
+    }
+
+    /// What other allocators would have reserved.
+    fn compare_allocators(&self, py: Python<'_>) -> PyResult<String> {
+        self.answer(py, &RunQuestion::CompareAllocators(AllocatorsQuestion::default()))
     }
 
     /// What changed from this run to another, as the JSON that the command prints.
     fn diff(&self, py: Python<'_>, after: &Self) -> PyResult<String> {
-        let mut signals = Signals::new(py);
-        let found = py.detach(|| {
-            blockyard_cli::ask_diff(&self.run, &after.run, &mut |progress| signals.check(&progress))
-                .map(|answer| answer.to_string())
-                .map_err(|error| format!("{error:#}"))
-        });
-        signals.raised()?;
-        found.map_err(BlockyardError::new_err)
+        answered(py, |on_progress| blockyard_cli::ask_diff(&self.run, &after.run, on_progress))
     }
 
     /// What changed from one step of this run to another, as the JSON that the command prints.
     fn diff_steps(&self, py: Python<'_>, first: usize, second: usize) -> PyResult<String> {
-        let mut signals = Signals::new(py);
-        let found = py.detach(|| {
-            let on_progress = &mut |progress| signals.check(&progress);
-            blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress)
-                .map(|answer| answer.to_string())
-                .map_err(|error| format!("{error:#}"))
-        });
-        signals.raised()?;
-        found.map_err(BlockyardError::new_err)
+        answered(py, |on_progress| blockyard_cli::ask_diff_steps(&self.run, first, second, on_progress))
     }
+}
+
+impl RunData {
+    fn answer(&self, py: Python<'_>, question: &RunQuestion) -> PyResult<String> {
+        answered(py, |on_progress| blockyard_cli::ask(&self.run, question, on_progress))
+    }
+}
+
+/// The JSON of an answer, which is worked out without Python's lock.
+pub(crate) fn answered<A: Serialize>(
+    py: Python<'_>,
+    ask: impl FnOnce(OnProgress) -> anyhow::Result<A> + Send,
+) -> PyResult<String> {
+    let mut signals = Signals::new(py);
+    let found = py.detach(|| {
+        ask(&mut |progress| signals.check(&progress))
+            .and_then(|answer| blockyard_cli::json_line(&answer))
+            .map_err(|error| format!("{error:#}"))
+    });
+    signals.raised()?;
+    found.map_err(BlockyardError::new_err)
+}
+
+/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules hold; none where the run's
+/// own count.
+#[derive(FromPyObject)]
+struct Limits(Option<Size>, Option<Size>, Option<String>);
+
+/// A size as a number of bytes, or as the command takes it.
+#[derive(FromPyObject)]
+enum Size {
+    Bytes(u64),
+    Text(String),
+}
+
+impl Size {
+    fn bytes(self) -> PyResult<Bytes> {
+        match self {
+            Self::Bytes(count) => Ok(Bytes::new(count)),
+            Self::Text(text) => parse_size(&text).map_err(|error| BlockyardError::new_err(error.to_string())),
+        }
+    }
+}
+
+impl Limits {
+    fn options(self) -> PyResult<LimitOptions> {
+        let release = self.2.map(|release| release.parse::<Release>()).transpose();
+        Ok(LimitOptions {
+            limit: self.0.map(Size::bytes).transpose()?,
+            fraction: None,
+            capacity: self.1.map(Size::bytes).transpose()?,
+            release: release.map_err(|error| BlockyardError::new_err(error.to_string()))?,
+        })
+    }
+}
+
+/// A size for people, as the command writes it.
+#[pyfunction]
+pub(crate) fn size_text(count: u64) -> String {
+    Bytes::new(count).to_string()
+}
+
+/// A limit for people, as the command writes it: one size, or `between 594 MiB and 614 MiB`.
+#[pyfunction]
+pub(crate) fn limit_text(low: u64, high: u64) -> String {
+    OomLimit { lowest: Bytes::new(low), highest: Bytes::new(high), others: Bytes::ZERO }.range()
 }

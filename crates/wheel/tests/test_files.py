@@ -15,7 +15,7 @@ import pyarrow
 import pytest
 
 import blockyard
-from blockyard import _answers, _files, _page, _progress, _programs
+from blockyard import _answers, _files, _page, _progress, _programs, _sentences
 
 FIXTURES = pathlib.Path(__file__).parents[3] / "tests" / "fixtures"
 GNN = FIXTURES / "programs" / "gnn_random.jsonl.gz"
@@ -187,7 +187,7 @@ def test_errors_say_what_is_wrong(tmp_path):
 
 
 def test_examples_in_docstrings_hold():
-    for module in (_answers, _files, _page, _programs):
+    for module in (_sentences, _files, _page, _programs):
         found = doctest.testmod(module)
         assert found.attempted > 0 and found.failed == 0, module.__name__
 
@@ -292,3 +292,45 @@ def test_progress_is_reported_while_somebody_looks_on(monkeypatch):
         if not bars:
             blockyard.play(f"repeat {1 << power} {{\na = alloc 3 MiB\nfree a\n}}").search()
     assert bars[-1].is_closed and bars[0].total > 0 and bars[0].n <= bars[0].total
+
+
+QUESTIONS = {
+    "verdict": _answers.Verdict,
+    "what-if": _answers.WhatIf,
+    "search": _answers.Search,
+    "autopsy": _answers.Autopsy,
+    "bound": _answers.Bound,
+    "compare-allocators": _answers.ComparedAllocators,
+    "diff": _answers.Diff,
+    "leaks": _answers.Leaks,
+}
+
+
+def test_answers_that_the_command_printed_are_read():
+    count = 0
+    for path in (FIXTURES / "answers").glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            raw = json.loads(line)
+            if raw.get("question") in QUESTIONS:
+                answer = QUESTIONS[raw["question"]].of(raw)
+                assert answer.to_dict() is raw and str(answer), path
+                count += 1
+    assert count >= 20
+
+
+def test_a_limit_is_given_in_bytes_or_as_the_command_takes_it():
+    run = blockyard.open(LOSS_HISTORY).devices[0]
+    assert run.what_if(limit=600 * MIB).limit == run.what_if(limit="600 MiB").limit
+    assert run.ask("what-if", "--limit", "600 MiB")["limit"] == run.what_if(limit=600 * MIB).limit.to_dict()
+    with pytest.raises(blockyard.BlockyardError, match="3.0"):
+        run.what_if(release="3.0")
+    with pytest.raises(blockyard.BlockyardError, match="why"):
+        run.ask("why")
+
+
+def test_the_plug_in_finds_its_functions_in_the_package():
+    from blockyard import _plugin, torch
+
+    assert torch.enable is _plugin.enable and set(torch.__all__) == {*_plugin.__all__, "on_oom"}
+    found = pathlib.Path(_plugin._find(None))
+    assert found.parent == pathlib.Path(_plugin.__file__).parent and found.name.startswith("_native")

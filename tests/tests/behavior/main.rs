@@ -1,7 +1,6 @@
 //! What the allocator does, one behavior a test: a workload in, the picture of segments and statistics out.
 //!
-//! The examples W1 to W12 are worked out in the project's description of PyTorch's allocator, where every number came out
-//! of the real library; here the numbers stand again, in the tests and not only in pictures.
+//! The numbers of the examples W1 to W12 came out of PyTorch's own library; they stand here as texts, so that each is checked and read.
 
 #![allow(
     clippy::unwrap_used,

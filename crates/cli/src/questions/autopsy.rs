@@ -1,118 +1,140 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use anyhow::bail;
+use blockyard_answers::{
+    AutopsyAnswer, AutopsyFailure, Cause, ChangeName, ChangeValue, FailedRequest, FailureMemory, PinnedBy,
+    PinningAllocation, ReplayedChange,
+};
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
-use blockyard_record::{PoolId, StreamId, frame_words, grouped, own_line};
-use serde_json::{Value, json};
+use blockyard_record::{OomCause, PoolId, StreamId, frame_words, grouped, own_line};
 
-use super::{Answer, Status, each, limit_json};
-use crate::options::AutopsyOptions;
+use super::{Answer, AutopsyQuestion, FileOptions, Status, each, limit_json};
 use crate::progress::Bar;
 
 /// How many pinned segments and changes people see; JSON has all.
 const SHOWN: usize = 5;
 
-pub(crate) fn autopsy(options: &AutopsyOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
-        let limit = limit_json(run.limit_under(&conditions));
-        let json = json!({
-            "question": "autopsy", "conf": conditions.conf, "cause": null, "limit": limit, "notes": run.notes(),
-        });
-        return Ok(Answer { json, text: "does not go out of memory\n".to_owned(), status: Status::Fine });
+        let json = AutopsyAnswer {
+            cause: None,
+            limit: run.limit_under(&conditions).map(limit_json),
+            conf: conditions.conf,
+            notes: run.notes().to_vec(),
+            failure: None,
+        };
+        let text = "does not go out of memory\n".to_owned();
+        return Ok(Answer { json: json.into(), text, status: Status::Fine });
     };
-    Ok(Answer { json: to_json(&found, &conditions.conf), text: text(&found), status: Status::Found })
+    Ok(Answer { text: text(&found), json: to_json(found, conditions.conf)?.into(), status: Status::Found })
 }
 
-fn to_json(found: &Autopsy, conf: &str) -> Value {
-    let request = &found.request;
-    let memory = &found.memory;
-    json!({
-        "question": "autopsy",
-        "conf": conf,
-        "cause": found.cause,
-        "sentence": found.sentence,
-        "request": {
-            "request": request.request,
-            "allocations_before": request.allocations_before,
-            "size": request.size.get(),
-            "rounded": request.rounded.get(),
-            "segment_size": request.segment_size.get(),
-            "stream": request.stream.get(),
-            "pool_id": pool(request.pool_id),
-            "pool": request.pool.to_string(),
-            "name": request.name,
-            "stack": request.stack,
-        },
-        "limit": limit_json(Some(found.limit)),
-        "memory": {
-            "reserved": memory.reserved.get(),
-            "allocated": memory.allocated.get(),
-            "live": memory.live.get(),
-            "pending": memory.pending.get(),
-            "cached_here": memory.cached_here.get(),
-            "largest_cached_here": memory.largest_cached_here.get(),
-            "cached_other_streams": memory.cached_other_streams.get(),
-            "cached_other_pools": memory.cached_other_pools.get(),
-        },
-        "pinned_by": found.pinned_by.iter().map(pinned_json).collect::<Vec<_>>(),
-        "changes": found.changes.iter().map(change_json).collect::<Vec<_>>(),
-        "in_vain": found.in_vain.iter().map(change_json).collect::<Vec<_>>(),
-        "notes": found.notes,
+fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {
+    let Autopsy { request, memory, .. } = found;
+    Ok(AutopsyAnswer {
+        conf,
+        cause: Some(cause_json(found.cause)?),
+        limit: Some(limit_json(found.limit)),
+        notes: found.notes,
+        failure: Some(AutopsyFailure {
+            sentence: found.sentence,
+            request: FailedRequest {
+                request: request.request,
+                allocations_before: request.allocations_before,
+                size: request.size.get(),
+                rounded: request.rounded.get(),
+                segment_size: request.segment_size.get(),
+                stream: request.stream.get(),
+                pool_id: pool_json(request.pool_id),
+                pool: request.pool.to_string(),
+                name: request.name,
+                stack: request.stack,
+            },
+            memory: FailureMemory {
+                reserved: memory.reserved.get(),
+                allocated: memory.allocated.get(),
+                live: memory.live.get(),
+                pending: memory.pending.get(),
+                cached_here: memory.cached_here.get(),
+                largest_cached_here: memory.largest_cached_here.get(),
+                cached_other_streams: memory.cached_other_streams.get(),
+                cached_other_pools: memory.cached_other_pools.get(),
+            },
+            pinned_by: found.pinned_by.into_iter().map(pinned_json).collect(),
+            changes: found.changes.into_iter().map(change_json).collect(),
+            in_vain: found.in_vain.into_iter().map(change_json).collect(),
+        }),
     })
 }
 
-fn pool(pool: PoolId) -> Value {
-    json!([pool.capture, pool.user])
+/// The cause as JSON.
+pub(super) fn cause_json(cause: OomCause) -> anyhow::Result<Cause> {
+    Ok(match cause {
+        OomCause::RequestAboveLimit => Cause::RequestAboveLimit,
+        OomCause::LiveBytesAtLimit => Cause::LiveBytesAtLimit,
+        OomCause::FragmentationByLiveBlocks => Cause::FragmentationByLiveBlocks,
+        OomCause::CachedInAnotherStream => Cause::CachedInAnotherStream,
+        OomCause::CachedInPrivatePool => Cause::CachedInPrivatePool,
+        OomCause::WaitingForAnotherStream => Cause::WaitingForAnotherStream,
+        OomCause::PoolNotSearchedAgain => Cause::PoolNotSearchedAgain,
+        OomCause::RoundingBySetting => Cause::RoundingBySetting,
+        OomCause::MemoryOfOthers => Cause::MemoryOfOthers,
+        // A cause that is added has its name in the contract before it is printed.
+        _ => bail!("the cause {cause:?} has no name in the JSON of answers"),
+    })
 }
 
-fn pinned_json(segment: &PinnedSegment) -> Value {
-    let blocks = segment.blocks.iter().map(|block| {
-        json!({
-            "addr": block.addr.get(),
-            "size": block.size.get(),
-            "request": block.request,
-            "name": block.name,
-            "stack": block.stack,
-        })
+fn pool_json(pool: PoolId) -> (u64, u64) {
+    (pool.capture.into(), pool.user.into())
+}
+
+fn pinned_json(segment: PinnedSegment) -> PinnedBy {
+    let blocks = segment.blocks.into_iter().map(|block| PinningAllocation {
+        addr: block.addr.get(),
+        size: block.size.get(),
+        request: block.request,
+        name: block.name,
+        stack: block.stack,
     });
-    json!({
-        "addr": segment.addr.get(),
-        "size": segment.size.get(),
-        "stream": segment.stream.get(),
-        "pool_id": pool(segment.pool_id),
-        "pool": segment.pool.to_string(),
-        "free": segment.free.get(),
-        "largest_free": segment.largest_free.get(),
-        "live": segment.live.get(),
-        "block_count": segment.block_count,
-        "blocks": blocks.collect::<Vec<_>>(),
-    })
+    PinnedBy {
+        addr: segment.addr.get(),
+        size: segment.size.get(),
+        stream: segment.stream.get(),
+        pool_id: pool_json(segment.pool_id),
+        pool: segment.pool.to_string(),
+        free: segment.free.get(),
+        largest_free: segment.largest_free.get(),
+        live: segment.live.get(),
+        block_count: segment.block_count,
+        blocks: blocks.collect(),
+    }
 }
 
-fn change_json(change: &Change) -> Value {
-    let (kind, value) = match &change.kind {
-        ChangeKind::Setting(conf) => ("setting", json!(conf)),
+fn change_json(change: Change) -> ReplayedChange {
+    let (kind, value) = match change.kind {
+        ChangeKind::Setting(conf) => (ChangeName::Setting, Some(ChangeValue::Setting(conf))),
         ChangeKind::FreeTensors { requests, bytes } => {
-            ("free_tensors", json!({"requests": requests, "bytes": bytes.get()}))
+            (ChangeName::FreeTensors, Some(ChangeValue::Tensors { requests, bytes: bytes.get() }))
         }
-        ChangeKind::DefaultPool => ("default_pool", Value::Null),
-        ChangeKind::OneStream => ("one_stream", Value::Null),
-        ChangeKind::Synchronize => ("synchronize", Value::Null),
-        ChangeKind::Limit(limit) => ("limit", json!(limit.get())),
+        ChangeKind::DefaultPool => (ChangeName::DefaultPool, None),
+        ChangeKind::OneStream => (ChangeName::OneStream, None),
+        ChangeKind::Synchronize => (ChangeName::Synchronize, None),
+        ChangeKind::Limit(limit) => (ChangeName::Limit, Some(ChangeValue::Limit(limit.get()))),
     };
-    json!({
-        "kind": kind,
-        "value": value,
-        "proved": change.proved,
-        "depends_on_limit": change.depends_on_limit,
-        "sentence": change.sentence,
-    })
+    ReplayedChange {
+        kind,
+        value,
+        proved: change.proved,
+        depends_on_limit: change.depends_on_limit,
+        sentence: change.sentence,
+    }
 }
 
 fn text(found: &Autopsy) -> String {

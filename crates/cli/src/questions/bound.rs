@@ -1,43 +1,42 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use anyhow::bail;
+use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
-use serde_json::json;
 
-use super::{Answer, Status, counted, each, limit_json};
-use crate::options::BoundOptions;
+use super::{Answer, BoundQuestion, FileOptions, Status, counted, each, limit_json};
 use crate::progress::Bar;
 
-pub(crate) fn bound(options: &BoundOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<ExitCode> {
+    if options.question.layout && !options.json {
+        bail!("--layout is written with --json");
+    }
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::Result<Answer> {
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     if !found.is_valid() {
-        anyhow::bail!("the planned layout overlaps: please report this");
+        bail!("the planned layout overlaps: please report this");
     }
     let baseline = replay_under(run, &run.conditions(), 0, &mut |_| std::ops::ControlFlow::Continue(()))?;
     let own = baseline.answered();
-    let mut json = json!({
-        "question": "bound",
-        "requests": run.requests().len(),
-        "limit": limit_json(baseline.limit),
-        "lower_bound": found.lower_bound.get(),
-        "request": found.request,
-        "layout_peak": found.layout_peak.get(),
-        "peak_reserved": own.map(|outcome| outcome.peak_reserved.get()),
-        "ooms": own.map(|outcome| outcome.ooms),
-        "ooms_at_high": baseline.answered_at_high().map(|outcome| outcome.ooms),
-        "notes": found.notes,
-    });
-    if let (true, Some(fields)) = (options.layout, json.as_object_mut()) {
-        let layout =
-            found.layout.iter().map(|at| json!([at.request, at.until, at.offset.get(), at.size.get()]));
-        fields.insert("layout".to_owned(), layout.collect());
-    }
-    Ok(Answer { json, text: text(run, &found, &baseline), status: Status::Fine })
+    let layout = || found.layout.iter().map(|at| (at.request, at.until, at.offset.get(), at.size.get()));
+    let json = BoundAnswer {
+        requests: run.requests().len() as u64,
+        limit: baseline.limit.map(limit_json),
+        lower_bound: found.lower_bound.get(),
+        request: found.request,
+        layout_peak: found.layout_peak.get(),
+        peak_reserved: own.map(|outcome| outcome.peak_reserved.get()),
+        ooms: own.map(|outcome| outcome.ooms),
+        ooms_at_high: baseline.answered_at_high().map(|outcome| outcome.ooms),
+        notes: found.notes.clone(),
+        layout: options.layout.then(|| layout().collect()),
+    };
+    Ok(Answer { json: json.into(), text: text(run, &found, &baseline), status: Status::Fine })
 }
 
 fn text(run: &Run, found: &Bound, baseline: &Row) -> String {

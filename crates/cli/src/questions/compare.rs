@@ -2,41 +2,40 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use blockyard_answers::{AllocatorOutcome, AllocatorsAnswer};
 use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
-use serde_json::json;
 
-use super::{Answer, Status, counted, each, limit_json, table};
-use crate::options::CompareOptions;
+use super::{AllocatorsQuestion, Answer, FileOptions, Status, counted, each, limit_json, table};
 use crate::progress::Bar;
 
-pub(crate) fn compare(options: &CompareOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn compare(options: &FileOptions<AllocatorsQuestion>) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<Answer> {
     let begin = Instant::now();
     // Enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let conditions = options.limits.conditions(run);
     let rows = compare_allocators(run, &conditions, &mut now, &mut |progress| bar.report(&progress))?;
     let limit = run.limit_under(&conditions);
-    let json = json!({
-        "question": "compare-allocators",
-        "requests": run.requests().len(),
-        "limit": limit_json(limit),
-        "allocators": rows.iter().map(|row| json!({
-            "name": row.name,
-            "peak_reserved": row.peak_reserved.get(),
-            "external_fragmentation": row.external_fragmentation.get(),
-            "internal_fragmentation": row.internal_fragmentation.get(),
-            "device_calls": row.device_calls,
-            "failed": row.failed,
-            "failed_at_high": row.failed_at_high,
-            "nanos_per_request": row.nanos_per_request.filter(|_| !options.no_times),
-        })).collect::<Vec<_>>(),
-        "notes": run.notes(),
+    let allocators = rows.iter().map(|row| AllocatorOutcome {
+        name: row.name.clone(),
+        peak_reserved: row.peak_reserved.get(),
+        external_fragmentation: row.external_fragmentation.get(),
+        internal_fragmentation: row.internal_fragmentation.get(),
+        device_calls: row.device_calls,
+        failed: row.failed,
+        failed_at_high: row.failed_at_high,
+        nanos_per_request: row.nanos_per_request.filter(|_| !options.no_times),
     });
+    let json = AllocatorsAnswer {
+        requests: run.requests().len() as u64,
+        limit: limit.map(limit_json),
+        allocators: allocators.collect(),
+        notes: run.notes().to_vec(),
+    };
     let mut lines = vec![
         [
             "allocator",
@@ -60,7 +59,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &CompareOptions) -> anyhow::
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(Answer { json, text, status: Status::Fine })
+    Ok(Answer { json: json.into(), text, status: Status::Fine })
 }
 
 /// The column of host times.

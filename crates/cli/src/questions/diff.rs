@@ -2,9 +2,9 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
 use blockyard_record::{Bytes, grouped};
-use serde_json::{Value, json};
 
 use super::{Answer, Status, each, limit_json, read};
 use crate::options::DiffOptions;
@@ -37,59 +37,57 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
 
 pub(super) fn answer_steps(run: &Run, first: usize, second: usize, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask_steps(run, first, second, &mut |progress| bar.report(&progress))?;
-    let mut answer = written(&format!("step {second} compared with step {first}"), run, run, &found);
-    answer.json["steps"] = json!([first, second]);
-    Ok(answer)
+    let steps = (first as u64, second as u64);
+    Ok(written(&format!("step {second} compared with step {first}"), run, run, found, Some(steps)))
 }
 
 pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
     let found = ask(before, after, &mut |progress| bar.report(&progress))?;
-    Ok(written(&format!("compared with {}", before.name), before, after, &found))
+    Ok(written(&format!("compared with {}", before.name), before, after, found, None))
 }
 
 /// What was found, for people and as JSON.
-fn written(compared: &str, before: &Run, after: &Run, found: &Diff) -> Answer {
+fn written(compared: &str, before: &Run, after: &Run, found: Diff, steps: Option<(u64, u64)>) -> Answer {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
         && found.allocated.terms.is_empty()
         && found.reserved.terms.is_empty();
-    let json = json!({
-        "question": "diff",
-        "before": before.name,
-        "limit": limit_json(after.implied_limit()),
-        "limit_before": limit_json(before.implied_limit()),
-        "alignment": {
-            "same": alignment.same,
-            "only_before": alignment.only_before,
-            "only_after": alignment.only_after,
-            "first_only_before": alignment.first_only_before,
-            "first_only_after": alignment.first_only_after,
+    let text = text(compared, &found);
+    let json = DiffAnswer {
+        before: before.name.clone(),
+        limit: after.implied_limit().map(limit_json),
+        limit_before: before.implied_limit().map(limit_json),
+        alignment: AlignedAllocations {
+            same: alignment.same,
+            only_before: alignment.only_before,
+            only_after: alignment.only_after,
+            first_only_before: alignment.first_only_before,
+            first_only_after: alignment.first_only_after,
         },
-        "allocated": peak_json(&found.allocated),
-        "reserved": peak_json(&found.reserved),
-        "notes": found.notes,
-    });
+        allocated: peak_json(found.allocated),
+        reserved: peak_json(found.reserved),
+        notes: found.notes,
+        steps,
+    };
     let status = if is_same { Status::Fine } else { Status::Found };
-    Answer { json, text: text(compared, found), status }
+    Answer { json: json.into(), text, status }
 }
 
-fn peak_json(peak: &PeakDiff) -> Value {
-    let terms = peak.terms.iter().map(|term| {
-        json!({
-            "site": term.site,
-            "change": term.change,
-            "count_before": term.count_before,
-            "count_after": term.count_after,
-        })
+fn peak_json(peak: PeakDiff) -> PeakComparison {
+    let terms = peak.terms.into_iter().map(|term| DiffTerm {
+        site: term.site,
+        change: term.change,
+        count_before: term.count_before,
+        count_after: term.count_after,
     });
-    json!({
-        "before": peak.before.get(),
-        "after": peak.after.get(),
-        "change": peak.after.signed() - peak.before.signed(),
-        "request_before": peak.request_before,
-        "request_after": peak.request_after,
-        "terms": terms.collect::<Vec<_>>(),
-    })
+    PeakComparison {
+        before: peak.before.get(),
+        after: peak.after.get(),
+        change: peak.after.signed() - peak.before.signed(),
+        request_before: peak.request_before,
+        request_after: peak.request_after,
+        terms: terms.collect(),
+    }
 }
 
 fn text(compared: &str, found: &Diff) -> String {

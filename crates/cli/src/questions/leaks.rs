@@ -1,22 +1,21 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use blockyard_answers::{GrowingSite, LeaksAnswer, StepSource};
 use blockyard_lab::{Leaks, Run, Steps, leaks as ask};
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::grouped;
 use blockyard_replay::Progress;
-use serde_json::json;
 
-use super::{Answer, Status, each};
-use crate::options::LeaksOptions;
+use super::{Answer, FileOptions, LeaksQuestion, Status, byte_counts, each};
 use crate::progress::Bar;
 
 const SHOWN: usize = 12;
 
-pub(crate) fn leaks(options: &LeaksOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<Answer> {
     let under = options.limits.conditions_with(run, options.conf.as_deref());
     // The run itself goes as far as it was recorded.
     let asked = (under != run.conditions()).then(|| run.under(&under));
@@ -25,23 +24,29 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksOptions) -> anyhow::Re
     let cut = asked.as_ref().map(|run| run.until_oom(&mut tell)).transpose()?;
     let run = cut.as_deref().unwrap_or(run);
     let found = ask(run, &mut |progress| bar.report(&progress))?;
-    let bytes = |all: &[Bytes]| all.iter().map(|bytes| bytes.get()).collect::<Vec<_>>();
-    let json = json!({
-        "question": "leaks",
-        "steps": found.steps,
-        "boundaries": found.boundaries,
-        "live": bytes(&found.live),
-        "growing": found.growing.iter().map(|growth| json!({
-            "site": growth.site,
-            "live": bytes(&growth.live),
-            "growth": growth.growth.get(),
-            "first_request": growth.first_request,
-            "last_request": growth.last_request,
-        })).collect::<Vec<_>>(),
-        "notes": found.notes,
-    });
     let status = if found.growing.is_empty() { Status::Fine } else { Status::Found };
-    Ok(Answer { json, text: text(&found), status })
+    Ok(Answer { text: text(&found), json: to_json(found).into(), status })
+}
+
+fn to_json(found: Leaks) -> LeaksAnswer {
+    let growing = found.growing.into_iter().map(|growth| GrowingSite {
+        live: byte_counts(&growth.live),
+        site: growth.site,
+        growth: growth.growth.get(),
+        first_request: growth.first_request,
+        last_request: growth.last_request,
+    });
+    LeaksAnswer {
+        steps: match found.steps {
+            Steps::Markers => StepSource::Markers,
+            Steps::Repetition => StepSource::Repetition,
+            Steps::Parts => StepSource::Parts,
+        },
+        growing: growing.collect(),
+        boundaries: found.boundaries,
+        live: byte_counts(&found.live),
+        notes: found.notes,
+    }
 }
 
 fn text(found: &Leaks) -> String {

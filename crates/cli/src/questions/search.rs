@@ -1,21 +1,20 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use blockyard_answers::SearchAnswer;
 use blockyard_lab::{Found, Run, candidates, search as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
-use serde_json::json;
 
 use super::what_if::{cells, heading, row_json};
-use super::{Answer, Status, counted, each, limit_json, setting, table};
-use crate::options::SearchOptions;
+use super::{Answer, FileOptions, SearchQuestion, Status, counted, each, limit_json, setting, table};
 use crate::progress::Bar;
 
-pub(crate) fn search(options: &SearchOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn search(options: &FileOptions<SearchQuestion>) -> anyhow::Result<ExitCode> {
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions(run);
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());
@@ -31,19 +30,19 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchOptions) -> anyhow::R
     } else {
         Status::Fine
     };
-    let json = json!({
-        "question": "search",
-        "requests": run.requests().len(),
-        "limit": limit_json(found.baseline.limit),
-        "baseline": row_json(&found.baseline, run),
-        "settings": found.rows.iter().map(|row| row_json(row, run)).collect::<Vec<_>>(),
-        "front": found.front,
-        "best": found.best.and_then(|best| found.rows.get(best)).map(|row| &row.conditions.conf),
-        "line": found.line,
-        "sentence": found.sentence,
-        "notes": found.notes,
-    });
-    Ok(Answer { json, text: text(run, &found, options.all), status })
+    let text = text(run, &found, options.all);
+    let json = SearchAnswer {
+        requests: run.requests().len() as u64,
+        limit: found.baseline.limit.map(limit_json),
+        baseline: row_json(&found.baseline, run),
+        settings: found.rows.iter().map(|row| row_json(row, run)).collect(),
+        front: found.front.iter().map(|index| *index as u64).collect(),
+        best: found.best.and_then(|best| found.rows.get(best)).map(|row| row.conditions.conf.clone()),
+        line: found.line,
+        sentence: found.sentence,
+        notes: found.notes,
+    };
+    Ok(Answer { json: json.into(), text, status })
 }
 
 fn text(run: &Run, found: &Found, all: bool) -> String {

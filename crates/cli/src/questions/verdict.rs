@@ -2,18 +2,22 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use blockyard_lab::{About, Finding, HoldingLine, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask};
+use blockyard_answers::{
+    HoldingLineAnswer, MomentKind, MomentOfRun, Topic, VerdictAnswer, VerdictSentence, VerdictWord,
+};
+use blockyard_lab::{
+    About, Finding, HoldingLine, MomentName, Run, Verdict, VerdictKind, VerdictMoment, verdict as ask,
+};
 use blockyard_record::{Bytes, counted, grouped};
-use serde_json::json;
 
-use super::{Answer, Status, each};
-use crate::options::VerdictOptions;
+use super::autopsy::cause_json;
+use super::{Answer, FileOptions, Status, VerdictQuestion, each};
 use crate::progress::Bar;
 
 /// How many lines that hold memory people see; JSON has all.
 const SHOWN: usize = 10;
 
-pub(crate) fn verdict(options: &VerdictOptions) -> anyhow::Result<ExitCode> {
+pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<ExitCode> {
     if let [file] = options.files.as_slice()
         && !file.exists()
         && !super::is_preset(file)
@@ -22,39 +26,72 @@ pub(crate) fn verdict(options: &VerdictOptions) -> anyhow::Result<ExitCode> {
     {
         bail!("`{}` is neither a command nor a file; `blockyard --help` lists the commands", file.display());
     }
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
-    let findings = found.findings.iter().map(|finding| {
-        json!({
-            "about": finding.about, "text": finding.text, "request": finding.request,
-            "moments": moments(&finding.moments), "settings": finding.settings,
-        })
-    });
-    let json = json!({
-        "question": "verdict",
-        "conf": conditions.conf,
-        "kind": found.kind,
-        "headline": found.headline,
-        "cause": found.autopsy.as_ref().map(|autopsy| autopsy.cause),
-        "findings": findings.collect::<Vec<_>>(),
-        "held": found.held.iter().map(|held| json!({
-            "line": held.line, "bytes": held.bytes.get(), "blocks": held.blocks, "last_request": held.last_request,
-            "moments": moments(&held.moments),
-        })).collect::<Vec<_>>(),
-        "moment": found.moment,
-        "setting": found.setting,
-    });
     let status = if found.kind == VerdictKind::Fits { Status::Fine } else { Status::Found };
-    Ok(Answer { json, text: text(&found), status })
+    Ok(Answer { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
 }
 
-fn moments(all: &[VerdictMoment]) -> Vec<serde_json::Value> {
-    let moment =
-        |moment: &VerdictMoment| json!({"name": moment.name, "request": moment.request, "step": moment.step});
+fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
+    let findings = found.findings.into_iter().map(|finding| VerdictSentence {
+        about: topic_json(finding.about),
+        text: finding.text,
+        request: finding.request,
+        moments: moments_json(&finding.moments),
+        settings: finding.settings,
+    });
+    let held = found.held.into_iter().map(|held| HoldingLineAnswer {
+        line: held.line,
+        bytes: held.bytes.get(),
+        blocks: held.blocks,
+        last_request: held.last_request,
+        moments: moments_json(&held.moments),
+    });
+    Ok(VerdictAnswer {
+        conf,
+        kind: match found.kind {
+            VerdictKind::Fits => VerdictWord::Fits,
+            VerdictKind::Leak => VerdictWord::Leak,
+            VerdictKind::OutOfMemory => VerdictWord::OutOfMemory,
+        },
+        headline: found.headline,
+        cause: found.autopsy.map(|autopsy| cause_json(autopsy.cause)).transpose()?,
+        findings: findings.collect(),
+        held: held.collect(),
+        moment: found.moment,
+        setting: found.setting,
+    })
+}
+
+fn topic_json(about: About) -> Topic {
+    match about {
+        About::Happened => Topic::Happened,
+        About::Grows => Topic::Grows,
+        About::Sure => Topic::Sure,
+        About::Passes => Topic::Passes,
+        About::Fails => Topic::Fails,
+        About::Less => Topic::Less,
+    }
+}
+
+fn moments_json(all: &[VerdictMoment]) -> Vec<MomentOfRun> {
+    let name = |name: MomentName| match name {
+        MomentName::Failure => MomentKind::Failure,
+        MomentName::Peak => MomentKind::Peak,
+        MomentName::FirstKept => MomentKind::FirstKept,
+        MomentName::LastKept => MomentKind::LastKept,
+        MomentName::FirstHeld => MomentKind::FirstHeld,
+        MomentName::LastHeld => MomentKind::LastHeld,
+    };
+    let moment = |moment: &VerdictMoment| MomentOfRun {
+        name: name(moment.name),
+        request: moment.request,
+        step: moment.step,
+    };
     all.iter().map(moment).collect()
 }
 

@@ -1,21 +1,27 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use anyhow::bail;
+use blockyard_answers::{
+    ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SettingOutcome, SettingResult,
+    WhatIfAnswer,
+};
 use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
-use serde_json::{Value, json};
 
-use super::{Answer, Status, counted, each, limit_json, setting, table};
-use crate::options::WhatIfOptions;
+use super::{Answer, FileOptions, Status, WhatIfQuestion, counted, each, limit_json, setting, table};
 use crate::progress::Bar;
 
 const SAMPLES: usize = 256;
 
-pub(crate) fn what_if(options: &WhatIfOptions) -> anyhow::Result<ExitCode> {
-    each(&options.files, options.json, |run, bar| answer(run, bar, options))
+pub(crate) fn what_if(options: &FileOptions<WhatIfQuestion>) -> anyhow::Result<ExitCode> {
+    if options.question.timeline && !options.json {
+        bail!("--timeline is written with --json");
+    }
+    each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::Result<Answer> {
     let limits = &options.limits;
     let own = limits.conditions(run);
     let conditions: Vec<Conditions> = if options.conf.is_empty() {
@@ -28,20 +34,17 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
     let status = found.rows.iter().map(status).max().unwrap_or(Status::Fine);
     let rows = found.rows.iter().zip(&found.differences);
     let limit = run.limit_under(&own);
-    let json = json!({
-        "question": "what-if",
-        "requests": run.requests().len(),
-        "limit": limit_json(limit),
-        "baseline": row_json(&found.baseline, run),
-        "settings": rows.clone().map(|(row, difference)| {
-            let mut value = row_json(row, run);
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("first_difference".to_owned(), difference_json(difference.as_ref()));
-            }
-            value
-        }).collect::<Vec<_>>(),
-        "notes": found.notes,
+    let settings = rows.clone().map(|(row, difference)| ComparedOutcome {
+        outcome: row_json(row, run),
+        first_difference: difference.as_ref().map(difference_json),
     });
+    let json = WhatIfAnswer {
+        requests: run.requests().len() as u64,
+        limit: limit.map(limit_json),
+        baseline: row_json(&found.baseline, run),
+        settings: settings.collect(),
+        notes: found.notes.clone(),
+    };
     let mut text = format!("{}\n", counted(run, limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
     lines.extend(found.rows.iter().map(|row| cells(&named(row), row)));
@@ -52,7 +55,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfOptions) -> anyhow::R
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(Answer { json, text, status })
+    Ok(Answer { json: json.into(), text, status })
 }
 
 fn status(row: &Row) -> Status {
@@ -70,55 +73,49 @@ fn named(row: &Row) -> String {
 }
 
 /// A row as JSON: the numbers are those at the lower bound of the limit.
-pub(crate) fn row_json(row: &Row, run: &Run) -> Value {
-    let conf = &row.conditions.conf;
-    let release = row.conditions.release_of(run);
+pub(crate) fn row_json(row: &Row, run: &Run) -> SettingOutcome {
     // A capacity stands beside it.
     let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
-    let limit = limit.map(|limit| limit.lowest.get());
-    let capacity = row.conditions.capacity_of(run).get();
-    match &row.outcome {
-        Err(error) => json!({
-            "conf": conf, "release": release, "capacity": capacity, "limit": limit, "error": error.to_string(),
-        }),
-        Ok(outcome) => {
-            let mut value = json!({
-                "conf": conf,
-                "release": release,
-                "capacity": capacity,
-                "limit": limit,
-                "peak_allocated": outcome.peak_allocated.get(),
-                "peak_reserved": outcome.peak_reserved.get(),
-                "device_allocs": outcome.device_allocs,
-                "device_frees": outcome.device_frees,
-                "alloc_retries": outcome.alloc_retries,
-                "ooms": outcome.ooms,
-                "ooms_at_high": row.answered_at_high().map(|at_high| at_high.ooms),
-                "peak_reserved_at_high": row.answered_at_high().map(|at_high| at_high.peak_reserved.get()),
-                "first_oom": outcome.first_oom.as_ref().map(|oom| json!({
-                    "request": oom.request,
-                    "allocations_before": oom.allocations_before,
-                    "size": oom.size.get(),
-                    "message": oom.message,
-                })),
-            });
-            if let (false, Some(fields)) = (outcome.timeline.is_empty(), value.as_object_mut()) {
-                let samples = outcome.timeline.iter();
-                let samples = samples.map(|at| json!([at.until, at.allocated.get(), at.reserved.get()]));
-                fields.insert("timeline".to_owned(), samples.collect());
-            }
-            if let (false, Some(fields)) = (outcome.warnings.is_empty(), value.as_object_mut()) {
-                fields.insert("warnings".to_owned(), json!(outcome.warnings));
-            }
-            value
-        }
+    SettingOutcome {
+        conf: row.conditions.conf.clone(),
+        release: row.conditions.release_of(run).to_string(),
+        capacity: row.conditions.capacity_of(run).get(),
+        limit: limit.map(|limit| limit.lowest.get()),
+        result: match &row.outcome {
+            Err(error) => SettingResult::Failed { error: error.to_string() },
+            Ok(outcome) => SettingResult::Replayed(Box::new(outcome_json(outcome, row))),
+        },
     }
 }
 
-fn difference_json(difference: Option<&FirstDifference>) -> Value {
-    difference.map_or(Value::Null, |difference| {
-        json!({"request": difference.request, "baseline": difference.baseline, "other": difference.other})
-    })
+fn outcome_json(outcome: &Outcome, row: &Row) -> ReplayedOutcome {
+    let timeline = outcome.timeline.iter();
+    ReplayedOutcome {
+        peak_allocated: outcome.peak_allocated.get(),
+        peak_reserved: outcome.peak_reserved.get(),
+        device_allocs: outcome.device_allocs,
+        device_frees: outcome.device_frees,
+        alloc_retries: outcome.alloc_retries,
+        ooms: outcome.ooms,
+        ooms_at_high: row.answered_at_high().map(|at_high| at_high.ooms),
+        peak_reserved_at_high: row.answered_at_high().map(|at_high| at_high.peak_reserved.get()),
+        first_oom: outcome.first_oom.as_ref().map(|oom| OutOfMemoryRequest {
+            request: oom.request,
+            allocations_before: oom.allocations_before,
+            size: oom.size.get(),
+            message: oom.message.clone(),
+        }),
+        timeline: timeline.map(|at| (at.until, at.allocated.get(), at.reserved.get())).collect(),
+        warnings: outcome.warnings.clone(),
+    }
+}
+
+fn difference_json(difference: &FirstDifference) -> DifferingRequest {
+    DifferingRequest {
+        request: difference.request,
+        baseline: difference.baseline.clone(),
+        other: difference.other.clone(),
+    }
 }
 
 pub(crate) fn heading() -> Vec<String> {

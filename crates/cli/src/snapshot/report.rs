@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use anyhow::bail;
+use blockyard_answers::{CertificateAnswer, DeviceAnswer, DifferingFact, MomentAnswer, OutOfMemoryEvent};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, TraceAction};
-use blockyard_replay::{Certificate, OnProgress, Progress, certify};
+use blockyard_replay::{Certificate, Difference, OnProgress, Progress, certify};
 use blockyard_trace::DeviceRecording;
-use serde_json::{Value, json};
 
 use super::At;
 use super::stacks::{Holder, holders};
@@ -83,76 +83,83 @@ impl DeviceReport {
         Ok(Self { place, counts: counts(file, place, &found.recording)?, found, certificate, peaks, moment })
     }
 
-    pub(crate) fn json(&self, file: &SnapshotFile) -> Value {
+    pub(crate) fn json(&self, file: &SnapshotFile) -> DeviceAnswer {
         let Self { counts, peaks, moment, .. } = self;
-        let ooms = file.memory(self.place).ok().map(|device| {
+        let oom_events = file.memory(self.place).ok().map(|device| {
             let entries = device.trace.iter().enumerate();
             let ooms = entries.filter(|(_, entry)| entry.entry.action == TraceAction::OutOfMemory);
-            ooms.map(|(event, entry)| {
-                json!({
-                    "event": event,
-                    "size": entry.entry.size.get(),
-                    "stream": entry.entry.stream.get(),
-                    "device_free": entry.entry.addr,
-                    "frames": super::stacks::frames_json(&file.stacks, entry.stack),
-                })
+            ooms.map(|(event, entry)| OutOfMemoryEvent {
+                event: event as u64,
+                size: entry.entry.size.get(),
+                stream: entry.entry.stream.get(),
+                device_free: entry.entry.addr,
+                frames: super::stacks::frames_json(&file.stacks, entry.stack),
             })
-            .collect::<Vec<_>>()
+            .collect()
         });
-        json!({
-            "index": self.found.device,
-            "events": counts.events,
-            "allocations": counts.allocations,
-            "streams": counts.streams,
-            "elapsed_us": counts.elapsed_us,
-            "peak_allocated": peaks.allocated,
-            "peak_allocated_event": peaks.allocated_event,
-            "peak_reserved": peaks.reserved,
-            "peak_reserved_event": peaks.reserved_event,
-            "peaks_are_exact": peaks.is_exact,
-            "segments": counts.segments,
-            "reserved": counts.reserved,
-            "allocated": counts.allocated,
-            "ooms": counts.ooms,
-            "oom_events": ooms,
-            "at": moment.json(file),
-            "certificate": self.certificate.as_ref().map(certificate_json),
-            "open_sizes": self.found.recording.open_sizes().len(),
-            "notes": self.found.notes,
-        })
+        DeviceAnswer {
+            index: self.found.device,
+            events: counts.events as u64,
+            allocations: counts.allocations as u64,
+            streams: counts.streams as u64,
+            elapsed_us: counts.elapsed_us,
+            peak_allocated: peaks.allocated,
+            peak_allocated_event: peaks.allocated_event as u64,
+            peak_reserved: peaks.reserved,
+            peak_reserved_event: peaks.reserved_event as u64,
+            peaks_are_exact: peaks.is_exact,
+            segments: counts.segments as u64,
+            reserved: counts.reserved,
+            allocated: counts.allocated,
+            ooms: counts.ooms as u64,
+            oom_events,
+            at: moment.json(file),
+            certificate: self.certificate.as_ref().map(certificate_json),
+            open_sizes: self.found.recording.open_sizes().len() as u64,
+            notes: self.found.notes.clone(),
+        }
     }
 }
 
 impl Moment {
-    fn json(&self, file: &SnapshotFile) -> Value {
+    fn json(&self, file: &SnapshotFile) -> MomentAnswer {
         let Breakdown { requested, rounding, pending, cached, .. } = self.breakdown;
-        json!({
-            "name": self.name,
-            "event": self.event,
-            "allocated": self.breakdown.allocated().get(),
-            "reserved": self.breakdown.reserved().get(),
-            "requested": requested.get(),
-            "rounding": rounding.get(),
-            "pending": pending.get(),
-            "cached": cached.get(),
-            "top": self.holders.iter().map(|holder| holder.json(&file.stacks)).collect::<Vec<_>>(),
-        })
+        MomentAnswer {
+            name: self.name.clone(),
+            event: self.event as u64,
+            allocated: self.breakdown.allocated().get(),
+            reserved: self.breakdown.reserved().get(),
+            requested: requested.get(),
+            rounding: rounding.get(),
+            pending: pending.get(),
+            cached: cached.get(),
+            top: self.holders.iter().map(|holder| holder.json(&file.stacks)).collect(),
+        }
     }
 }
 
-fn certificate_json(certificate: &Certificate) -> Value {
-    let difference = certificate.first_difference.as_ref().map(|difference| {
-        json!({"what": difference.what, "expected": difference.expected, "found": difference.found})
-    });
-    json!({
-        "release": certificate.release,
-        "placements": certificate.placements,
-        "identical": certificate.identical,
-        "is_complete": certificate.is_complete,
-        "first_difference": difference,
-        "reasons": certificate.reasons,
-        "notes": certificate.notes,
-    })
+/// The certificate as JSON, for the command and for the Python package.
+pub(crate) fn certificate_json(certificate: &Certificate) -> CertificateAnswer {
+    CertificateAnswer {
+        sentence: certificate.headline(),
+        release: certificate.release.to_string(),
+        placements: certificate.placements,
+        identical: certificate.identical,
+        is_complete: certificate.is_complete,
+        first_difference: certificate.first_difference.as_ref().map(difference_json),
+        reasons: certificate.reasons.clone(),
+        notes: certificate.notes.clone(),
+    }
+}
+
+/// A difference as JSON, whose step is counted from 1.
+pub(crate) fn difference_json(difference: &Difference) -> DifferingFact {
+    DifferingFact {
+        step: difference.step.map(|step| u64::from(step).saturating_add(1)),
+        what: difference.what.clone(),
+        expected: difference.expected.clone(),
+        found: difference.found.clone(),
+    }
 }
 
 fn counts(file: &SnapshotFile, place: usize, recording: &Recording) -> anyhow::Result<Counts> {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use blockyard_answers::{HolderAnswer, StackFrame};
 use blockyard_record::{MemoryState, Recording, StackId, Stacks};
-use serde_json::{Value, json};
 
 /// A stack and the bytes that it allocated.
 pub(crate) struct Holder {
@@ -42,22 +42,25 @@ pub(crate) fn holders(recording: &Recording, state: &MemoryState, top: usize) ->
 }
 
 impl Holder {
-    pub(crate) fn json(&self, stacks: &Stacks) -> Value {
-        json!({
-            "bytes": self.bytes,
-            "blocks": self.blocks,
-            "names": self.names,
-            "frames": frames_json(stacks, self.stack),
-        })
+    pub(crate) fn json(&self, stacks: &Stacks) -> HolderAnswer {
+        HolderAnswer {
+            bytes: self.bytes,
+            blocks: self.blocks as u64,
+            names: self.names.clone(),
+            frames: frames_json(stacks, self.stack),
+        }
     }
 }
 
 /// The frames of a stack, innermost first, as PyTorch writes them.
-pub(crate) fn frames_json(stacks: &Stacks, stack: StackId) -> Value {
+pub(crate) fn frames_json(stacks: &Stacks, stack: StackId) -> Vec<StackFrame> {
     let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));
-    let frames =
-        frames.map(|frame| json!({"name": frame.name, "filename": frame.filename, "line": frame.line}));
-    Value::Array(frames.collect())
+    let frames = frames.map(|frame| StackFrame {
+        name: frame.name.to_owned(),
+        filename: frame.filename.to_owned(),
+        line: frame.line,
+    });
+    frames.collect()
 }
 
 /// The innermost frames in a line: `buf train.py:12 < main train.py:90`.

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod answers;
 mod autopsy;
 mod bench;
 mod bound;

@@ -1,6 +1,6 @@
 //! The figures as text and as SVG files, and what must hold of them whatever the recording.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p blockyard-figure` writes the expected texts and files anew.
+//! `cargo xtask update figure` writes the expected texts and files anew.
 
 #![allow(
     clippy::unwrap_used,

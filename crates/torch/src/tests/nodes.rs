@@ -44,6 +44,6 @@ fn the_list_of_missing_nodes_is_what_is_missing() {
     assert_eq!(
         written.lines().collect::<Vec<_>>(),
         missing,
-        "run with UPDATE_FLOORS=1 and look at what changed"
+        "run `cargo xtask update nodes` and look at what changed"
     );
 }

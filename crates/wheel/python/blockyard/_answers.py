@@ -1,579 +1,789 @@
 """What questions are answered with: dataclasses that read as sentences.
 
-Sizes are bytes, requests are counted from 0. `to_dict()` is the answer as the command prints it with `--json`.
+Sizes are bytes, requests and steps are counted from 1. `to_dict()` is the answer as the command prints it with `--json`.
+
+`cargo xtask update answers` writes this file from the types of crates/answers; sentences are in `_sentences`.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from blockyard import _sentences
+from blockyard._sentences import Answer as Answer
+from blockyard._sentences import size as size
+
+T = TypeVar("T")
 
 
-def size(count: int | None) -> str:
-    """A size for people, rounded to two digits but never up to a whole number, as the command writes it.
-
-    >>> size(2545942528)
-    '2.37 GiB'
-    >>> size(512)
-    '512 B'
-    """
-    if count is None:
-        return "an unknown size"
-    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if count >= 1 << shift:
-            cut, nearest = (count * 100) >> shift, (count * 100 + (1 << shift >> 1)) >> shift
-            hundredths = nearest if nearest % 100 else cut
-            text = f"{hundredths // 100}.{hundredths % 100:02}".rstrip("0").rstrip(".")
-            return f"{text} {unit}"
-    return f"{count} B"
+def _unless_none(of: Callable[[Any], T], raw: Any) -> T | None:
+    return None if raw is None else of(raw)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Answer:
-    """What all answers have in common."""
-
-    raw: dict[str, Any] = dataclasses.field(repr=False, compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as the command prints it with `--json`."""
-        return self.raw
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self}>"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Limit(Answer):
-    """The limit that an answer is for, in bytes: given with the question (`source` is "given"), or implied by a file whose run went out
-    of memory ("inferred"). Where the file implies only bounds, `low` and `high` differ, and the run is replayed at both."""
+class Limit(_sentences.LimitSentence):
+    """The limit that an answer is for: the most that may be reserved. Where a file implies only bounds of the limit, `low` and `high` differ, and the run is replayed at both."""
 
     low: int
+    """The limit is at least this many bytes."""
     high: int
+    """The limit is at most this many bytes."""
     source: str
+    """How the limit is known."""
+    by: str
+    """What the limit is."""
+    others: int
+    """The bytes of the device that others hold: other processes, and what is not PyTorch's in this one."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Limit | None":
-        if raw is None:
-            return None
-        # Version 1 of the JSON had other names.
-        low, high = raw.get("low", raw.get("lowest")), raw.get("high", raw.get("highest"))
-        source = {"fraction": "inferred", "device": "inferred"}.get(raw["source"], raw["source"])
-        return cls(raw, low, high, source)
-
-    def __str__(self) -> str:
-        if self.low == self.high:
-            return size(self.low)
-        # The highest is a byte less than what was refused, and the text has what was refused.
-        high = self.high + 1 if (self.high + 1) % 512 == 0 else self.high
-        return f"between {size(self.low)} and {size(high)}"
+    def of(cls, raw: dict[str, Any]) -> "Limit":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("low"),
+            read.get("high"),
+            read.get("source"),
+            read.get("by"),
+            read.get("others"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class FirstOom(Answer):
-    """The first request that found no memory."""
+class FirstOom(_sentences.FirstOomSentence):
+    """A request that found no memory."""
 
     request: int
+    """The request, counted from 1."""
     allocations_before: int
+    """How many allocations came before the request."""
     size: int
+    """The bytes that the request asked for."""
     message: str
+    """PyTorch's text with the numbers of the replay, or a sentence where the file does not tell how much memory the device has."""
 
     @classmethod
-    def of(cls, raw: Any) -> "FirstOom | None":
-        return None if raw is None else cls(raw, *(raw[name] for name in ("request", "allocations_before", "size", "message")))
-
-    def __str__(self) -> str:
-        return f"request {self.request}, {size(self.size)}, finds no memory"
+    def of(cls, raw: dict[str, Any]) -> "FirstOom":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("request"),
+            read.get("allocations_before"),
+            read.get("size"),
+            read.get("message"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Outcome(Answer):
-    """What a run comes to under settings, a capacity and a limit.
-
-    Where only bounds of the limit are known, `limit`, `ooms` and the peaks are those at the lower bound, and `ooms_at_high` and
-    `peak_reserved_at_high` those at the upper one. `depends_on_limit` says whether the run goes out of memory at one of them only.
-    """
+class Outcome(_sentences.OutcomeSentence):
+    """A run under settings, and where it first differs from the run under its own settings. `fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run goes out of memory at one bound of the limit only."""
 
     conf: str
+    """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
+    release: str
+    """The release of PyTorch whose rules hold."""
     capacity: int
+    """The bytes of the device."""
     limit: int | None
+    """The most bytes that may be reserved, the lower bound where only bounds are known; null where only the device limits the run."""
     peak_allocated: int | None
+    """The most bytes allocated at a time."""
     peak_reserved: int | None
+    """The most bytes reserved at a time."""
     device_allocs: int | None
+    """How many segments the device gave."""
     device_frees: int | None
+    """How many segments went back to the device."""
     alloc_retries: int | None
+    """How many requests found memory only after the cache was released."""
     ooms: int | None
+    """How many requests failed."""
+    ooms_at_high: int | None
+    """How many requests failed at the upper bound of the limit."""
+    peak_reserved_at_high: int | None
+    """The most bytes reserved at a time at the upper bound of the limit."""
     first_oom: FirstOom | None
+    """The first request that failed, or null."""
+    timeline: list[list[int]]
+    """Parts of the run, each as `[requests so far, most allocated, most reserved]`; absent unless asked for."""
+    warnings: list[str]
+    """What PyTorch warns about these settings; absent where PyTorch does not warn."""
     error: str | None
-    ooms_at_high: int | None = None
-    peak_reserved_at_high: int | None = None
+    """What is wrong, in a sentence."""
+    first_difference: dict[str, Any] | None
+    """The first request that leads to other events than under the run's own settings; null where every event is the same."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Outcome":
-        names = [field.name for field in dataclasses.fields(cls)][1:]
-        values = {name: raw.get(name) for name in names}
-        values["first_oom"] = FirstOom.of(raw.get("first_oom"))
-        # Version 1 of the JSON knew no bounds.
-        values["ooms_at_high"] = raw.get("ooms_at_high", raw.get("ooms"))
-        values["peak_reserved_at_high"] = raw.get("peak_reserved_at_high", raw.get("peak_reserved"))
-        return cls(raw, **values)
-
-    @property
-    def fits(self) -> bool:
-        """Whether the whole run fits, whatever the limit is."""
-        return self.error is None and self.ooms == 0 and self.ooms_at_high == 0
-
-    @property
-    def depends_on_limit(self) -> bool:
-        """Whether the run goes out of memory at one bound of the limit and not at the other."""
-        return bool(self.ooms) != bool(self.ooms_at_high)
-
-    def __str__(self) -> str:
-        conf = self.conf or "default settings"
-        if self.error is not None:
-            return f"{conf}: {self.error}"
-        text = f"{conf}: peak reserved {size(self.peak_reserved)}, peak allocated {size(self.peak_allocated)}"
-        if self.depends_on_limit:
-            return f"{text}; whether it finds memory depends on the limit"
-        return text if self.first_oom is None else f"{text}; {self.first_oom}"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class WhatIf(Answer):
-    """A run under other settings, beside the same run under its own."""
-
-    baseline: Outcome
-    settings: list[Outcome]
-    notes: list[str]
-    limit: Limit | None = None
-
-    @classmethod
-    def of(cls, raw: Any) -> "WhatIf":
-        settings = [Outcome.of(row) for row in raw["settings"]]
-        return cls(raw, Outcome.of(raw["baseline"]), settings, raw["notes"], Limit.of(raw.get("limit")))
-
-    def __str__(self) -> str:
-        return "\n".join([*_under(self.limit), "own settings: " + str(self.baseline), *map(str, self.settings)])
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Search(Answer):
-    """All sensible settings and pairs of them. `front` has those that fit, whatever the limit is, and that no other beats in both peak
-    reserved and device calls."""
-
-    baseline: Outcome
-    settings: list[Outcome]
-    front: list[Outcome]
-    best: str | None
-    line: str | None
-    sentence: str
-    notes: list[str]
-    limit: Limit | None = None
-
-    @classmethod
-    def of(cls, raw: Any) -> "Search":
-        settings = [Outcome.of(row) for row in raw["settings"]]
-        front = [settings[index] for index in raw["front"]]
-        names = ("best", "line", "sentence", "notes")
-        values = {name: raw[name] for name in names} | {"limit": Limit.of(raw.get("limit"))}
-        return cls(raw, Outcome.of(raw["baseline"]), settings, front, **values)
-
-    def __str__(self) -> str:
-        return self.sentence if self.line is None else f"{self.sentence}\n{self.line}"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Change(Answer):
-    """A change that lets the request pass, proved by a replay, or that was tried in vain. It `depends_on_limit` where the request passes
-    at one bound of the limit and not at the other."""
-
-    kind: str
-    value: object
-    proved: bool
-    sentence: str
-    depends_on_limit: bool = False
-
-    @classmethod
-    def of(cls, raw: Any) -> "Change":
-        names = ("kind", "value", "proved", "sentence")
-        values = {name: raw[name] for name in names} | {"depends_on_limit": raw.get("depends_on_limit", False)}
-        return cls(raw, **values)
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Autopsy(Answer):
-    """Why a run went out of memory; `cause` is None where the run does not."""
-
-    cause: str | None
-    sentence: str
-    request: dict[str, Any] | None
-    pinned_by: list[Any]
-    changes: list[Change]
-    in_vain: list[Change]
-    notes: list[str]
-    limit: Limit | None = None
-
-    @classmethod
-    def of(cls, raw: Any) -> "Autopsy":
+    def of(cls, raw: dict[str, Any]) -> "Outcome":
+        read = cls.newest(raw)
         return cls(
             raw,
-            raw["cause"],
-            raw.get("sentence", "the run does not go out of memory"),
-            raw.get("request"),
-            raw.get("pinned_by", []),
-            [Change.of(change) for change in raw.get("changes", [])],
-            [Change.of(change) for change in raw.get("in_vain", [])],
-            raw.get("notes", []),
-            Limit.of(raw.get("limit")),
+            read.get("conf"),
+            read.get("release"),
+            read.get("capacity"),
+            read.get("limit"),
+            read.get("peak_allocated"),
+            read.get("peak_reserved"),
+            read.get("device_allocs"),
+            read.get("device_frees"),
+            read.get("alloc_retries"),
+            read.get("ooms"),
+            read.get("ooms_at_high"),
+            read.get("peak_reserved_at_high"),
+            _unless_none(FirstOom.of, read.get("first_oom")),
+            read.get("timeline") or [],
+            read.get("warnings") or [],
+            read.get("error"),
+            read.get("first_difference"),
         )
-
-    def __str__(self) -> str:
-        return "\n".join([self.sentence, *(f"helps: {change}" for change in self.changes)])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Finding(Answer):
-    """A sentence of a verdict: `about` is "happened", "grows", "sure", "passes", "fails" or "less"; `request` is the one that it is about,
-    counted from 1, or None."""
+class WhatIf(_sentences.WhatIfSentence):
+    """A run under other settings, beside the same run under its own settings."""
+
+    requests: int
+    """How many requests the run has."""
+    limit: Limit | None
+    """The limit of `settings`; null where nothing but the run's own device limits the run."""
+    baseline: Outcome
+    """The run under its own settings and its own limit."""
+    settings: list[Outcome]
+    """The run under each of the settings, in the order of the question."""
+    notes: list[str]
+    """What is not known, in sentences."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "WhatIf":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("requests"),
+            _unless_none(Limit.of, read.get("limit")),
+            Outcome.of(read["baseline"]),
+            [Outcome.of(row) for row in read.get("settings") or []],
+            read.get("notes") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Search(_sentences.SearchSentence):
+    """A run under all sensible settings and pairs of them. `front` has the outcomes themselves."""
+
+    requests: int
+    """How many requests the run has."""
+    limit: Limit | None
+    """The limit of the answer; null where nothing but the run's own device limits the run."""
+    baseline: Outcome
+    """The run under its own settings."""
+    settings: list[Outcome]
+    """Every setting that was tried."""
+    front: list[Outcome]
+    """Indices in `settings`: those that fit at both bounds of the limit, and that no other setting beats in both peak reserved and device calls, by ascending peak reserved."""
+    best: str | None
+    """The setting of the front that reserves least; null where no setting is better than the run's own."""
+    line: str | None
+    """The line to copy for `best`, or null."""
+    sentence: str
+    """What `best` gains and costs."""
+    notes: list[str]
+    """What is not known, in sentences."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "Search":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("requests"),
+            _unless_none(Limit.of, read.get("limit")),
+            Outcome.of(read["baseline"]),
+            [Outcome.of(row) for row in read.get("settings") or []],
+            [Outcome.of(read["settings"][index]) for index in read["front"]],
+            read.get("best"),
+            read.get("line"),
+            read.get("sentence"),
+            read.get("notes") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Change(_sentences.ChangeSentence):
+    """A change that was replayed."""
+
+    kind: str
+    """What changes."""
+    value: Any
+    """What is set or freed: a text for `setting`, bytes for `limit`, requests and their bytes for `free_tensors`, else null."""
+    proved: bool
+    """Whether the request passes at both bounds of the limit."""
+    depends_on_limit: bool
+    """Whether the request passes at one bound of the limit and not at the other."""
+    sentence: str
+    """The change and its result, in a sentence."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "Change":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("kind"),
+            read.get("value"),
+            read.get("proved"),
+            read.get("depends_on_limit"),
+            read.get("sentence"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Autopsy(_sentences.AutopsySentence):
+    """Why a run went out of memory, and which changes let the request pass."""
+
+    conf: str
+    """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
+    cause: str | None
+    """Why the request failed; null where the run does not go out of memory."""
+    limit: Limit | None
+    """The limit of the answer; null where nothing but the run's own device limits a run that fits."""
+    notes: list[str]
+    """What is not known, in sentences."""
+    sentence: str
+    """The cause in a sentence."""
+    request: dict[str, Any] | None
+    """The request that failed."""
+    memory: dict[str, Any] | None
+    """What the memory was used for then."""
+    pinned_by: list[dict[str, Any]]
+    """The segments whose free bytes could not serve the request, with the blocks that keep them."""
+    changes: list[Change]
+    """What lets the request pass, each proved by a replay; of every kind the smallest first."""
+    in_vain: list[Change]
+    """What was replayed too and does not help at every bound of the limit."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "Autopsy":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("conf"),
+            read.get("cause"),
+            _unless_none(Limit.of, read.get("limit")),
+            read.get("notes") or [],
+            read.get("sentence"),
+            read.get("request"),
+            read.get("memory"),
+            read.get("pinned_by") or [],
+            [Change.of(row) for row in read.get("changes") or []],
+            [Change.of(row) for row in read.get("in_vain") or []],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Finding(_sentences.FindingSentence):
+    """A sentence of a verdict."""
 
     about: str
+    """What the sentence is about."""
     text: str
+    """The sentence."""
     request: int | None
+    """The request that the sentence is about, counted from 1, or null."""
+    moments: list[dict[str, Any]]
+    """The moments that the sentence is about, in their order."""
+    settings: list[str]
+    """The settings that the sentence is about; each is a row of `what-if`."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Finding":
-        return cls(raw, raw["about"], raw["text"], raw["request"])
-
-    def __str__(self) -> str:
-        return self.text
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class HoldingLine(Answer):
-    """The live bytes of one line of the program, and how many blocks they are in."""
-
-    line: str
-    bytes: int
-    blocks: int
-    last_request: int
-
-    @classmethod
-    def of(cls, raw: Any) -> "HoldingLine":
-        return cls(raw, raw["line"], raw["bytes"], raw["blocks"], raw["last_request"])
-
-    def __str__(self) -> str:
-        return f"{self.line}: {self.bytes} bytes in {self.blocks} blocks"
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Verdict(Answer):
-    """What a run came to: `kind` is "fits", "leak" or "out_of_memory", `headline` says it in a sentence, `findings` say the rest in the
-    order in which a reader asks. `held` are the lines that held the memory at the failure or at the peak, behind `moment` requests;
-    `setting` is one that helps, or None."""
-
-    kind: str
-    headline: str
-    cause: str | None
-    findings: list[Finding]
-    held: list[HoldingLine]
-    moment: int
-    setting: str | None
-
-    @classmethod
-    def of(cls, raw: Any) -> "Verdict":
+    def of(cls, raw: dict[str, Any]) -> "Finding":
+        read = cls.newest(raw)
         return cls(
             raw,
-            raw["kind"],
-            raw["headline"],
-            raw["cause"],
-            [Finding.of(finding) for finding in raw["findings"]],
-            [HoldingLine.of(line) for line in raw["held"]],
-            raw["moment"],
-            raw["setting"],
+            read.get("about"),
+            read.get("text"),
+            read.get("request"),
+            read.get("moments") or [],
+            read.get("settings") or [],
         )
-
-    def __str__(self) -> str:
-        return "\n".join([self.headline, *(str(finding) for finding in self.findings)])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Bound(Answer):
-    """How good any allocator could be. `lower_bound` is the most that is ever live, `layout_peak` what a layout needs that knows all
-    lifetimes, `peak_reserved` what the run's own settings take, up to the request that finds no memory where they do not fit."""
+class HoldingLine(_sentences.HoldingLineSentence):
+    """The live bytes of one line of the program."""
+
+    line: str
+    """The line, with its function and its file."""
+    bytes: int
+    """The bytes of the line's live blocks."""
+    blocks: int
+    """How many live blocks the line has."""
+    last_request: int
+    """The last request of the line that is live then, counted from 1."""
+    moments: list[dict[str, Any]]
+    """The first and the last block of the line."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "HoldingLine":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("line"),
+            read.get("bytes"),
+            read.get("blocks"),
+            read.get("last_request"),
+            read.get("moments") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Verdict(_sentences.VerdictSentence):
+    """What a run came to, in the order in which a reader asks."""
+
+    conf: str
+    """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
+    kind: str
+    """The verdict in a word."""
+    headline: str
+    """The verdict in a sentence."""
+    cause: str | None
+    """The cause of the autopsy; null where the run fits."""
+    findings: list[Finding]
+    """The sentences, in the order in which a reader asks."""
+    held: list[HoldingLine]
+    """The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most."""
+    moment: int
+    """How many requests were served by then."""
+    setting: str | None
+    """Settings that help, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "Verdict":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("conf"),
+            read.get("kind"),
+            read.get("headline"),
+            read.get("cause"),
+            [Finding.of(row) for row in read.get("findings") or []],
+            [HoldingLine.of(row) for row in read.get("held") or []],
+            read.get("moment"),
+            read.get("setting"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Bound(_sentences.BoundSentence):
+    """How good any allocator could be."""
 
     requests: int
+    """How many requests the run has."""
+    limit: Limit | None
+    """The limit of the run; null where nothing but its own device limits it."""
     lower_bound: int
+    """The most bytes that are ever live, each request rounded up to 512."""
     request: int
+    """The request at which they are live, counted from 1."""
     layout_peak: int
+    """The bytes of a layout that knows all lifetimes beforehand."""
     peak_reserved: int | None
+    """The most bytes that the run's own settings reserve, up to the request that finds no memory; null where they are wrong."""
+    ooms: int | None
+    """How many requests fail under the run's own settings; null where they are wrong."""
+    ooms_at_high: int | None
+    """How many requests fail at the upper bound of the limit; null where the settings are wrong."""
     notes: list[str]
+    """What is to be known about the answer, in sentences."""
+    layout: list[list[int]]
+    """Each allocation of the layout as `[request, until, offset, size]`; absent unless asked for."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Bound":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
-
-    def __str__(self) -> str:
-        text = (
-            f"no allocator needs less than {size(self.lower_bound)}, live at request {self.request}; a planned layout needs "
-            f"{size(self.layout_peak)}"
+    def of(cls, raw: dict[str, Any]) -> "Bound":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("requests"),
+            _unless_none(Limit.of, read.get("limit")),
+            read.get("lower_bound"),
+            read.get("request"),
+            read.get("layout_peak"),
+            read.get("peak_reserved"),
+            read.get("ooms"),
+            read.get("ooms_at_high"),
+            read.get("notes") or [],
+            read.get("layout") or [],
         )
-        return text if self.peak_reserved is None else f"{text}; the run's own settings take {size(self.peak_reserved)}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Growth(Answer):
-    """A call site whose live bytes grow from step to step: `live` has them at each boundary, `growth` is the last over the first."""
+class Growth(_sentences.GrowthSentence):
+    """A call site whose live bytes never fall from one step to the next, and grow in more than half of them."""
 
     site: list[str]
+    """The call site, innermost frame first."""
     live: list[int]
+    """The live bytes of the site at each boundary."""
     growth: int
+    """More bytes at the last boundary than after the first step."""
+    first_request: int
+    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where there is none."""
     last_request: int
+    """The last request of the site whose bytes are live at the end, counted from 1."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Growth":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
-
-    def __str__(self) -> str:
-        return f"{size(self.growth)} more at {' < '.join(self.site) or 'no stack'}"
+    def of(cls, raw: dict[str, Any]) -> "Growth":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("site") or [],
+            read.get("live") or [],
+            read.get("growth"),
+            read.get("first_request"),
+            read.get("last_request"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Leaks(Answer):
-    """What grows from step to step. `steps` says how the steps were found, `boundaries` are requests, `live` the live bytes at each."""
+class Leaks(_sentences.LeaksSentence):
+    """What grows from step to step. True where anything grows."""
 
     steps: str
+    """How the steps were found."""
     boundaries: list[int]
+    """The requests after which steps end, counted from 1."""
     live: list[int]
+    """The live bytes at each boundary."""
     growing: list[Growth]
+    """The call sites that grow."""
     notes: list[str]
+    """What is not known, in sentences."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Leaks":
-        growing = [Growth.of(growth) for growth in raw["growing"]]
-        return cls(raw, raw["steps"], raw["boundaries"], raw["live"], growing, raw["notes"])
-
-    def __bool__(self) -> bool:
-        """Whether anything grows."""
-        return bool(self.growing)
-
-    def __str__(self) -> str:
-        head = f"{len(self.boundaries)} steps: " + (
-            f"{len(self.growing)} call sites grow" if self.growing else "nothing grows"
+    def of(cls, raw: dict[str, Any]) -> "Leaks":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("steps"),
+            read.get("boundaries") or [],
+            read.get("live") or [],
+            [Growth.of(row) for row in read.get("growing") or []],
+            read.get("notes") or [],
         )
-        return "\n  ".join([head, *map(str, self.growing)])
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class AllocatorOutcome(Answer):
-    """What one allocator comes to: fragmentation is in bytes at the peak, `failed` is the request that found no memory, counted from 1
-    (None where all did). Where only bounds of the limit are known, the numbers are those at the lower one, and `failed_at_high` is
-    the request that found none at the upper one."""
+class AllocatorOutcome(_sentences.AllocatorOutcomeSentence):
+    """The requests of a run through one allocator. Where only bounds of the limit are known, the numbers are those at the lower bound."""
 
     name: str
+    """The allocator."""
     peak_reserved: int
+    """The most bytes reserved at a time."""
     external_fragmentation: int
+    """Bytes that are reserved and in nobody's hands, when most is reserved."""
     internal_fragmentation: int
+    """Bytes that are handed out and that nobody asked for, when most is reserved."""
     device_calls: int | None
+    """Calls of the device; null where the model does not count them."""
     failed: int | None
+    """The request that found no memory, counted from 1; null where every request did."""
+    failed_at_high: int | None
+    """The request that found no memory at the upper bound of the limit, counted from 1, or null."""
     nanos_per_request: float | None
-    failed_at_high: int | None = None
+    """Host time of a request in nanoseconds, of one run; null where no time was asked for, or where the run is too short for a clock."""
 
     @classmethod
-    def of(cls, raw: Any) -> "AllocatorOutcome":
-        names = [field.name for field in dataclasses.fields(cls)][1:-1]
-        values = {name: raw[name] for name in names} | {"failed_at_high": raw.get("failed_at_high", raw["failed"])}
-        return cls(raw, **values)
-
-    def __str__(self) -> str:
-        text = f"{self.name}: peak reserved {size(self.peak_reserved)}, {self.device_calls} device calls"
-        if (self.failed is None) != (self.failed_at_high is None):
-            return f"{text}, whether it finds memory depends on the limit"
-        return text if self.failed is None else f"{text}, request {self.failed} finds no memory"
+    def of(cls, raw: dict[str, Any]) -> "AllocatorOutcome":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("name"),
+            read.get("peak_reserved"),
+            read.get("external_fragmentation"),
+            read.get("internal_fragmentation"),
+            read.get("device_calls"),
+            read.get("failed"),
+            read.get("failed_at_high"),
+            read.get("nanos_per_request"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class ComparedAllocators(Answer):
-    """The same requests through other allocators, PyTorch's own first."""
+class ComparedAllocators(_sentences.ComparedAllocatorsSentence):
+    """The same requests through other allocators."""
 
     requests: int
+    """How many requests the run has."""
+    limit: Limit | None
+    """The limit of the answer; null where nothing but the run's own device limits the run."""
     allocators: list[AllocatorOutcome]
+    """The allocators, PyTorch's first."""
     notes: list[str]
-    limit: Limit | None = None
+    """What is not known, in sentences."""
 
     @classmethod
-    def of(cls, raw: Any) -> "ComparedAllocators":
-        rows = [AllocatorOutcome.of(row) for row in raw["allocators"]]
-        return cls(raw, raw["requests"], rows, raw["notes"], Limit.of(raw.get("limit")))
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.allocators))
+    def of(cls, raw: dict[str, Any]) -> "ComparedAllocators":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("requests"),
+            _unless_none(Limit.of, read.get("limit")),
+            [AllocatorOutcome.of(row) for row in read.get("allocators") or []],
+            read.get("notes") or [],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class DiffTerm(Answer):
-    """What one call site adds to the change of a peak, in bytes, and how many of its allocations are live there before and after."""
+class DiffTerm(_sentences.DiffTermSentence):
+    """A part of the change of a peak."""
 
     site: list[str]
+    """The call site, innermost frame first; or `cached` or `pending`, for bytes in nobody's hands."""
     change: int
+    """More bytes (or less) at the peak of the second run."""
     count_before: int
+    """How many allocations of the site are live at the peak of the first run."""
     count_after: int
+    """How many allocations of the site are live at the peak of the second run."""
 
     @classmethod
-    def of(cls, raw: Any) -> "DiffTerm":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
-
-    def __str__(self) -> str:
-        return f"{_change(self.change)}: {' < '.join(self.site) or 'no stack'}"
+    def of(cls, raw: dict[str, Any]) -> "DiffTerm":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("site") or [],
+            read.get("change"),
+            read.get("count_before"),
+            read.get("count_after"),
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class PeakDiff(Answer):
-    """How a peak changed. The terms add up to `change`."""
+class PeakDiff(_sentences.PeakDiffSentence):
+    """The change of a peak as a sum."""
 
     before: int
+    """The peak of the first run, in bytes."""
     after: int
+    """The peak of the second run, in bytes."""
     change: int
+    """`after` minus `before`."""
+    request_before: int
+    """The request at which the first run has its peak, counted from 1."""
+    request_after: int
+    """The request at which the second run has its peak, counted from 1."""
     terms: list[DiffTerm]
+    """What the change consists of, the largest first; the terms add up to `change`."""
 
     @classmethod
-    def of(cls, raw: Any) -> "PeakDiff":
-        return cls(raw, raw["before"], raw["after"], raw["change"], [DiffTerm.of(term) for term in raw["terms"]])
-
-    def __str__(self) -> str:
-        if self.change == 0:
-            return f"the same as before, {size(self.after)}"
-        return f"{_change(self.change)} than before, {size(self.after)} instead of {size(self.before)}"
+    def of(cls, raw: dict[str, Any]) -> "PeakDiff":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("before"),
+            read.get("after"),
+            read.get("change"),
+            read.get("request_before"),
+            read.get("request_after"),
+            [DiffTerm.of(row) for row in read.get("terms") or []],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Diff(Answer):
-    """What changed from one run to another; true where a peak did."""
+class Diff(_sentences.DiffSentence):
+    """What changed from one run to another, or from one step of a run to another. True where a peak changed."""
 
-    allocated: PeakDiff
-    reserved: PeakDiff
+    before: str
+    """The name of the first run."""
+    limit: Limit | None
+    """The limit of the second run, or null."""
+    limit_before: Limit | None
+    """The limit of the first run, or null."""
     alignment: dict[str, Any]
+    """The allocations of both, in order, by size, call site and whether they are on the default stream."""
+    allocated: PeakDiff
+    """The change of the most bytes allocated."""
+    reserved: PeakDiff
+    """The change of the most bytes reserved."""
     notes: list[str]
-    limit: Limit | None = None
+    """What is not known, in sentences."""
+    steps: list[int]
+    """The two steps, counted from 1; absent where two runs are compared."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Diff":
-        peaks = PeakDiff.of(raw["allocated"]), PeakDiff.of(raw["reserved"])
-        return cls(raw, *peaks, raw["alignment"], raw["notes"], Limit.of(raw.get("limit")))
-
-    def __bool__(self) -> bool:
-        """Whether a peak is another one."""
-        return bool(self.allocated.change or self.reserved.change)
-
-    def __str__(self) -> str:
-        return f"peak allocated {self.allocated}; peak reserved {self.reserved}"
-
-
-def _under(limit: Limit | None) -> list[str]:
-    return [f"under the limit that the file implies: {limit}"] if limit is not None and limit.source == "inferred" else []
-
-
-def _change(change: int) -> str:
-    return f"{size(abs(change))} {'more' if change >= 0 else 'less'}"
+    def of(cls, raw: dict[str, Any]) -> "Diff":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("before"),
+            _unless_none(Limit.of, read.get("limit")),
+            _unless_none(Limit.of, read.get("limit_before")),
+            read.get("alignment"),
+            PeakDiff.of(read["allocated"]),
+            PeakDiff.of(read["reserved"]),
+            read.get("notes") or [],
+            read.get("steps") or [],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Certificate(Answer):
-    """What Blockyard's allocator decides about each placement of a snapshot's trace, beside what PyTorch did."""
+class Certificate(_sentences.CertificateSentence):
+    """What our allocator decides about each placement of a snapshot's trace, beside what PyTorch did. True where every placement, and everything else, is identical."""
 
     sentence: str
+    """The certificate in a sentence. Documents written before this field was added lack it."""
+    release: str
+    """The release of PyTorch whose rules the allocator followed."""
     placements: int
+    """The allocations of the trace."""
     identical: int
+    """How many of them our allocator puts at the same address."""
     is_complete: bool
+    """Whether frees, segments and the final blocks are the same too."""
     first_difference: dict[str, Any] | None
+    """The first difference, or null."""
     reasons: list[str]
+    """Why the replay may differ, or why nothing was compared."""
     notes: list[str]
+    """What was inferred, in sentences."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Certificate":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
-
-    def __bool__(self) -> bool:
-        """Whether every placement, and everything else, is identical."""
-        return self.is_complete
-
-    def __str__(self) -> str:
-        return "; ".join([self.sentence, *self.reasons])
+    def of(cls, raw: dict[str, Any]) -> "Certificate":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("sentence"),
+            read.get("release"),
+            read.get("placements"),
+            read.get("identical"),
+            read.get("is_complete"),
+            read.get("first_difference"),
+            read.get("reasons") or [],
+            read.get("notes") or [],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Holder(Answer):
-    """The live bytes of one call site."""
+class Holder(_sentences.HolderSentence):
+    """The live bytes of one stack. `stack` is the stack as a text, a line a frame."""
 
     bytes: int
+    """The bytes."""
     blocks: int
-    frames: list[dict[str, Any]]
+    """How many blocks they are in."""
     names: list[str]
     """The first texts that the program gave to its tensors with `torch.cuda.memory._annotate_tensor`."""
+    frames: list[dict[str, Any]]
+    """The stack, innermost frame first."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Holder":
-        return cls(raw, raw["bytes"], raw["blocks"], raw["frames"], raw["names"])
-
-    @property
-    def stack(self) -> str:
-        """The stack as a text, a line a frame, innermost first."""
-        return "\n".join(f"{frame['filename']}:{frame['line']} {frame['name']}" for frame in self.frames)
-
-    def __str__(self) -> str:
-        where = self.stack.splitlines()[0] if self.frames else "no stack"
-        return f"{size(self.bytes)} in {self.blocks} blocks: {where}"
+    def of(cls, raw: dict[str, Any]) -> "Holder":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("bytes"),
+            read.get("blocks"),
+            read.get("names") or [],
+            read.get("frames") or [],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Moment(Answer):
-    """The memory of a device after `event` events of its trace, in bytes.
-
-    allocated is requested and rounding; reserved is allocated, pending and cached.
-    """
+class Moment(_sentences.MomentSentence):
+    """The memory of a device after some events of its trace, in bytes. `allocated` is `requested` and `rounding`; `reserved` is `allocated`, `pending` and `cached`."""
 
     name: str
+    """The moment in words."""
     event: int
+    """After so many events of the trace."""
     allocated: int
+    """Bytes of allocated blocks."""
     reserved: int
+    """Bytes of all segments."""
     requested: int
+    """Bytes that callers asked for."""
     rounding: int
+    """Allocated minus requested bytes."""
     pending: int
+    """Bytes that were freed while another stream used them."""
     cached: int
+    """Bytes that are cached."""
     top: list[Holder]
+    """The stacks that hold most bytes, most first."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Moment":
-        names = [field.name for field in dataclasses.fields(cls)][1:-1]
-        return cls(raw, **{name: raw[name] for name in names}, top=[Holder.of(holder) for holder in raw["top"]])
-
-    def __str__(self) -> str:
-        lines = [f"{self.name}: {size(self.allocated)} allocated of {size(self.reserved)} reserved", *map(str, self.top)]
-        return "\n  ".join(lines)
+    def of(cls, raw: dict[str, Any]) -> "Moment":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("name"),
+            read.get("event"),
+            read.get("allocated"),
+            read.get("reserved"),
+            read.get("requested"),
+            read.get("rounding"),
+            read.get("pending"),
+            read.get("cached"),
+            [Holder.of(row) for row in read.get("top") or []],
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Summary(Answer):
-    """What the trace and the segments of a device come to."""
+class Summary(_sentences.SummarySentence):
+    """One device of a snapshot, or host memory."""
 
     index: int
+    """The index of the device; 0 for host memory."""
     events: int
+    """The entries of the trace."""
     allocations: int
+    """The entries that hand out memory."""
+    streams: int
+    """Different streams in the trace."""
+    elapsed_us: int
+    """Microseconds from the first entry to the last."""
     peak_allocated: int
+    """The most bytes allocated at a time."""
     peak_allocated_event: int
+    """After how many events most bytes were allocated for the first time."""
     peak_reserved: int
+    """The most bytes reserved at a time."""
     peak_reserved_event: int
+    """After how many events most bytes were reserved for the first time."""
+    peaks_are_exact: bool
+    """Whether the sizes of all blocks are certain; if not, `peak_allocated` is the least that it can have been."""
     segments: int
+    """Segments when the snapshot was taken."""
     reserved: int
+    """Bytes reserved when the snapshot was taken."""
     allocated: int
+    """Bytes allocated when the snapshot was taken."""
     ooms: int
+    """Requests that ran out of memory."""
+    oom_events: list[dict[str, Any]]
+    """Each request that ran out of memory; null where the device's trace cannot be read."""
+    open_sizes: int
+    """How many blocks have a size that nothing tells."""
     notes: list[str]
+    """What is open and what did not fit, in sentences."""
 
     @classmethod
-    def of(cls, raw: Any) -> "Summary":
-        return cls(raw, *(raw[field.name] for field in dataclasses.fields(cls)[1:]))
-
-    def __str__(self) -> str:
-        return (
-            f"device {self.index}: {self.events} events, peak allocated {size(self.peak_allocated)}, peak reserved "
-            f"{size(self.peak_reserved)}, {self.ooms} out of memory"
+    def of(cls, raw: dict[str, Any]) -> "Summary":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("index"),
+            read.get("events"),
+            read.get("allocations"),
+            read.get("streams"),
+            read.get("elapsed_us"),
+            read.get("peak_allocated"),
+            read.get("peak_allocated_event"),
+            read.get("peak_reserved"),
+            read.get("peak_reserved_event"),
+            read.get("peaks_are_exact"),
+            read.get("segments"),
+            read.get("reserved"),
+            read.get("allocated"),
+            read.get("ooms"),
+            read.get("oom_events") or [],
+            read.get("open_sizes"),
+            read.get("notes") or [],
         )

@@ -4,7 +4,6 @@ import builtins
 import json
 import os
 import pickle
-from collections.abc import Iterable
 from typing import Any, Union
 
 from blockyard import _native
@@ -86,12 +85,12 @@ class Questions:
         >>> [run.what_if(release=release).settings[0].fits for release in ("2.12", "2.13")]
         [False, True]
         """
-        rules: list[object] = [] if release is None else ["--release", release]
-        return WhatIf.of(self.ask("what-if", *_repeated("--conf", confs), *_bytes(limit, capacity), *rules))
+        rules = None if release is None else str(release)
+        return WhatIf.of(json.loads(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules))))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
         """What the run would have come to under all sensible settings and pairs of them."""
-        return Search.of(self.ask("search", *_bytes(limit, capacity)))
+        return Search.of(json.loads(self._requests().search((limit, capacity, None))))
 
     def bound(self) -> Bound:
         """How good any allocator could be: the live bytes at their peak, and a layout that knows all lifetimes.
@@ -99,15 +98,15 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nfree a\\nb = alloc 5 MiB").bound()
         <Bound: no allocator needs less than 5 MiB, live at request 3; a planned layout needs 5 MiB; the run's own settings take 20 MiB>
         """
-        return Bound.of(self.ask("bound"))
+        return Bound.of(json.loads(self._requests().bound()))
 
     def leaks(self) -> Leaks:
         """What grows from step to step, by call site; true where something does."""
-        return Leaks.of(self.ask("leaks"))
+        return Leaks.of(json.loads(self._requests().leaks()))
 
     def compare_allocators(self) -> ComparedAllocators:
         """What other allocators would have reserved for the same requests."""
-        return ComparedAllocators.of(self.ask("compare-allocators"))
+        return ComparedAllocators.of(json.loads(self._requests().compare_allocators()))
 
     def diff(self, after: "Questions") -> Diff:
         """What changed from this run to another: terms by call site that add up to the change of each peak.
@@ -134,17 +133,13 @@ class Questions:
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
         'it fits: at most 33 MiB are allocated'
         """
-        return Verdict.of(
-            self.ask("verdict", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
-        )
+        return Verdict.of(json.loads(self._requests().verdict(conf, (limit, capacity, None))))
 
     def autopsy(
         self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
     ) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
-        return Autopsy.of(
-            self.ask("autopsy", *_repeated("--conf", [] if conf is None else [conf]), *_bytes(limit, capacity))
-        )
+        return Autopsy.of(json.loads(self._requests().autopsy(conf, (limit, capacity, None))))
 
 
 class Run(Questions, Shown):
@@ -336,16 +331,3 @@ class Device(Questions, Shown):
 
 def _pickle_name(name: str) -> str:
     return name.split(".")[0] + ".pickle"
-
-
-def _repeated(option: str, values: Iterable[str]) -> list[str]:
-    return [part for value in values for part in (option, value)]
-
-
-def _bytes(limit: int | None, capacity: int | None) -> list[object]:
-    options: list[object] = []
-    if limit is not None:
-        options += ["--limit", limit]
-    if capacity is not None:
-        options += ["--capacity", capacity]
-    return options

@@ -1,0 +1,47 @@
+use serde::{Deserialize, Serialize};
+
+/// What grows from step to step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeaksAnswer {
+    /// How the steps were found.
+    pub steps: StepSource,
+    /// The requests after which steps end, counted from 1.
+    pub boundaries: Vec<u64>,
+    /// The live bytes at each boundary.
+    pub live: Vec<u64>,
+    /// The call sites that grow.
+    pub growing: Vec<GrowingSite>,
+    /// What is not known, in sentences.
+    pub notes: Vec<String>,
+}
+
+/// How the steps of a run were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StepSource {
+    /// Markers of the recording, or labels of the workload.
+    Markers,
+    /// The same requests come again and again.
+    Repetition,
+    /// Neither: the run in eight parts of as many requests.
+    Parts,
+}
+
+/// A call site whose live bytes never fall from one step to the next, and grow in more than half of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GrowingSite {
+    /// The call site, innermost frame first.
+    pub site: Vec<String>,
+    /// The live bytes of the site at each boundary.
+    pub live: Vec<u64>,
+    /// More bytes at the last boundary than after the first step.
+    pub growth: u64,
+    /// The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where there is none.
+    pub first_request: u64,
+    /// The last request of the site whose bytes are live at the end, counted from 1.
+    pub last_request: u64,
+}

@@ -1,0 +1,61 @@
+//! The JSON that Blockyard answers with, as types: each JSON that the command prints with `--json` and that the Python package gets is
+//! written through a type of this crate, and reads back into it.
+//!
+//! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
+//! that reads Blockyard's answers needs this crate and a reader of JSON.
+//!
+//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
+//! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
+//! counted from 1, and `notes` are sentences about what is not known.
+//!
+//! With the feature `schema` each type has a JSON Schema; those of the documents are written in `docs/schema`.
+//!
+//! # Example
+//!
+//! ```
+//! use blockyard_answers::{Answer, Line};
+//!
+//! let printed = r#"{"version": 2, "file": "run.jsonl", "run": "run", "question": "leaks", "steps": "markers",
+//!     "boundaries": [10, 20], "live": [512, 1024], "growing": [], "notes": []}"#;
+//! let Line::Answer(line) = serde_json::from_str(printed)? else { panic!("no answer") };
+//! let Answer::Leaks(leaks) = line.answer else { panic!("another question") };
+//! assert_eq!(leaks.live, [512, 1024]);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+mod allocators;
+mod autopsy;
+mod bound;
+mod certificate;
+mod diff;
+mod leaks;
+mod limit;
+mod line;
+mod outcome;
+mod snapshot;
+mod verdict;
+
+pub use allocators::{AllocatorOutcome, AllocatorsAnswer};
+pub use autopsy::{
+    AutopsyAnswer, AutopsyFailure, Cause, ChangeName, ChangeValue, FailedRequest, FailureMemory, PinnedBy,
+    PinningAllocation, ReplayedChange,
+};
+pub use bound::BoundAnswer;
+pub use certificate::{
+    CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
+};
+pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
+pub use leaks::{GrowingSite, LeaksAnswer, StepSource};
+pub use limit::{LimitAnswer, LimitKind, LimitOrigin};
+pub use line::{Answer, AnswerLine, ErrorLine, Line, QUESTIONS_VERSION};
+pub use outcome::{
+    ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
+    SettingResult, WhatIfAnswer,
+};
+pub use snapshot::{
+    DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
+    SnapshotLine, StackFrame,
+};
+pub use verdict::{
+    HoldingLineAnswer, MomentKind, MomentOfRun, Topic, VerdictAnswer, VerdictSentence, VerdictWord,
+};

@@ -1,0 +1,121 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AllocatorsAnswer, AutopsyAnswer, BoundAnswer, DiffAnswer, LeaksAnswer, SearchAnswer, VerdictAnswer,
+    WhatIfAnswer,
+};
+
+/// The version of the answers to questions about runs.
+///
+/// Version 1 had no bounds of a limit: `limit` stood in answers of `autopsy` alone, as `lowest` and `highest`.
+pub const QUESTIONS_VERSION: u32 = 2;
+
+/// One line of `--json`: the answer about one run, or why one file has no answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum Line {
+    /// The answer about one run.
+    Answer(Box<AnswerLine>),
+    /// Why one file has no answer.
+    Error(ErrorLine),
+}
+
+/// The answer about one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerLine {
+    /// 2; the version grows when a field changes its meaning or goes.
+    pub version: u32,
+    /// The file as the command line names it. Absent where no file was named, as in the Python package.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The name of the run: a file may have several, one for each device.
+    pub run: String,
+    /// The question and its answer.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// Why a file has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ErrorLine {
+    /// 2; the version grows when a field changes its meaning or goes.
+    pub version: u32,
+    /// The file as the command line names it.
+    pub file: String,
+    /// The reason, in a sentence.
+    pub error: String,
+}
+
+/// An answer with the name of its question, which is the name of the command.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "question", rename_all = "kebab-case")]
+pub enum Answer {
+    /// `blockyard verdict`.
+    Verdict(VerdictAnswer),
+    /// `blockyard what-if`.
+    WhatIf(WhatIfAnswer),
+    /// `blockyard search`.
+    Search(SearchAnswer),
+    /// `blockyard autopsy`.
+    Autopsy(AutopsyAnswer),
+    /// `blockyard bound`.
+    Bound(BoundAnswer),
+    /// `blockyard compare-allocators`.
+    CompareAllocators(AllocatorsAnswer),
+    /// `blockyard diff`.
+    Diff(DiffAnswer),
+    /// `blockyard leaks`.
+    Leaks(LeaksAnswer),
+}
+
+impl From<VerdictAnswer> for Answer {
+    fn from(answer: VerdictAnswer) -> Self {
+        Self::Verdict(answer)
+    }
+}
+
+impl From<WhatIfAnswer> for Answer {
+    fn from(answer: WhatIfAnswer) -> Self {
+        Self::WhatIf(answer)
+    }
+}
+
+impl From<SearchAnswer> for Answer {
+    fn from(answer: SearchAnswer) -> Self {
+        Self::Search(answer)
+    }
+}
+
+impl From<AutopsyAnswer> for Answer {
+    fn from(answer: AutopsyAnswer) -> Self {
+        Self::Autopsy(answer)
+    }
+}
+
+impl From<BoundAnswer> for Answer {
+    fn from(answer: BoundAnswer) -> Self {
+        Self::Bound(answer)
+    }
+}
+
+impl From<AllocatorsAnswer> for Answer {
+    fn from(answer: AllocatorsAnswer) -> Self {
+        Self::CompareAllocators(answer)
+    }
+}
+
+impl From<DiffAnswer> for Answer {
+    fn from(answer: DiffAnswer) -> Self {
+        Self::Diff(answer)
+    }
+}
+
+impl From<LeaksAnswer> for Answer {
+    fn from(answer: LeaksAnswer) -> Self {
+        Self::Leaks(answer)
+    }
+}

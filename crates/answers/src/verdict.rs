@@ -1,0 +1,123 @@
+use serde::{Deserialize, Serialize};
+
+use crate::Cause;
+
+/// What a run came to, in the order in which a reader asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VerdictAnswer {
+    /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
+    pub conf: String,
+    /// The verdict in a word.
+    pub kind: VerdictWord,
+    /// The verdict in a sentence.
+    pub headline: String,
+    /// The cause of the autopsy; null where the run fits.
+    pub cause: Option<Cause>,
+    /// The sentences, in the order in which a reader asks.
+    pub findings: Vec<VerdictSentence>,
+    /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
+    pub held: Vec<HoldingLineAnswer>,
+    /// How many requests were served by then.
+    pub moment: u64,
+    /// Settings that help, or null.
+    pub setting: Option<String>,
+}
+
+/// A verdict in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum VerdictWord {
+    /// No request failed.
+    Fits,
+    /// A request failed, and passes without what earlier steps kept.
+    Leak,
+    /// A request failed.
+    OutOfMemory,
+}
+
+/// A sentence of a verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VerdictSentence {
+    /// What the sentence is about.
+    pub about: Topic,
+    /// The sentence.
+    pub text: String,
+    /// The request that the sentence is about, counted from 1, or null.
+    pub request: Option<u64>,
+    /// The moments that the sentence is about, in their order.
+    pub moments: Vec<MomentOfRun>,
+    /// The settings that the sentence is about; each is a row of `what-if`.
+    pub settings: Vec<String>,
+}
+
+/// What a sentence of a verdict is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Topic {
+    /// What happened.
+    Happened,
+    /// What grows from step to step.
+    Grows,
+    /// How sure the verdict is.
+    Sure,
+    /// What lets the run pass, or takes less memory.
+    Passes,
+    /// What was replayed and does not help.
+    Fails,
+    /// How much less memory would do.
+    Less,
+}
+
+/// A moment of a run: just after one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MomentOfRun {
+    /// What happens then.
+    pub name: MomentKind,
+    /// The request, counted from 1.
+    pub request: u64,
+    /// The step of the program, counted from 1; null where steps are not known.
+    pub step: Option<u64>,
+}
+
+/// What happens at a moment of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum MomentKind {
+    /// The request fails.
+    Failure,
+    /// Most bytes are allocated.
+    Peak,
+    /// The first allocation that is part of a growth.
+    FirstKept,
+    /// The last allocation that is part of a growth.
+    LastKept,
+    /// The first allocation of a line that holds memory.
+    FirstHeld,
+    /// The last allocation of a line that holds memory.
+    LastHeld,
+}
+
+/// The live bytes of one line of the program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HoldingLineAnswer {
+    /// The line, with its function and its file.
+    pub line: String,
+    /// The bytes of the line's live blocks.
+    pub bytes: u64,
+    /// How many live blocks the line has.
+    pub blocks: u64,
+    /// The last request of the line that is live then, counted from 1.
+    pub last_request: u64,
+    /// The first and the last block of the line.
+    pub moments: Vec<MomentOfRun>,
+}

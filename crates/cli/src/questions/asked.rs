@@ -1,0 +1,192 @@
+//! What can be asked about a run: the options of each question, without files.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use blockyard_lab::{Conditions, Run};
+use blockyard_record::Bytes;
+use blockyard_rules::Release;
+use clap::{Args, Parser, Subcommand};
+
+use crate::options::size;
+
+/// A question about one run, as a command names it and with the command's options.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RunQuestion {
+    /// What happened.
+    Verdict(VerdictQuestion),
+    /// The run under other settings.
+    WhatIf(WhatIfQuestion),
+    /// The run under all sensible settings.
+    Search(SearchQuestion),
+    /// Why the run goes out of memory.
+    Autopsy(AutopsyQuestion),
+    /// How good any allocator could be.
+    Bound(BoundQuestion),
+    /// The run through other allocators.
+    CompareAllocators(AllocatorsQuestion),
+    /// What grows from step to step.
+    Leaks(LeaksQuestion),
+}
+
+impl RunQuestion {
+    /// The question of a command's name and its options: `what-if`, `--conf`, `expandable_segments:True`.
+    ///
+    /// # Errors
+    ///
+    /// A name that is no question about one run, a wrong option.
+    pub fn parse(name: &str, options: &[String]) -> anyhow::Result<Self> {
+        let words = ["blockyard", name].into_iter().chain(options.iter().map(String::as_str));
+        Ok(AskedQuestion::try_parse_from(words)?.question)
+    }
+}
+
+#[derive(Debug, Parser)]
+#[command(name = "blockyard")]
+struct AskedQuestion {
+    #[command(subcommand)]
+    question: RunQuestion,
+    /// Answers are JSON anyway.
+    #[arg(long, global = true, hide = true)]
+    json: bool,
+}
+
+/// A question about the runs of files.
+#[derive(Debug, Args)]
+pub(crate) struct FileOptions<Q: Args> {
+    /// Recordings or snapshots, also packed, or workloads' texts, or names of presets.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) question: Q,
+    /// One JSON value a run instead of text for people; docs/questions.md describes it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What a run would have come to under other settings.
+#[derive(Clone, Debug, Default, Args)]
+pub struct WhatIfQuestion {
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub conf: Vec<String>,
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// Write memory over time too, with --json.
+    #[arg(long)]
+    pub timeline: bool,
+}
+
+/// Which settings are best for a run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SearchQuestion {
+    /// Settings to try beside the usual ones; may be given several times.
+    #[arg(long, value_name = "SETTINGS")]
+    pub conf: Vec<String>,
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// Print every setting that was tried, not only the best ones.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// What happened in a run.
+#[derive(Clone, Debug, Default, Args)]
+pub struct VerdictQuestion {
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub conf: Option<String>,
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+}
+
+/// Why a run goes out of memory.
+#[derive(Clone, Debug, Default, Args)]
+pub struct AutopsyQuestion {
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub conf: Option<String>,
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+}
+
+/// How good any allocator could be.
+#[derive(Clone, Debug, Default, Args)]
+pub struct BoundQuestion {
+    /// Write the layout too, with --json: where each allocation lies and from when to when.
+    #[arg(long)]
+    pub layout: bool,
+}
+
+/// What other allocators would have reserved for the same requests.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct AllocatorsQuestion {
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// Leave host times out, so that the answer is the same every time.
+    #[arg(long)]
+    pub no_times: bool,
+}
+
+/// What grows from step to step.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LeaksQuestion {
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, the run's own.
+    #[arg(long, value_name = "SETTINGS")]
+    pub conf: Option<String>,
+    /// The limits.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+}
+
+/// Which device and which limit a run is replayed with.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct LimitOptions {
+    /// The most that may be reserved, as a memory fraction limits it: bytes, or with a unit ("70 GiB").
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub limit: Option<Bytes>,
+    /// The same as a share of the device, as `torch.cuda.set_per_process_memory_fraction` takes it.
+    #[arg(long, value_name = "SHARE", conflicts_with = "limit", value_parser = share)]
+    pub fraction: Option<f64>,
+    /// The device's memory, as bytes or with a unit; without it, that of the run's own device.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub capacity: Option<Bytes>,
+    /// The release of PyTorch whose rules hold ("2.15"); without it, the run's own.
+    #[arg(long, value_name = "RELEASE")]
+    pub release: Option<Release>,
+}
+
+impl LimitOptions {
+    /// A run's own settings under these limits.
+    pub(crate) fn conditions(&self, run: &Run) -> Conditions {
+        let own = Conditions {
+            capacity: self.capacity,
+            limit: self.limit,
+            release: self.release,
+            ..run.conditions()
+        };
+        match self.fraction {
+            Some(fraction) => Conditions { limit: Some(own.capacity_of(run).share(fraction)), ..own },
+            None => own,
+        }
+    }
+
+    /// These settings, or a run's own, under these limits.
+    pub(crate) fn conditions_with(&self, run: &Run, conf: Option<&str>) -> Conditions {
+        let own = self.conditions(run);
+        match conf {
+            Some(conf) => own.and_conf(conf),
+            None => own,
+        }
+    }
+}
+
+fn share(text: &str) -> anyhow::Result<f64> {
+    let share: f64 = text.parse().context("not a number")?;
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { bail!("not from 0 to 1") }
+}

@@ -1,0 +1,1 @@
+../../../torch-plugin/python/blockyard_torch.py

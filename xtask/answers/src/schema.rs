@@ -1,0 +1,19 @@
+//! JSON Schema of each document.
+
+use anyhow::Result;
+use blockyard_answers::{Line, SnapshotLine, VerifyLine};
+use schemars::{JsonSchema, SchemaGenerator};
+
+use crate::WrittenFile;
+
+/// One schema for each document that the command prints.
+pub(crate) fn files() -> Result<Vec<WrittenFile>> {
+    Ok(vec![file::<Line>("questions")?, file::<SnapshotLine>("snapshot")?, file::<VerifyLine>("verify")?])
+}
+
+fn file<T: JsonSchema>(name: &str) -> Result<WrittenFile> {
+    let schema = SchemaGenerator::default().into_root_schema_for::<T>();
+    let mut text = serde_json::to_string_pretty(&schema)?;
+    text.push('\n');
+    Ok(WrittenFile { path: format!("docs/schema/{name}.json").into(), text })
+}

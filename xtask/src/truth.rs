@@ -1,0 +1,64 @@
+//! `cargo xtask truth`: programs that our interpreter runs, held against what a GPU printed and allocated.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+use clap::Subcommand;
+
+use crate::workspace::{self, Workspace};
+
+/// What is held against the recordings.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Truth {
+    /// Lines, allocations and frees of recorded programs; of one that is named, what differs.
+    Programs {
+        /// Names as `programs/dqn`, with commas between; all programs where none is named.
+        names: Option<String>,
+        /// Other recordings, in the form of `tests/fixtures/pytorch_programs/recorded.jsonl.gz`.
+        #[arg(long, value_name = "FILE")]
+        recorded: Option<PathBuf>,
+        /// Write the requests of the named program there, each with number, bytes, line and operator of its allocation.
+        #[arg(long, value_name = "FILE", requires = "names")]
+        requests: Option<PathBuf>,
+        /// Take what cuDNN allocated in the named program into the tables, where they have nothing for a shape yet; the folder has the
+        /// recording with its addresses, `dqn.json.gz`.
+        #[arg(long, value_name = "FOLDER", requires = "names")]
+        learn: Option<PathBuf>,
+    },
+    /// The lines of recorded programs that differ, and which of them are marked as uncertain; of one that is named, the marks.
+    Marks {
+        /// Names as `programs/dqn`, with commas between; all programs where none is named.
+        names: Option<String>,
+    },
+}
+
+/// Runs the programs and prints the comparison.
+pub(crate) fn run(workspace: &Workspace, what: &Truth) -> Result<()> {
+    let test = match what {
+        Truth::Programs { .. } => "recorded",
+        Truth::Marks { .. } => "marked",
+    };
+    // The test that holds the programs to what was reached before prints the comparison where variables ask for it.
+    let mut cargo = workspace.cargo(["test", "--quiet", "--package", "blockyard-python", "--test", test]);
+    match what {
+        Truth::Programs { names, recorded, requests, learn } => {
+            if let Some(names) = names {
+                ensure!(requests.is_none() || !names.contains(','), "--requests is for one program");
+                cargo.env("COMPARE", names);
+            }
+            // The test runs in the folder of its package.
+            let files = [("RECORDED", recorded), ("REQUESTS", requests), ("LEARN", learn)];
+            for (variable, path) in files.into_iter().filter_map(|(name, path)| Some((name, path.as_ref()?)))
+            {
+                cargo.env(variable, std::path::absolute(path)?);
+            }
+        }
+        Truth::Marks { names } => {
+            if let Some(names) = names {
+                cargo.env("COMPARE", names).env("MARKS", "1");
+            }
+        }
+    }
+    cargo.args(["--", "--nocapture"]);
+    workspace::run(&mut cargo)
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask update`: files that follow from others, written anew.
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+
+use crate::workspace::{self, Workspace};
+
+/// What is written anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Updated {
+    /// JSON Schema, classes of the Python package and tables of the documents, from the types of crates/answers.
+    Answers,
+    /// Scenes and words of the figure, in crates/figure/tests.
+    Figure,
+    /// What lessons, their errors and their language are expected to be, in crates/lessons/tests.
+    Lessons,
+    /// What the language of workloads is expected to be, in crates/workload.
+    Workload,
+    /// Pictures of segments, in tests/tests/behavior.
+    Behavior,
+    /// How far recorded programs are equal (`floors.txt`), and the second derivatives that count as recorded.
+    Programs,
+    /// Which nodes of PyTorch's list of derivatives no operator of ours makes (`missing_nodes.txt`).
+    Nodes,
+    /// What PyTorch's releases want of CUDA's libraries (`symbols.txt`).
+    Symbols,
+}
+
+/// Writes what is named, or all of it.
+pub(crate) fn run(workspace: &Workspace, what: &[Updated], python: &[String]) -> Result<()> {
+    ensure!(python.is_empty() || what == [Updated::Symbols], "--python belongs to `symbols` alone");
+    let all = Updated::value_variants();
+    for what in if what.is_empty() { all } else { what } {
+        update(workspace, *what, python)?;
+    }
+    workspace::run(workspace.program("git").args(["status", "--short"]))
+}
+
+fn update(workspace: &Workspace, what: Updated, python: &[String]) -> Result<()> {
+    // The tests that hold a file against what it follows from write it where a variable says so.
+    let (variable, arguments): (&str, &[&str]) = match what {
+        Updated::Answers => {
+            let run = ["run", "--quiet", "--package", "blockyard-answers-writer"];
+            return workspace::run(&mut workspace.cargo(run));
+        }
+        Updated::Figure => ("UPDATE_EXPECT", &["--package", "blockyard-figure"]),
+        Updated::Lessons => ("UPDATE_EXPECT", &["--package", "blockyard-lessons"]),
+        Updated::Workload => ("UPDATE_EXPECT", &["--package", "blockyard-workload"]),
+        Updated::Behavior => ("UPDATE_EXPECT", &["--package", "blockyard-tests", "--test", "behavior"]),
+        Updated::Programs => ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded"]),
+        Updated::Nodes => ("UPDATE_FLOORS", &["--package", "blockyard-torch", "--lib", "nodes"]),
+        Updated::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
+    };
+    let mut cargo = workspace.cargo(["test", "--quiet"]);
+    cargo.args(arguments).env(variable, "1");
+    if !python.is_empty() {
+        cargo.env("TORCH", python.join(":"));
+    }
+    workspace::run(&mut cargo)
+}
