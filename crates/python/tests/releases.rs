@@ -9,6 +9,7 @@ use blockyard_python::ProgramSettings;
 use blockyard_rules::{AllocatorConfig, Release};
 
 #[path = "support/run.rs"]
+#[allow(dead_code, reason = "the other tests run programs without settings")]
 mod support;
 
 fn fixture(name: &str) -> String {

@@ -206,7 +206,8 @@ mod tests {
 
     fn shown(report: &Report, gpus: &[GpuProfile]) -> String {
         let version = "2.11.0+cu130".to_owned();
-        let torch = Torch { folder: PathBuf::new(), version, cuda: 13_000, python: "3.12.7".to_owned() };
+        let torch =
+            Torch { folder: PathBuf::new(), version, cuda: 13_000, cudnn: None, python: "3.12.7".to_owned() };
         text(report, None, gpus, &torch).unwrap()
     }
 
