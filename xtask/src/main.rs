@@ -59,6 +59,8 @@ cargo xtask oracle [...]     hold our allocator against PyTorch's own library; `
 cargo xtask zoo FILE [...]    run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more
 cargo xtask dry-run-truth FILE [...]
                              run recorded programs by a dry run and compare them with a GPU; `--help` tells more
+cargo xtask torch-oracle [...]
+                             hold crates/torch against PyTorch's own code, without a GPU; `--help` tells more
 cargo xtask bench [...]      measure speed and memory; `cargo xtask bench --help` tells more
 cargo xtask gpu pack KIND    pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench
 cargo xtask gpu run KIND FOLDER [STAGE...]
@@ -82,6 +84,7 @@ enum Command {
     Oracle { arguments: Vec<OsString> },
     Zoo { arguments: Vec<OsString> },
     DryRunTruth { arguments: Vec<OsString> },
+    TorchOracle { arguments: Vec<OsString> },
     Bench { arguments: Vec<OsString> },
     Gpu { arguments: Vec<OsString> },
 }
@@ -121,6 +124,9 @@ fn parse(mut arguments: lexopt::Parser) -> Result<Command> {
                     }
                     Some("dry-run-truth") => {
                         return Ok(Command::DryRunTruth { arguments: arguments.raw_args()?.collect() });
+                    }
+                    Some("torch-oracle") => {
+                        return Ok(Command::TorchOracle { arguments: arguments.raw_args()?.collect() });
                     }
                     Some("oracle") => {
                         return Ok(Command::Oracle { arguments: arguments.raw_args()?.collect() });
@@ -202,6 +208,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Model => model::run(&workspace)?,
         Command::Zoo { arguments } => check::zoo(&workspace, arguments)?,
         Command::DryRunTruth { arguments } => check::dry_run_truth(&workspace, arguments)?,
+        Command::TorchOracle { arguments } => check::torch_oracle(&workspace, arguments)?,
         Command::Oracle { arguments } => check::oracle(&workspace, arguments)?,
         Command::Bench { arguments } => bench::run(&workspace, arguments)?,
         Command::Gpu { arguments } => gpu::run(&workspace, arguments)?,
