@@ -2,13 +2,14 @@
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
 use blockyard_torch_oracle::{
     Calls, Finding, OracleReport, PyTorch, Random, Times, compare_calls, compare_program, network,
+    read_findings,
 };
 use lexopt::prelude::*;
 
@@ -23,6 +24,7 @@ cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S]
 --seed S         the same seed makes the same calls (1)
 --only TEXT      only lines of the table of calls (xtask/torch-oracle/src/calls.txt) that contain this
 --write FILE     the smallest call of each operator that differs, with PyTorch's events, as lines of JSON
+--again FILE     only the calls of such a file; with --write, all of them are written, with PyTorch's events
 The exit status is 1 if a call differs without a mark.
 ";
 
@@ -36,6 +38,7 @@ struct Wanted {
     seed: u64,
     only: Option<String>,
     write: Option<PathBuf>,
+    again: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -51,7 +54,7 @@ fn main() -> ExitCode {
 
 fn wanted() -> Result<Option<Wanted>> {
     let python = std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned());
-    let mut wanted = Wanted { python, calls: 2000, programs: 0, seed: 1, only: None, write: None };
+    let mut wanted = Wanted { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
@@ -61,6 +64,7 @@ fn wanted() -> Result<Option<Wanted>> {
             Long("programs") => wanted.programs = arguments.value()?.parse()?,
             Long("seed") => wanted.seed = arguments.value()?.parse()?,
             Long("only") => wanted.only = Some(arguments.value()?.string()?),
+            Long("again") => wanted.again = Some(arguments.value()?.into()),
             Long("write") => wanted.write = Some(arguments.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
@@ -76,6 +80,9 @@ fn run() -> Result<bool> {
     let pytorch = PyTorch::find(&wanted.python)?;
     println!("PyTorch {}, seed {}", pytorch.version(), wanted.seed);
     let (mut report, mut times) = (OracleReport::default(), Times::default());
+    if let Some(path) = &wanted.again {
+        return again(&pytorch, path, wanted.write.as_deref());
+    }
     let mut calls = Calls::new(wanted.seed, wanted.only.as_deref())?;
     let mut done = 0;
     while done < wanted.calls {
@@ -105,6 +112,22 @@ fn run() -> Result<bool> {
     if let Some(path) = &wanted.write {
         let lines = report.findings().iter().map(to_line).collect::<Result<String>>()?;
         fs::write(path, lines)?;
+    }
+    Ok(report.counts().different == 0)
+}
+
+/// Compares the calls of a file, and writes them with PyTorch's events.
+fn again(pytorch: &PyTorch, path: &Path, write: Option<&Path>) -> Result<bool> {
+    let mut findings = read_findings(&fs::read_to_string(path)?)?;
+    let calls: Vec<_> = findings.iter().map(Finding::call).collect();
+    let (mut report, mut times) = (OracleReport::default(), Times::default());
+    let events = compare_calls(pytorch, "again", &calls, &mut report, &mut times)?;
+    print!("{report}");
+    if let Some(write) = write {
+        for (finding, events) in findings.iter_mut().zip(events) {
+            finding.events = events;
+        }
+        fs::write(write, findings.iter().map(to_line).collect::<Result<String>>()?)?;
     }
     Ok(report.counts().different == 0)
 }

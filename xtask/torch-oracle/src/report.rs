@@ -81,6 +81,15 @@ impl Finding {
     }
 }
 
+/// The findings of a file of lines of JSON.
+///
+/// # Errors
+///
+/// A line that is not a finding.
+pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
 /// The smallest call of an operator with this verdict.
 #[derive(Clone, Debug)]
 struct Smallest {

@@ -333,7 +333,7 @@ fn isinf(tensor: &Tensor) -> Result<Tensor> {
 /// `isfinite`: `(self == self) * (self.abs() != inf)`.
 pub(super) fn isfinite(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
-        return super::creation::ones_like(tensor);
+        return super::creation::ones(&tensor.shape(), Dtype::Bool, tensor.device());
     }
     // C++ evaluates the right factor first, and what it computes on the way lives to the end.
     let absolute = abs(tensor)?;

@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -13,11 +13,13 @@ use super::{change_in_place, elementwise, in_type};
 /// `torch.where`.
 pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let dtype = result_type(&[a, b]);
+    let saved = [Save::Input(Some(condition))];
+    let early = save_early(&[a, b], &saved)?;
     let output = {
         let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
         elementwise(&[condition, a, b], dtype, Some(exact::select))?
     };
-    record("WhereBackward0", &[a, b], &[&output], &[Save::Input(Some(condition))], |ctx, grads| {
+    record_after(early, "WhereBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let condition = ctx.saved(0)?;
         // The number becomes a tensor on the GPU, for each of the two.

@@ -1,7 +1,7 @@
 //! `addcmul`, `addcdiv` and `lerp`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, again, record};
+use crate::autograd::{Save, again, record, record_after, save_early};
 use crate::iterator::result_type;
 use crate::schema::Args;
 use crate::{Result, Scalar, Tensor, Value};
@@ -9,7 +9,7 @@ use crate::{Result, Scalar, Tensor, Value};
 use super::super::creation::wrapped;
 use super::super::views::first;
 use super::super::{kernels, unary};
-use super::{div, elementwise, elementwise_in_place, mul, rsub};
+use super::{div, elementwise, elementwise_in_place, mul, rsub, sub};
 
 /// `addcmul` and `addcdiv`.
 pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
@@ -68,25 +68,53 @@ pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
     let (own, end) = (args.t(0)?, args.t(1)?);
     let weight = args.operand(2)?;
     let is_number = weight.is_wrapped_number();
-    let inputs: Vec<&Tensor> = if is_number { vec![&own, &end] } else { vec![&own, &end, &weight] };
+    let inputs = [&own, &end];
+    if !is_number {
+        return lerp_by_tensor(&own, &end, &weight, in_place);
+    }
     let output = if in_place {
         elementwise_in_place(&inputs, own.dtype(), None)?;
         own.clone()
     } else {
         elementwise(&inputs, result_type(&inputs), None)?
     };
-    let saved = if is_number { vec![Save::Input(None)] } else { vec![Save::Input(Some(&weight))] };
+    // The backward function has the number itself, and computes what is left of 1 on the host.
     let number = crate::schema::known_or_unknown(&weight);
-    record("LerpBackward0", &[&own, &end], &[&output], &saved, move |ctx, grads| {
+    let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
+    record("LerpBackward0", &[&own, &end], &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
-        let weight = ctx.saved_optional(0)?.unwrap_or_else(|| wrapped(number));
+        let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
+        let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };
+        Ok(vec![to_own, to_end])
+    })?;
+    Ok(output.into())
+}
+
+/// `lerp` whose weight is a tensor, which has a gradient too.
+fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
+    let inputs = [own, end, weight];
+    let needs_ends = weight.requires_grad();
+    let saved =
+        [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, own), Save::Input(Some(weight))];
+    let early = save_early(&inputs, &saved)?;
+    let output = if in_place {
+        elementwise_in_place(&inputs, own.dtype(), None)?;
+        own.clone()
+    } else {
+        elementwise(&inputs, result_type(&inputs), None)?
+    };
+    record_after(early, "LerpBackward1", &inputs, &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let weight = ctx.saved(2)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &weight)?) } else { None };
         let to_own = if ctx.wants(0) {
             Some(mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?)?)
         } else {
             None
         };
-        Ok(vec![to_own, to_end])
+        let to_weight =
+            if ctx.wants(2) { Some(mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?)?) } else { None };
+        Ok(vec![to_own, to_end, to_weight])
     })?;
     Ok(output.into())
 }
