@@ -71,7 +71,9 @@ pub fn compare_calls(
         }
         report.add(call, here.clone(), there.clone(), compare(here, there));
     }
-    Ok((0..calls.len()).map(|number| there.get(&number).map(|run| run.events.clone()).unwrap_or_default()).collect())
+    Ok((0..calls.len())
+        .map(|number| there.get(&number).map(|run| run.events.clone()).unwrap_or_default())
+        .collect())
 }
 
 /// Runs a whole random program on both sides and adds the comparison of each step to a report.

@@ -54,7 +54,8 @@ fn main() -> ExitCode {
 
 fn wanted() -> Result<Option<Wanted>> {
     let python = std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned());
-    let mut wanted = Wanted { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
+    let mut wanted =
+        Wanted { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {

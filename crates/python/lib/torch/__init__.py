@@ -274,7 +274,9 @@ def normal(mean, std=1.0, size=None, **options):
 
 def _normal_of(mean, std, generator):
     if not isinstance(std, Tensor):
-        return empty_like(mean, memory_format=contiguous_format).normal_(0, std, generator=generator).add_(mean)
+        result = empty_like(mean, memory_format=contiguous_format).normal_(0, std, generator=generator)
+        # The sum is made beside the result and then copied.
+        return result.copy_(result + mean)
     if std.is_cuda and std.numel() > 0:
         least = std.min()
         is_valid = least.ge(0)

@@ -160,6 +160,12 @@ def diagflat(input, offset=0):
     return input.contiguous().view(-1).diag(offset)
 
 
+def positive(input):
+    if input.dtype == torch.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
 def fill_diagonal_(input, fill_value, wrap=False):
     dims, shape, strides = input.dim(), input.shape, input.stride()
     if dims < 2:

@@ -82,15 +82,23 @@ fn gemm(a: &Tensor, b: &Tensor, library: Option<Library>) -> Result<()> {
     if !a.device().is_cuda() || a.size(0) == 0 || b.size(1) == 0 || a.numel() == 0 {
         return Ok(());
     }
+    // A result of rows is the transposed product of the transposed matrices, so that the second matrix is prepared first.
+    let is_number = a.size(0) == 1 && b.size(1) == 1;
+    let early = if is_number { None } else { Some(prepare(b)?) };
     let first = prepare(a)?;
-    let second = prepare(b)?;
+    let second = early.map_or_else(|| prepare(b), Ok)?;
     // cuBLASLt's handle is cuBLAS's, so that its workspace comes first.
     take(Library::Cublas, a.device())?;
     if let Some(library) = library {
         take(library, a.device())?;
     }
-    drop(second);
-    drop(first);
+    if is_number {
+        drop(second);
+        drop(first);
+    } else {
+        drop(first);
+        drop(second);
+    }
     Ok(())
 }
 
@@ -269,6 +277,23 @@ pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha:
     Ok(output)
 }
 
+/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
+/// and columns.
+fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
+    if !a.device().is_cuda() {
+        return Ok(());
+    }
+    let vector = if stride(b, 0) == 0 { below(|| contiguous(b))? } else { b.clone() };
+    let (rows, columns) = shape2(a);
+    let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
+        || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
+    let matrix = if is_readable { a.clone() } else { below(|| contiguous(a))? };
+    take(Library::Cublas, a.device())?;
+    drop(matrix);
+    drop(vector);
+    Ok(())
+}
+
 /// `mv`.
 pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
@@ -287,10 +312,7 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
-    // A vector that repeats one number is written out.
-    let read = if stride(b, 0) == 0 && b.device().is_cuda() { below(|| contiguous(b))? } else { b.clone() };
-    take(Library::Cublas, a.device())?;
-    drop(read);
+    gemv(a, b)?;
     record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
@@ -318,22 +340,14 @@ fn addmv(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> R
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
-    let read = if stride(b, 0) == 0 && b.device().is_cuda() { below(|| contiguous(b))? } else { b.clone() };
-    take(Library::Cublas, a.device())?;
-    drop(read);
+    gemv(a, b)?;
     record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
-        let to_a = if ctx.wants(1) {
-            Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?)
-        } else {
-            None
-        };
+        let to_a =
+            if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
         let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        let to_b = if ctx.wants(2) {
-            Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?)
-        } else {
-            None
-        };
+        let to_b =
+            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?) } else { None };
         Ok(vec![to_own, to_a, to_b])
     })?;
     Ok(output)
@@ -506,6 +520,12 @@ pub(crate) const TABLE: &[Entry] = &[
         let (x, y) = (a.t(0)?, a.t(1)?);
         if x.dim() == 0 || y.dim() == 0 {
             return Ok(mul(&x, &y)?.into());
+        }
+        if x.dim() == 1 && y.dim() == 1 {
+            if !x.is_contiguous() || !y.is_contiguous() {
+                session().mark_estimated("inner", "vectors with gaps were not recorded");
+            }
+            return Ok(dot(&x, &y)?.into());
         }
         Ok(tensordot(&x, &y, &[-1], &[-1])?.into())
     }),

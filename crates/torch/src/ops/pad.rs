@@ -52,7 +52,10 @@ fn padded(
     let output = {
         let _below = GradModeGuard::new(false);
         let output = empty(&shape, input.dtype(), input.device())?;
-        drop(contiguous(input)?);
+        // Kernels that repeat the border read any strides.
+        if reflects {
+            drop(contiguous(input)?);
+        }
         output
     };
     let [node, again] = nodes;

@@ -251,7 +251,13 @@ static ATAN2: Binary = Binary {
         let reciprocal = {
             let reciprocal = unary::reciprocal(&squares)?;
             let is_zero = EQ.call(&squares, &wrapped(Scalar::Int(0)))?;
-            masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
+            if crate::autograd::GradMode::is_enabled() {
+                masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
+            } else {
+                let zero = wrapped(Scalar::Int(0));
+                let arguments = [reciprocal.into(), (&is_zero).into(), zero.into()];
+                crate::call("masked_fill_", &arguments, &[])?.tensor()?
+            }
         };
         let to_own = if ctx.wants(0) {
             let product = mul(grad, &other)?;

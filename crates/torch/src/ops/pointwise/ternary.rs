@@ -94,8 +94,7 @@ pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
 fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
     let inputs = [own, end, weight];
     let needs_ends = weight.requires_grad();
-    let saved =
-        [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, own), Save::Input(Some(weight))];
+    let saved = [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, own), Save::Input(Some(weight))];
     let early = save_early(&inputs, &saved)?;
     let output = if in_place {
         elementwise_in_place(&inputs, own.dtype(), None)?;
