@@ -38,7 +38,7 @@ pub struct Times {
     pub pytorch: Duration,
 }
 
-/// Runs a batch of calls on both sides and adds the comparison to a report; gives PyTorch's events of each call.
+/// Runs a batch of calls on both sides and adds the comparison to a report; gives the verdict and PyTorch's events of each call.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn compare_calls(
     calls: &[Call],
     report: &mut OracleReport,
     times: &mut Times,
-) -> Result<Vec<Vec<i64>>> {
+) -> Result<Vec<(Verdict, Vec<i64>)>> {
     let source = program(calls);
     let begun = Instant::now();
     let theirs = pytorch.run(name, &source)?;
@@ -59,21 +59,22 @@ pub fn compare_calls(
     times.ours += begun.elapsed();
     let assumed = assumed_calls(&source, &theirs.assumed);
     let (here, there) = (ours.calls(), theirs.run.calls());
+    let mut outcomes = Vec::with_capacity(calls.len());
     for (number, call) in calls.iter().enumerate() {
         let there = there
             .get(&number)
             .with_context(|| format!("PyTorch did not come to call {number}: {:?}", theirs.run.error))?;
         let here =
             here.get(&number).with_context(|| format!("call {number} was not reached: {:?}", ours.error))?;
+        let verdict = compare(here, there);
+        outcomes.push((verdict, there.events.clone()));
         if assumed.contains(&number) {
             report.add_assumed(&call.family);
             continue;
         }
-        report.add(call, here.clone(), there.clone(), compare(here, there));
+        report.add(call, here.clone(), there.clone(), verdict);
     }
-    Ok((0..calls.len())
-        .map(|number| there.get(&number).map(|run| run.events.clone()).unwrap_or_default())
-        .collect())
+    Ok(outcomes)
 }
 
 /// Runs a whole random program on both sides and adds the comparison of each step to a report.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use blockyard_torch_oracle::{
-    Calls, Finding, OracleReport, PyTorch, Random, Times, compare_calls, compare_program, network,
+    Calls, Finding, OracleReport, PyTorch, Random, Times, Verdict, compare_calls, compare_program, network,
     read_findings,
 };
 use lexopt::prelude::*;
@@ -24,7 +24,7 @@ cargo xtask torch-oracle [--python PYTHON] [--calls N] [--programs N] [--seed S]
 --seed S         the same seed makes the same calls (1)
 --only TEXT      only lines of the table of calls (xtask/torch-oracle/src/calls.txt) that contain this
 --write FILE     the smallest call of each operator that differs, with PyTorch's events, as lines of JSON
---again FILE     only the calls of such a file; with --write, all of them are written, with PyTorch's events
+--again FILE     only the calls of such a file; with --write, those that are equal are written, with PyTorch's events
 The exit status is 1 if a call differs without a mark.
 ";
 
@@ -117,18 +117,21 @@ fn run() -> Result<bool> {
     Ok(report.counts().different == 0)
 }
 
-/// Compares the calls of a file, and writes them with PyTorch's events.
+/// Compares the calls of a file, and writes those that are equal with PyTorch's events.
 fn again(pytorch: &PyTorch, path: &Path, write: Option<&Path>) -> Result<bool> {
-    let mut findings = read_findings(&fs::read_to_string(path)?)?;
+    let findings = read_findings(&fs::read_to_string(path)?)?;
     let calls: Vec<_> = findings.iter().map(Finding::call).collect();
     let (mut report, mut times) = (OracleReport::default(), Times::default());
-    let events = compare_calls(pytorch, "again", &calls, &mut report, &mut times)?;
+    let outcomes = compare_calls(pytorch, "again", &calls, &mut report, &mut times)?;
     print!("{report}");
     if let Some(write) = write {
-        for (finding, events) in findings.iter_mut().zip(events) {
-            finding.events = events;
+        let mut lines = String::new();
+        for (finding, (verdict, events)) in findings.into_iter().zip(outcomes) {
+            if verdict == Verdict::Equal {
+                lines += &to_line(&Finding { events, ..finding })?;
+            }
         }
-        fs::write(write, findings.iter().map(to_line).collect::<Result<String>>()?)?;
+        fs::write(write, lines)?;
     }
     Ok(report.counts().different == 0)
 }

@@ -64,7 +64,7 @@ pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
     Ok(output.into())
 }
 
-/// `binary_cross_entropy_target_backward`: `(1 - self).log() - self.log()`, times the gradient, in place after the first.
+/// `binary_cross_entropy_target_backward`: `-logit(self)` times the gradient, in place after the first.
 fn bce_target_backward(
     grad: &Tensor,
     own: &Tensor,
@@ -72,10 +72,7 @@ fn bce_target_backward(
     weight: Option<&Tensor>,
     reduction: Reduction,
 ) -> Result<Tensor> {
-    let gradient = sub(&wrapped(Scalar::Float(1.0)), own)?;
-    let logarithm = unary::log(own)?;
-    elementwise_in_place(&[&gradient, &logarithm], gradient.dtype(), None)?;
-    drop(logarithm);
+    let gradient = crate::call("logit", &[own.into()], &[])?.tensor()?;
     elementwise_in_place(&[&gradient, grad], gradient.dtype(), None)?;
     if let Some(weight) = weight {
         elementwise_in_place(&[&gradient, weight], gradient.dtype(), None)?;

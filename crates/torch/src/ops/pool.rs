@@ -1,7 +1,7 @@
 //! Pooling, interpolation and padding.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record};
+use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -228,6 +228,8 @@ fn again_node(node: &str) -> &'static str {
 
 /// A kernel whose gradient is one kernel of the input's shape.
 fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> Result<Tensor> {
+    let saved = [Save::Input(saves.then_some(input))];
+    let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
     // The adaptive kernel's input is prepared before the result is there, and those that interpolate read any strides.
     let is_early = node == "AdaptiveAvgPool2DBackward0";
@@ -239,9 +241,8 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     drop(early);
     drop(below);
     let (from, format) = (input.shape(), input.suggested_format());
-    let saved = [Save::Input(saves.then_some(input))];
     let to: Vec<i64> = shape.to_vec();
-    record(node, &[input], &[&output], &saved, move |ctx, grads| {
+    record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         again::variant(node);
         let own = ctx.saved_optional(0)?;

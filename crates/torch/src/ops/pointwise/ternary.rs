@@ -18,6 +18,9 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
     let (own, a, b) =
         if in_place { (own, a, b) } else { (cast.apply(&own)?, cast.apply(&a)?, cast.apply(&b)?) };
     let dtype = result_type(&[&own, &a, &b]);
+    let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
+    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
+    let early = save_early(&[&own, &a, &b], &saved)?;
     let output = if in_place {
         elementwise_in_place(&[&own, &a, &b], dtype, None)?;
         own.clone()
@@ -25,10 +28,8 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
         elementwise(&[&own, &a, &b], dtype, None)?
     };
     let node = if divides { "AddcdivBackward0" } else { "AddcmulBackward0" };
-    let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
-    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
     let is_noted = in_place && !crate::autograd::is_in_formula();
-    record(node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
             again::variant(again::IN_PLACE);
         }
