@@ -443,7 +443,12 @@ pub(crate) fn record_after(
             Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
                 // A tensor that was just changed in place is an output, too.
                 let output = outputs.iter().position(|output| output.is_same(tensor));
-                SavedVariable::new(tensor, output)?
+                SavedVariable::new(tensor, output).inspect_err(|_stopped| {
+                    session().mark_estimated(
+                        name,
+                        "a hook stops this operator before its kernel in PyTorch, and after it here",
+                    );
+                })?
             }
             Save::Input(None) | Save::InputIf(false, _) => SavedVariable::Nothing,
             Save::Output(number) => match outputs.get(*number) {

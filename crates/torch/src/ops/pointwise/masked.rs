@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{Save, record, record_after, save_early};
+use crate::autograd::{Early, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -40,18 +40,26 @@ pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Res
         ));
     }
     let shape = broadcast(&[&tensor.shape(), &mask.shape()])?;
+    let early = save_early(&[tensor, value], &[Save::Input(Some(mask))])?;
     let expanded = expand_quietly(tensor, &shape).unwrap_or_else(|| tensor.clone());
     let result = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         copy::clone(&expanded, MemoryFormat::Contiguous)?
     };
-    record_masked_fill(tensor, mask, &result, value)?;
+    record_masked_fill(early, tensor, mask, &result, value)?;
     Ok(result)
 }
 
-fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &Tensor) -> Result<()> {
+fn record_masked_fill(
+    early: Early,
+    tensor: &Tensor,
+    mask: &Tensor,
+    output: &Tensor,
+    value: &Tensor,
+) -> Result<()> {
     let has_gradient = value.requires_grad();
-    record(
+    record_after(
+        early,
         "MaskedFillBackward0",
         &[tensor, value],
         &[output],
@@ -75,6 +83,6 @@ fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &T
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);
-    record_masked_fill(tensor, mask, tensor, value)?;
+    record_masked_fill(Early::default(), tensor, mask, tensor, value)?;
     Ok(tensor.clone())
 }

@@ -82,7 +82,7 @@ pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
     // The backward function has the number itself, and computes what is left of 1 on the host.
     let number = crate::schema::known_or_unknown(&weight);
     let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
-    record("LerpBackward0", &[&own, &end], &[&output], &[], move |ctx, grads| {
+    record("LerpBackward0", &[&own, &end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
         let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };
