@@ -95,14 +95,17 @@ fn run() -> Result<bool> {
         done += batch.len();
         eprintln!("{done} calls, {} different", report.counts().different);
     }
+    // The programs' time is not that of calls.
+    let mut programs_times = Times::default();
     let mut random = Random::new(wanted.seed);
     for number in 0..wanted.programs {
         let source = network(&mut random);
-        compare_program(&pytorch, &format!("program{number}"), &source, &mut report, &mut times)?;
+        compare_program(&pytorch, &format!("program{number}"), &source, &mut report, &mut programs_times)?;
         eprintln!("{} programs, {} different", number + 1, report.counts().different);
     }
     print!("{report}");
-    let rate = |time: Duration| done as f64 / time.as_secs_f64().max(0.001);
+    let count = f64::from(u32::try_from(done)?);
+    let rate = |time: Duration| count / time.as_secs_f64().max(0.001);
     println!(
         "{done} calls: PyTorch {:.1} s ({:.0} calls a second), here {:.1} s ({:.0} calls a second)",
         times.pytorch.as_secs_f64(),

@@ -118,9 +118,11 @@ pub fn compare(ours: &CallRun, theirs: &CallRun) -> Verdict {
             }
         }
     }
-    match here == there {
-        true => Verdict::Equal,
-        false if ours.is_marked => Verdict::Marked,
-        false => Verdict::Different,
+    if here == there {
+        Verdict::Equal
+    } else if ours.is_marked {
+        Verdict::Marked
+    } else {
+        Verdict::Different
     }
 }
