@@ -1,5 +1,7 @@
 //! Calls of operators, and a program that makes many of them.
 
+use std::fmt::Write as _;
+
 use anyhow::Result;
 
 use crate::random::Random;
@@ -146,7 +148,7 @@ impl Iterator for Calls {
             } else {
                 ".detach().requires_grad_()"
             };
-            body += &format!("{} = {}{ending}\n", made.name, made.text);
+            let _ = writeln!(body, "{} = {}{ending}", made.name, made.text);
         }
         let circumstance = self.circumstance(&template, has_gradient);
         let has_backward =
@@ -204,9 +206,9 @@ pub fn program<'a>(calls: impl IntoIterator<Item = &'a Call>) -> String {
     for (number, call) in calls.into_iter().enumerate() {
         text += "def f():\n";
         for line in call.body.lines() {
-            text += &format!("    {line}\n");
+            let _ = writeln!(text, "    {line}");
         }
-        text += &format!("run({number}, f)\n");
+        let _ = writeln!(text, "run({number}, f)");
     }
     text
 }

@@ -112,7 +112,7 @@ fn assumed_calls(source: &str, assumed: &[(u32, String)]) -> Vec<usize> {
     for (line, _) in assumed {
         let after = source.lines().skip((*line as usize).saturating_sub(1));
         let ends = after.filter_map(|text| text.strip_prefix("run(")?.strip_suffix(", f)"));
-        found.extend(ends.filter_map(|number| number.parse::<usize>().ok()).next());
+        found.extend(ends.into_iter().next().and_then(|number| number.parse::<usize>().ok()));
     }
     found
 }

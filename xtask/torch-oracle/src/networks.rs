@@ -1,5 +1,7 @@
 //! Whole random programs: a small network, an optimizer, a training loop, views that are kept and deleted.
 
+use std::fmt::Write as _;
+
 use crate::random::Random;
 
 /// What is drawn for a program.
@@ -25,27 +27,28 @@ pub fn network(random: &mut Random) -> String {
     );
     text += "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n";
     for (number, layer) in layers.iter().enumerate() {
-        text += &format!("        self.l{number} = {layer}\n");
+        let _ = writeln!(text, "        self.l{number} = {layer}");
     }
-    text += &format!("        self.head = nn.Linear({width}, {classes})\n");
+    let _ = writeln!(text, "        self.head = nn.Linear({width}, {classes})");
     text += "    def forward(self, x):\n";
     for line in &forward {
-        text += &format!("        {line}\n");
+        let _ = writeln!(text, "        {line}");
     }
     text += "        return self.head(x)\n";
     text += "net = Net().cuda()\nprint('#', 0)\n";
-    text += &format!("opt = {optimizer}\nkept = []\n");
+    let _ = writeln!(text, "opt = {optimizer}\nkept = []");
     let target = if is_sequence {
         format!("({sample})")
     } else {
         format!("({},)", sample.split(',').next().unwrap_or("1"))
     };
-    text += &format!(
-        "def batch():\n    x = torch.randn({sample}, {width}, device='cuda')\n    y = torch.randint(0, {classes}, {target}, device='cuda')\n    return x, y\n"
+    let _ = writeln!(
+        text,
+        "def batch():\n    x = torch.randn({sample}, {width}, device='cuda')\n    y = torch.randint(0, {classes}, {target}, device='cuda')\n    return x, y"
     );
     text += "for step in range(1, 5):\n    x, y = batch()\n";
     for line in training {
-        text += &format!("    {line}\n");
+        let _ = writeln!(text, "    {line}");
     }
     text += "    print('#', step)\n";
     text += "del x, y, kept\nprint('#', 5)\nnet.zero_grad()\ndel opt\nprint('#', 6)\n";
@@ -156,16 +159,13 @@ impl Drawn<'_> {
             1 => "(out ** 2).mean()".to_owned(),
             _ => format!("F.cross_entropy(out{flat}, y{labels})"),
         };
-        match self.random.below(4) {
-            0 => {
-                lines.push("with torch.autocast('cuda', dtype=torch.bfloat16):".to_owned());
-                lines.push("    out = net(x)".to_owned());
-                lines.push(format!("    loss = {loss}"));
-            }
-            _ => {
-                lines.push("out = net(x)".to_owned());
-                lines.push(format!("loss = {loss}"));
-            }
+        if self.random.below(4) == 0 {
+            lines.push("with torch.autocast('cuda', dtype=torch.bfloat16):".to_owned());
+            lines.push("    out = net(x)".to_owned());
+            lines.push(format!("    loss = {loss}"));
+        } else {
+            lines.push("out = net(x)".to_owned());
+            lines.push(format!("loss = {loss}"));
         }
         if self.random.percent(30) {
             lines.push("kept.append(out.detach()[::2])".to_owned());

@@ -191,9 +191,7 @@ impl fmt::Display for OracleReport {
         )?;
         writeln!(f, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
         let all = ("all".to_owned(), self.all);
-        for (family, counts) in
-            self.families.iter().map(|(family, counts)| (family, counts)).chain([(&all.0, &all.1)])
-        {
+        for (family, counts) in self.families.iter().chain([(&all.0, &all.1)]) {
             let row: Vec<String> = counts.row().iter().map(ToString::to_string).collect();
             writeln!(f, "| {family} | {} |", row.join(" | "))?;
         }
