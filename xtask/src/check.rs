@@ -188,6 +188,18 @@ pub(crate) fn dry_run_truth(
     )
 }
 
+/// Runs random operator calls on PyTorch's own code and on our operators: the library that stands for CUDA's is built first, beside the
+/// program that looks for it.
+pub(crate) fn torch_oracle(
+    workspace: &Workspace,
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> Result<()> {
+    workspace::run(&mut workspace.cargo(["build", "--quiet", "--package", "blockyard-standin"]))?;
+    workspace::run(
+        workspace.cargo(["run", "--quiet", "--package", "blockyard-torch-oracle", "--"]).args(arguments),
+    )
+}
+
 fn oracle_command(workspace: &Workspace) -> Command {
     workspace.cargo(["run", "--quiet", "--release", "--package", "blockyard-oracle", "--"])
 }

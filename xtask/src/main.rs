@@ -128,6 +128,9 @@ enum Command {
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
     #[command(disable_help_flag = true)]
     DryRunTruth(Passed),
+    /// Hold crates/torch against PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
+    #[command(disable_help_flag = true)]
+    TorchOracle(Passed),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.
     #[command(disable_help_flag = true)]
     Bench(Passed),
@@ -182,6 +185,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Model => model::run(&workspace)?,
         Command::Zoo(passed) => check::zoo(&workspace, &passed.arguments)?,
         Command::DryRunTruth(passed) => check::dry_run_truth(&workspace, &passed.arguments)?,
+        Command::TorchOracle(passed) => check::torch_oracle(&workspace, &passed.arguments)?,
         Command::Oracle(passed) => check::oracle(&workspace, &passed.arguments)?,
         Command::Bench(passed) => bench::run(&workspace, &passed.arguments)?,
         Command::Gpu(passed) => gpu::run(&workspace, &passed.arguments)?,

@@ -100,7 +100,7 @@ pub(crate) fn forget() {
 }
 
 /// Called when a list or a tuple dies.
-fn free_last_to_first(object: &PyObject, _vm: &VirtualMachine) -> PyResult<()> {
+fn free_last_to_first(object: &PyObject, vm: &VirtualMachine) -> PyResult<()> {
     let is_ordered =
         |items: &[PyObjectRef]| items.iter().filter(|item| item.strong_count() == 1).nth(1).is_some();
     // Two references are those of whoever calls this for a dying object.
@@ -122,6 +122,10 @@ fn free_last_to_first(object: &PyObject, _vm: &VirtualMachine) -> PyResult<()> {
             object.gc_clear()
         }
     };
+    // CPython's struct sequences, which say how many fields they have, let go of the first element first.
+    if object.class().has_attr(vm.ctx.intern_str("n_fields")) {
+        items.reverse();
+    }
     DEPTH.set(DEPTH.get() + 1);
     while items.pop().is_some() {}
     DEPTH.set(DEPTH.get().saturating_sub(1));

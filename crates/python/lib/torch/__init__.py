@@ -266,9 +266,28 @@ def normal(mean, std=1.0, size=None, **options):
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if not tensors:
         return _normal(mean, std, size, **options)
-    if _builtins.any(t.is_cuda for t in tensors):
-        raise NotImplementedError("torch.normal of tensors is modeled for tensors of the host only; use mean + std * torch.randn_like(mean)")
-    return mean + std * randn(tensors[0].shape)
+    if is_grad_enabled() and _builtins.any(t.requires_grad for t in tensors):
+        raise NotImplementedError("torch.normal is modeled for tensors without a gradient; use mean + std * torch.randn_like(mean)")
+    with no_grad():
+        return _normal_of(mean, std, options.get("generator"))
+
+
+def _normal_of(mean, std, generator):
+    if not isinstance(std, Tensor):
+        result = empty_like(mean, memory_format=contiguous_format).normal_(0, std, generator=generator)
+        # The sum is made beside the result and then copied.
+        return result.copy_(result + mean)
+    if std.is_cuda and std.numel() > 0:
+        least = std.min()
+        is_valid = least.ge(0)
+        del is_valid
+        del least
+    if not isinstance(mean, Tensor):
+        result = empty_like(std, memory_format=contiguous_format).normal_(0, 1, generator=generator)
+        mean = full((), mean, dtype=result.dtype, device=result.device)
+        return result.mul_(std).add_(mean)
+    result = empty(broadcast_shapes(mean.shape, std.shape), dtype=mean.dtype, device=mean.device)
+    return result.normal_(0, 1, generator=generator).mul_(std).add_(mean)
 
 
 for _name in ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "multinomial", "bernoulli"):

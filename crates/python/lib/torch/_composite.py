@@ -156,8 +156,29 @@ def vdot(input, other):
     return torch.dot(input, other)
 
 
-def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
-    raise NotImplementedError("torch.addbmm is not modeled here; write input + (batch1 @ batch2).sum(0)")
+def diagflat(input, offset=0):
+    return input.contiguous().view(-1).diag(offset)
+
+
+def positive(input):
+    if input.dtype == torch.bool:
+        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+    return input
+
+
+def fill_diagonal_(input, fill_value, wrap=False):
+    dims, shape, strides = input.dim(), input.shape, input.stride()
+    if dims < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if dims > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    height, width, step = shape[0], shape[1], sum(strides)
+    count, start = min(height, width), input.storage_offset()
+    input.as_strided((count,), (step,), start).fill_(fill_value)
+    if wrap and dims == 2 and height > width + 1:
+        count = (height * width + width) // (width + 1) - count
+        input.as_strided((count,), (step,), start + strides[0] * (width + 1)).fill_(fill_value)
+    return input
 
 
 def combinations(input, r=2, with_replacement=False):

@@ -565,7 +565,7 @@ def complete():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):
             setattr(Tensor, name, made)
-    for name in ("diag", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross"):
+    for name in ("diag", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross", "fill_diagonal_", "diagflat", "positive"):
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
     from torch._public import NAMES

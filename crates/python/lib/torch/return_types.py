@@ -9,6 +9,8 @@ def _make(name, fields):
 
     class Result(base):
         __slots__ = ()
+        n_fields = n_sequence_fields = len(base._fields)
+        n_unnamed_fields = 0
 
         def __new__(cls, items):
             return tuple.__new__(cls, items)
@@ -21,6 +23,7 @@ def _make(name, fields):
 
 
 _TABLE = {name: _make(name, "values indices") for name in ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")}
+_TABLE["aminmax"] = _make("aminmax", "min max")
 svd = _make("svd", "U S V")
 globals().update(_TABLE)
 _register("return_types", _TABLE)

@@ -113,7 +113,7 @@ pub(super) fn begin(node: &Node, grads: &Grads, wanted: &[bool]) -> Option<Strin
             match variable {
                 SavedVariable::Kept { tensor, .. } => describe(&mut text, Some(tensor)),
                 SavedVariable::Packed { .. } => text.push_str(" packed"),
-                SavedVariable::Nothing | SavedVariable::Released => describe(&mut text, None),
+                SavedVariable::Nothing | SavedVariable::Released(_) => describe(&mut text, None),
             }
         }
     }

@@ -252,7 +252,7 @@ impl Node {
             let kept = match variable {
                 SavedVariable::Kept { tensor, .. } => Kept::Tensor(tensor.clone()),
                 SavedVariable::Packed { packed, .. } => Kept::Packed(Rc::clone(packed)),
-                SavedVariable::Nothing | SavedVariable::Released => return None,
+                SavedVariable::Nothing | SavedVariable::Released(_) => return None,
             };
             Some((members.get(index).copied(), kept))
         });
@@ -324,8 +324,7 @@ impl Node {
                 let count = saved.borrow().len();
                 for index in 0..count {
                     let released = saved.borrow_mut().get_mut(index).map(|saved| {
-                        let is_nothing = matches!(saved, SavedVariable::Nothing);
-                        let next = if is_nothing { SavedVariable::Nothing } else { SavedVariable::Released };
+                        let next = saved.released();
                         std::mem::replace(saved, next)
                     });
                     drop(released);
@@ -355,6 +354,15 @@ fn gather(node: &Node, stack: &mut Vec<Rc<Node>>) {
     for edge in node.edges.take().into_iter().flatten() {
         if Rc::strong_count(&edge.node) == 1 {
             stack.push(edge.node);
+        }
+    }
+    // The members of a C++ object are destroyed last to first.
+    if let Body::Function { saved, .. } = &node.body {
+        loop {
+            let last = saved.borrow_mut().pop();
+            if last.is_none() {
+                break;
+            }
         }
     }
 }
@@ -435,7 +443,12 @@ pub(crate) fn record_after(
             Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => {
                 // A tensor that was just changed in place is an output, too.
                 let output = outputs.iter().position(|output| output.is_same(tensor));
-                SavedVariable::new(tensor, output)?
+                SavedVariable::new(tensor, output).inspect_err(|_stopped| {
+                    session().mark_estimated(
+                        name,
+                        "a hook stops this operator before its kernel in PyTorch, and after it here",
+                    );
+                })?
             }
             Save::Input(None) | Save::InputIf(false, _) => SavedVariable::Nothing,
             Save::Output(number) => match outputs.get(*number) {

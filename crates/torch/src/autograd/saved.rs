@@ -41,7 +41,8 @@ pub(crate) enum SavedVariable {
         /// Keeps the graph behind an input, which what was packed may not.
         history: Option<(Rc<Node>, usize)>,
     },
-    Released,
+    /// Nothing any more, but for the accumulator of a leaf that hooks packed: that lives as long as the node.
+    Released(Option<Rc<Node>>),
 }
 
 impl fmt::Debug for SavedVariable {
@@ -50,7 +51,7 @@ impl fmt::Debug for SavedVariable {
             Self::Nothing => f.write_str("Nothing"),
             Self::Kept { tensor, .. } => write!(f, "Kept({tensor:?})"),
             Self::Packed { .. } => f.write_str("Packed"),
-            Self::Released => f.write_str("Released"),
+            Self::Released(_) => f.write_str("Released"),
         }
     }
 }
@@ -71,6 +72,18 @@ pub(crate) fn members(node: &str, count: usize) -> Vec<&'static str> {
 }
 
 impl SavedVariable {
+    /// What is left after the tensor was let go of (`reset_data`).
+    pub(crate) fn released(&self) -> Self {
+        match self {
+            Self::Nothing => Self::Nothing,
+            Self::Packed { history: Some((node, _)), .. } if node.is_accumulator() => {
+                Self::Released(Some(Rc::clone(node)))
+            }
+            Self::Released(kept) => Self::Released(kept.clone()),
+            _ => Self::Released(None),
+        }
+    }
+
     pub(crate) fn new(tensor: &Tensor, output: Option<usize>) -> Result<Self> {
         if let Some(hooks) = saved_tensor_hooks().filter(|_| !tensor.is_wrapped_number()) {
             let _no_grad = GradModeGuard::new(false);
@@ -98,7 +111,7 @@ impl SavedVariable {
     /// Whether the tensor has a history, or would need a gradient of its own.
     pub(crate) fn has_history(&self) -> bool {
         match self {
-            Self::Nothing | Self::Released => false,
+            Self::Nothing | Self::Released(_) => false,
             Self::Kept { tensor, output, .. } => output.is_some() || tensor.requires_grad(),
             Self::Packed { requires_grad, output, .. } => output.is_some() || *requires_grad,
         }
@@ -108,7 +121,7 @@ impl SavedVariable {
     pub(crate) fn unpack(&self, node: &Rc<Node>) -> Result<Option<Tensor>> {
         match self {
             Self::Nothing => Ok(None),
-            Self::Released => runtime(RELEASED),
+            Self::Released(_) => runtime(RELEASED),
             Self::Kept { tensor, version, output } => {
                 if tensor.version() != *version {
                     return runtime(changed_in_place(tensor, *version, node.name()));

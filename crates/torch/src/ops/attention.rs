@@ -56,7 +56,8 @@ fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Ke
     let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
     let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
     let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
-    let is_one_query = sizes.queries == 1 && (dropout > 0.0 || sizes.keys == 1);
+    // cuDNN's kernel wants more than one key, and more than one query where elements are dropped.
+    let is_short = sizes.keys == 1 || (sizes.queries == 1 && dropout > 0.0);
     let is_sixteenths =
         !session().release().cudnn_attention_needs_sixteenths() || (dropout * 16.0).fract() == 0.0;
     let is_reduced = dtype.is_reduced_float();
@@ -65,7 +66,7 @@ fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Ke
             allowed.cudnn
                 && is_reduced
                 && has_cudnn
-                && !is_one_query
+                && !is_short
                 && is_sixteenths
                 && sizes.width % 8 == 0
                 && sizes.width <= 256,

@@ -44,20 +44,54 @@ pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
         }
     };
     let saved = [Save::Input(Some(&own)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
-    record("BinaryCrossEntropyBackward0", &[&own], &[&output], &saved, move |ctx, grads| {
+    record("BinaryCrossEntropyBackward0", &[&own, &target], &[&output], &saved, move |ctx, grads| {
         reduction.note();
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
-        Ok(vec![Some(bce_backward(first(grads)?, &own, &target, weight.as_ref(), reduction)?)])
+        let grad = first(grads)?;
+        let to_own = if ctx.wants(0) {
+            Some(bce_backward(grad, &own, &target, weight.as_ref(), reduction)?)
+        } else {
+            None
+        };
+        let to_target = if ctx.wants(1) {
+            Some(bce_target_backward(grad, &own, &target, weight.as_ref(), reduction)?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_target])
     })?;
     Ok(output.into())
+}
+
+/// `binary_cross_entropy_target_backward`: `-logit(self)` times the gradient, in place after the first.
+fn bce_target_backward(
+    grad: &Tensor,
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Tensor> {
+    let gradient = crate::call("logit", &[own.into()], &[])?.tensor()?;
+    elementwise_in_place(&[&gradient, grad], gradient.dtype(), None)?;
+    if let Some(weight) = weight {
+        elementwise_in_place(&[&gradient, weight], gradient.dtype(), None)?;
+    }
+    if reduction == Reduction::Mean {
+        let count = wrapped(Scalar::Int(target.numel()));
+        elementwise_in_place(&[&gradient, &count], gradient.dtype(), None)?;
+    }
+    Ok(gradient)
 }
 
 pub(super) fn bce_with_logits(args: &Args) -> Result<Value> {
     let (own, target, weight, pos_weight) = (args.t(0)?, args.t(1)?, args.topt(2)?, args.topt(3)?);
     let reduction = reduction(args, 4)?;
     let cast = Cast::full(own.device());
-    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let pos_weight = cast.apply_optional(pos_weight.as_ref())?;
+    let weight = cast.apply_optional(weight.as_ref())?;
+    let target = &cast.apply(&target)?;
+    let own = &cast.apply(&own)?;
     if own.shape() != target.shape() {
         return Err(crate::TorchError::Value(format!(
             "Target size ({:?}) must be the same as input size ({:?})",

@@ -1,6 +1,6 @@
 //! Embeddings.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -30,6 +30,8 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     let mut shape = indices.shape().to_vec();
     shape.push(weight.size(1));
     // index_select of the flat indices, which are copied where they have gaps, seen in their shape.
+    let saved = [Save::Input(Some(indices))];
+    let early = save_early(&[weight], &saved)?;
     let below = GradModeGuard::new(false);
     let flat = if indices.dim() == 1 { indices.clone() } else { views::reshape(indices, &[-1])? };
     let output = empty(&shape, weight.dtype(), weight.device())?;
@@ -37,7 +39,7 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     drop(below);
     let (vocabulary, width) = (weight.size(0), weight.size(1));
     let _ = padding;
-    record("EmbeddingBackward0", &[weight], &[&output], &[Save::Input(Some(indices))], move |ctx, grads| {
+    record_after(early, "EmbeddingBackward0", &[weight], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let indices = ctx.saved(0)?;
         let below = GradModeGuard::new(false);

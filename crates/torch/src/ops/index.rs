@@ -245,6 +245,23 @@ fn index_values(tensor: &Tensor, indices: &[Option<Tensor>], output: &Tensor) {
     output.set_values(picked.as_deref());
 }
 
+/// `wrapIndexOnce`: the GPU itself checks the largest and the smallest of the indices that a program gives.
+fn check_bounds(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
+    if !tensor.device().is_cuda() {
+        return Ok(());
+    }
+    let _below = GradModeGuard::new(false);
+    for index in indices.iter().flatten().filter(|index| index.numel() > 0) {
+        for name in ["max", "min"] {
+            let extremum = crate::call(name, &[index.into()], &[])?.tensor()?;
+            let is_inside = super::pointwise::ge(&extremum, &super::creation::wrapped(Scalar::Int(0)))?;
+            drop(is_inside);
+            drop(extremum);
+        }
+    }
+    Ok(())
+}
+
 /// `index_put_with_sort_kernel`: what adding into repeated places takes.
 fn accumulate_memory(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor) -> Result<()> {
     if !tensor.device().is_cuda() {
@@ -386,6 +403,7 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
         to_device(value, tensor.device(), false)?
     };
     if accumulates {
+        check_bounds(tensor, &indices)?;
         accumulate_memory(tensor, &indices, &value)?;
     }
     record_index_put(tensor, tensor, &indices, &value, accumulates)

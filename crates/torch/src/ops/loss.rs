@@ -62,8 +62,9 @@ pub(crate) fn reduced(loss: Tensor, reduction: Reduction) -> Result<Tensor> {
 /// `nll_loss` of one or two dimensions; `nll_loss2d` of more.
 fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction) -> Result<Tensor> {
     let cast = Cast::full(own.device());
-    let own = &cast.apply(own)?;
+    // The last argument is cast first.
     let weight = &cast.apply_optional(weight)?;
+    let own = &cast.apply(own)?;
     if own.dim() == 0 {
         return runtime(format!("Expected 1 or more dimensions, got {}", own.dim()));
     }
@@ -216,7 +217,8 @@ fn elementwise_loss(args: &Args, node: &'static str) -> Result<Value> {
     let (own, target) = (args.t(0)?, args.t(1)?);
     let reduction = reduction(args, 2)?;
     let cast = Cast::full(own.device());
-    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let target = &cast.apply(&target)?;
+    let own = &cast.apply(&own)?;
     let below = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, target]);
     let output = elementwise(&[own, target], dtype, None)?;
@@ -343,7 +345,8 @@ fn l1_loss(args: &Args) -> Result<Value> {
     let (own, target) = (args.t(0)?, args.t(1)?);
     let reduction = reduction(args, 2)?;
     let cast = Cast::full(own.device());
-    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let target = &cast.apply(&target)?;
+    let own = &cast.apply(&own)?;
     let difference = sub(own, target)?;
     let loss = unary::abs(&difference)?;
     let result = reduced(loss, reduction)?;
@@ -354,7 +357,8 @@ fn huber_loss(args: &Args) -> Result<Value> {
     let (own, target) = (args.t(0)?, args.t(1)?);
     let reduction = reduction(args, 2)?;
     let cast = Cast::full(own.device());
-    let (own, target) = (&cast.apply(&own)?, &cast.apply(&target)?);
+    let target = &cast.apply(&target)?;
+    let own = &cast.apply(&own)?;
     let output = {
         let _below = GradModeGuard::new(false);
         // at::empty_like(input)
@@ -370,7 +374,8 @@ fn kl_div(args: &Args) -> Result<Value> {
     let (input, target) = (args.t(0)?, args.t(1)?);
     let reduction = reduction(args, 2)?;
     let cast = Cast::full(input.device());
-    let (input, target) = (&cast.apply(&input)?, &cast.apply(&target)?);
+    let target = &cast.apply(&target)?;
+    let input = &cast.apply(&input)?;
     let loss = if args.bool(3)? {
         let difference = sub(target, input)?;
         let weight = unary::exp(target)?;
@@ -391,7 +396,8 @@ fn cosine_similarity(args: &Args) -> Result<Value> {
     let (x1, x2, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
     let eps = args.float(3)?;
     let cast = Cast::full(x1.device());
-    let (x1, x2) = (cast.apply(&x1)?, cast.apply(&x2)?);
+    let x2 = cast.apply(&x2)?;
+    let x1 = cast.apply(&x1)?;
     let shape = iterator::broadcast(&[&x1.shape(), &x2.shape()])?;
     let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
     let own = cloned_norm(&x1, dim)?;

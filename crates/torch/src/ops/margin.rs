@@ -153,6 +153,9 @@ fn poisson_nll(args: &Args) -> Result<Value> {
 /// `soft_margin_loss`: one tensor, changed in place; a reduced result keeps its memory.
 fn soft_margin(args: &Args) -> Result<Value> {
     let (input, target) = (args.t(0)?, args.t(1)?);
+    let cast = crate::autocast::Cast::full(input.device());
+    let target = cast.apply(&target)?;
+    let input = cast.apply(&input)?;
     let reduction = reduction(args, 2)?;
     let output = {
         let _below = GradModeGuard::new(false);

@@ -13,7 +13,7 @@ use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, session};
 use super::copy::{self, contiguous};
 use super::creation::empty;
 use super::pointwise::{add_in_place, maybe_multiply, mul};
-use super::views::{expand, first, reshape, t, transpose, view};
+use super::views::{expand, first, reshape, select, t, transpose, unsqueeze, view};
 
 pub(crate) use any_shape::matmul;
 
@@ -83,18 +83,28 @@ fn gemm(a: &Tensor, b: &Tensor, library: Library) -> Result<()> {
     if !a.device().is_cuda() || a.size(0) == 0 || b.size(1) == 0 || a.numel() == 0 {
         return Ok(());
     }
+    // A result of rows is the transposed product of the transposed matrices, so that the second matrix is prepared first.
+    let is_number = a.size(0) == 1 && b.size(1) == 1;
+    let early = if is_number { None } else { Some(prepare(b)?) };
     let first = prepare(a)?;
-    let second = prepare(b)?;
+    let second = early.map_or_else(|| prepare(b), Ok)?;
     call(library, a.device())?;
-    drop(second);
-    drop(first);
+    if is_number {
+        drop(second);
+        drop(first);
+    } else {
+        drop(first);
+        drop(second);
+    }
     Ok(())
 }
 
 /// `mm`.
 pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    // Autocast's casts are the arguments of a call in C++, the last of which is made first.
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     if a.dim() != 2 {
         return runtime("self must be a matrix");
     }
@@ -207,7 +217,8 @@ fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
 /// `bmm`.
 pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     check_dtypes(a, b)?;
     if a.dim() != 3 || b.dim() != 3 {
         return runtime("batch1 must be a 3D tensor");
@@ -237,7 +248,9 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// `baddbmm`.
 pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let (own, a, b) = (&cast.apply(own)?, &cast.apply(a)?, &cast.apply(b)?);
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    let own = &cast.apply(own)?;
     check_dtypes(a, b)?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
@@ -261,10 +274,28 @@ pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha:
     Ok(output)
 }
 
+/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
+/// and columns.
+fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
+    if !a.device().is_cuda() {
+        return Ok(());
+    }
+    let vector = if stride(b, 0) == 0 { below(|| contiguous(b))? } else { b.clone() };
+    let (rows, columns) = shape2(a);
+    let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
+        || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
+    let matrix = if is_readable { a.clone() } else { below(|| contiguous(a))? };
+    call(Library::Cublas, a.device())?;
+    drop(matrix);
+    drop(vector);
+    Ok(())
+}
+
 /// `mv`.
 pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     check_dtypes(a, b)?;
     if a.size(1) != b.size(0) {
         return runtime(format!(
@@ -278,15 +309,80 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
-    // A vector that repeats one number is written out.
-    let read = if stride(b, 0) == 0 && b.device().is_cuda() { below(|| contiguous(b))? } else { b.clone() };
-    call(Library::Cublas, a.device())?;
-    drop(read);
+    gemv(a, b)?;
     record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
         let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
         Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `addmv`.
+fn addmv(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    let own = &cast.apply(own)?;
+    check_dtypes(a, b)?;
+    if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
+        return runtime(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            own.dim(),
+            a.dim(),
+            b.dim()
+        ));
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
+    let output = empty(&[a.size(0)], a.dtype(), a.device())?;
+    gemv(a, b)?;
+    record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a =
+            if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        let to_b =
+            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `addbmm`: one product of matrices after the other into the same result.
+fn addbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    let own = &cast.apply(own)?;
+    check_dtypes(a, b)?;
+    if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
+        return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
+    let output = empty(&[a.size(1), b.size(2)], a.dtype(), a.device())?;
+    for batch in 0..a.size(0) {
+        below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
+    }
+    record_after(early, "AddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
+        let to_a = if ctx.wants(1) {
+            let b = ctx.saved(1)?;
+            Some(maybe_multiply(&bmm(&repeated(b.size(0))?, &transpose(&b, 1, 2)?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_b = if ctx.wants(2) {
+            let a = ctx.saved(0)?;
+            Some(maybe_multiply(&bmm(&transpose(&a, 1, 2)?, &repeated(a.size(0))?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
     })?;
     Ok(output)
 }
@@ -422,13 +518,25 @@ pub(crate) const TABLE: &[Entry] = &[
         if x.dim() == 0 || y.dim() == 0 {
             return Ok(mul(&x, &y)?.into());
         }
-        Ok(if x.dim() == 1 && y.dim() == 1 { dot(&x, &y)? } else { tensordot(&x, &y, &[-1], &[-1])? }.into())
+        if x.dim() == 1 && y.dim() == 1 {
+            if !x.is_contiguous() || !y.is_contiguous() {
+                session().mark_estimated("inner", "vectors with gaps were not recorded");
+            }
+            return Ok(dot(&x, &y)?.into());
+        }
+        Ok(tensordot(&x, &y, &[-1], &[-1])?.into())
     }),
     op("outer(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
     op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
     op("matmul(Tensor self, Tensor other)", |a| Ok(matmul(&a.t(0)?, &a.t(1)?)?.into())),
     op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
         Ok(addmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+    }),
+    op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addmv(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+    }),
+    op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addbmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
     }),
     op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
         Ok(baddbmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())

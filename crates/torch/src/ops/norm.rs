@@ -451,13 +451,13 @@ fn instance_norm(args: &Args) -> Result<Value> {
         *second *= *first;
         *first = 1;
     }
-    let input = contiguous(&input)?;
-    let flat = view(&input, &shape)?;
     let repeat = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
         tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
     };
     let weight = repeat(weight)?;
     let bias = repeat(bias)?;
+    let input = contiguous(&input)?;
+    let flat = view(&input, &shape)?;
     let norm = BatchNorm {
         input: &flat,
         weight: weight.as_ref(),

@@ -1,6 +1,6 @@
 //! Padding by what lies at the borders.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -49,14 +49,19 @@ fn padded(
         }
         *size = pair.iter().fold(*size, |size, side| size.saturating_add(*side));
     }
+    let saved = [Save::Input(Some(input))];
+    let early = save_early(&[input], &saved)?;
     let output = {
         let _below = GradModeGuard::new(false);
         let output = empty(&shape, input.dtype(), input.device())?;
-        drop(contiguous(input)?);
+        // Kernels that repeat the border read any strides.
+        if reflects {
+            drop(contiguous(input)?);
+        }
         output
     };
     let [node, again] = nodes;
-    record(node, &[input], &[&output], &[Save::Input(Some(input))], move |ctx, grads| {
+    record_after(early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let (grad, own) = (first(grads)?, ctx.saved(0)?);
         let result = {
             let _below = GradModeGuard::new(false);

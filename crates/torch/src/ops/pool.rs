@@ -1,7 +1,7 @@
 //! Pooling, interpolation and padding.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record};
+use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
@@ -102,9 +102,10 @@ fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
 fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
-    if is_windowed {
+    if is_windowed || dims == 2 {
         let _below = GradModeGuard::new(false);
-        drop(contiguous_in(input, input.suggested_format())?);
+        let format = if is_windowed { input.suggested_format() } else { MemoryFormat::Contiguous };
+        drop(contiguous_in(input, format)?);
     }
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
     let [node, again_node] = match (is_windowed, dims) {
@@ -118,7 +119,11 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
-        drop(contiguous_in(grad, input.suggested_format())?);
+        let read_grad = contiguous_in(grad, input.suggested_format())?;
+        if is_windowed && dims == 2 {
+            drop(contiguous_in(&input, input.suggested_format())?);
+        }
+        drop(read_grad);
         drop(below);
         record_linear(
             again_node,
@@ -223,14 +228,21 @@ fn again_node(node: &str) -> &'static str {
 
 /// A kernel whose gradient is one kernel of the input's shape.
 fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> Result<Tensor> {
-    let output = in_order_of(input, shape, input.dtype())?;
+    let saved = [Save::Input(saves.then_some(input))];
+    let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
-    drop(contiguous_in(input, input.suggested_format())?);
+    // The adaptive kernel's input is prepared before the result is there, and those that interpolate read any strides.
+    let is_early = node == "AdaptiveAvgPool2DBackward0";
+    let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
+    let output = in_order_of(input, shape, input.dtype())?;
+    if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
+        drop(contiguous_in(input, input.suggested_format())?);
+    }
+    drop(early);
     drop(below);
     let (from, format) = (input.shape(), input.suggested_format());
-    let saved = [Save::Input(saves.then_some(input))];
     let to: Vec<i64> = shape.to_vec();
-    record(node, &[input], &[&output], &saved, move |ctx, grads| {
+    record_after(saved_early, node, &[input], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         again::variant(node);
         let own = ctx.saved_optional(0)?;
@@ -241,7 +253,12 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         let result = empty_strided(&from, &strides, grad.dtype(), grad.device())?;
         // The kernel reads a gradient without gaps.
         let below = GradModeGuard::new(false);
+        let read = match &own {
+            Some(own) if node == "AvgPool2DBackward0" => Some(contiguous_in(own, format)?),
+            _ => None,
+        };
         drop(contiguous_in(grad, format)?);
+        drop(read);
         drop(below);
         let to = to.clone();
         record_linear(again_node(node), grad, own.as_ref(), &[], &result, move |grad, _| {

@@ -352,6 +352,25 @@ fn sum_call(args: &Args) -> Result<Value> {
     Ok(sum_cast(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
 }
 
+/// `nansum`, which autocast leaves as it is; the gradient is 0 where the input is not a number.
+fn nansum_call(args: &Args) -> Result<Value> {
+    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
+    let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
+    let output = sum_below(&tensor, &mask, keeps, args.dtype_opt(3)?)?;
+    record("NansumBackward0", &[&tensor], &[&output], &[Save::Input(Some(&tensor))], move |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let grad = super::copy::to_dtype(first(grads)?, own.dtype())?;
+        let grad = spread(&grad, &own.shape(), &mask, keeps)?;
+        let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
+        let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
+        let result = mul(&grad, &is_number)?;
+        drop(is_number);
+        drop(is_nan);
+        Ok(vec![Some(result)])
+    })?;
+    Ok(output.into())
+}
+
 fn mean_call(args: &Args) -> Result<Value> {
     Ok(mean(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
 }
@@ -383,7 +402,7 @@ fn norm_call(args: &Args) -> Result<Value> {
 
 pub(crate) const TABLE: &[Entry] = &[
     op("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
-    op("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
+    op("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", nansum_call),
     op("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call),
     op("var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
         var_call(a, false)

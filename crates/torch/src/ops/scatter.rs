@@ -1,6 +1,6 @@
 //! Gathering and scattering along a dimension.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -20,9 +20,11 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
     if let Some(size) = shape.get_mut(at) {
         *size = index.numel();
     }
+    let saved = [Save::Input(Some(index))];
+    let early = save_early(&[tensor], &saved)?;
     let output = empty(&shape, tensor.dtype(), tensor.device())?;
     let from = tensor.shape();
-    record("IndexSelectBackward0", &[tensor], &[&output], &[Save::Input(Some(index))], move |ctx, grads| {
+    record_after(early, "IndexSelectBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
@@ -40,10 +42,11 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
 /// `gather`.
 pub(crate) fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
     wrap(dim, tensor.dim())?;
-    let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(tensor))];
+    let early = save_early(&[tensor], &saved)?;
+    let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
     let from = tensor.shape();
-    record("GatherBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "GatherBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
@@ -108,6 +111,8 @@ fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
 fn index_add(args: &Args, in_place: bool) -> Result<Value> {
     let (own, dim, index, source, alpha) =
         (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?, args.scalar(4)?);
+    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
+    let early = save_early(&[&own, &source], &saved)?;
     let output = if in_place {
         change_in_place(&own)?;
         own.clone()
@@ -115,8 +120,7 @@ fn index_add(args: &Args, in_place: bool) -> Result<Value> {
         let _below = GradModeGuard::new(false);
         copy::clone(&own, MemoryFormat::Preserve)?
     };
-    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
-    record("IndexAddBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "IndexAddBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let source = ctx.saved(1)?;

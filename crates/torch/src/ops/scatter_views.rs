@@ -113,7 +113,9 @@ fn trace(own: &Tensor) -> Result<Tensor> {
         let full = zeros(&[count], grad.dtype(), grad.device())?;
         let indices = empty(&[(count + step - 1) / step], Dtype::I64, grad.device())?;
         let arguments = [(&full).into(), 0.into(), (&indices).into(), grad.into()];
-        let filled = crate::call("index_fill", &arguments, &[])?.tensor()?;
+        // Where no second derivative is asked for, the zeros themselves are filled.
+        let name = if crate::autograd::GradMode::is_enabled() { "index_fill" } else { "index_fill_" };
+        let filled = crate::call(name, &arguments, &[])?.tensor()?;
         drop(indices);
         drop(full);
         Ok(vec![Some(view(&filled, &shape)?)])

@@ -23,8 +23,9 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
     let reads_half = input.dtype() == Dtype::F16 && to == Dtype::F32 && input.device().is_cuda();
     let input = &if reads_half { input.clone() } else { to_dtype(input, to)? };
     let below = GradModeGuard::new(false);
-    let read = contiguous(input)?;
+    let read = if reads_half { None } else { Some(contiguous(input)?) };
     let output = empty_like_as_contiguous(input, to)?;
+    let read = if reads_half { Some(contiguous(input)?) } else { read };
     drop(read);
     drop(below);
     record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output, dim)?;

@@ -238,7 +238,8 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
     let output = empty(&tensor.shape(), to, tensor.device())?;
     {
         let _below = GradModeGuard::new(false);
-        let read = super::copy::to_dtype(tensor, to)?;
+        // A number is filled in as it is.
+        let read = if tensor.dim() == 0 { tensor.clone() } else { super::copy::to_dtype(tensor, to)? };
         let read = contiguous(&read)?;
         if tensor.device().is_cuda()
             && tensor.dim() > 0

@@ -361,19 +361,24 @@ fn chosen(
     compare: fn(&Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Grads> {
     let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-    let is_own = || -> Result<Tensor> {
+    // Both masks live to the end of the statement.
+    let is_own = || -> Result<(Tensor, Tensor)> {
         let chosen = compare(&own, &other)?;
-        let is_nan = crate::call("isnan", &[(&other).into()], &[])?;
-        crate::call("logical_or_", &[chosen.into(), is_nan], &[])?.tensor()
+        let is_nan = crate::call("isnan", &[(&other).into()], &[])?.tensor()?;
+        Ok((crate::call("logical_or_", &[chosen.into(), (&is_nan).into()], &[])?.tensor()?, is_nan))
     };
     let zero = wrapped(Scalar::Int(0));
     of_two(
         ctx,
         || {
-            let mask = crate::call("logical_not_", &[is_own()?.into()], &[])?.tensor()?;
+            let (mask, _is_nan) = is_own()?;
+            let mask = crate::call("logical_not_", &[mask.into()], &[])?.tensor()?;
             masked_fill(grad, &mask, &zero)
         },
-        || masked_fill(grad, &is_own()?, &zero),
+        || {
+            let (mask, _is_nan) = is_own()?;
+            masked_fill(grad, &mask, &zero)
+        },
     )
 }
 

@@ -161,14 +161,19 @@ unary! {
         mul(grad, &RSQRT.call(&sub(&mul(own, own)?, &number(1.0))?)?)
     };
     "atanh" ATANH "AtanhBackward0" Float Input false None, |grad, own| {
-        let right = kernels::one_minus(&pow_scalar(own, Scalar::Int(2))?)?;
+        // C++ keeps what a statement computes on the way to the statement's end.
+        let square = pow_scalar(own, Scalar::Int(2))?;
+        let right = kernels::one_minus(&square)?;
         div(&scale(grad, 1.0)?, &right)
     };
     "lgamma" LGAMMA "LgammaBackward0" Float Input false None, |grad, own| mul(grad, &DIGAMMA.call(own)?);
     "digamma" DIGAMMA "DigammaBackward0" Float Input false None, |grad, own| mul(grad, &super::special::polygamma(1, own)?);
     "erfinv" ERFINV "ErfinvBackward0" Float Input true None, |grad, own| {
-        let power = EXP.call(&pow_scalar(&ERFINV.call(own)?, Scalar::Int(2))?)?;
-        mul(&scale(&power, 0.5)?, grad)
+        let inverse = ERFINV.call(own)?;
+        let square = pow_scalar(&inverse, Scalar::Int(2))?;
+        let power = EXP.call(&square)?;
+        let scaled = scale(&power, 0.5)?;
+        mul(&scaled, grad)
     };
     "sinc" SINC "SincBackward0" Float Input false None, sinc_backward;
     "deg2rad" DEG2RAD "Deg2RadBackward0" Float Nothing false None, |grad, _| scale(grad, 0.5);
@@ -200,8 +205,10 @@ fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     let squared_by_pi = scale(&mul(own, own)?, std::f64::consts::PI)?;
     let slope = {
         let sine = SIN.call(&by_pi)?;
-        let product = mul(&by_pi, &COS.call(&by_pi)?)?;
-        let ratio = div(&sub(&product, &sine)?, &squared_by_pi)?;
+        let cosine = COS.call(&by_pi)?;
+        let product = mul(&by_pi, &cosine)?;
+        let difference = sub(&product, &sine)?;
+        let ratio = div(&difference, &squared_by_pi)?;
         mul(grad, &ratio)?
     };
     let zero = super::creation::zeros(&[], grad.dtype(), grad.device())?;
@@ -333,7 +340,7 @@ fn isinf(tensor: &Tensor) -> Result<Tensor> {
 /// `isfinite`: `(self == self) * (self.abs() != inf)`.
 pub(super) fn isfinite(tensor: &Tensor) -> Result<Tensor> {
     if tensor.dtype().is_integral() {
-        return super::creation::ones_like(tensor);
+        return super::creation::ones(&tensor.shape(), Dtype::Bool, tensor.device());
     }
     // C++ evaluates the right factor first, and what it computes on the way lives to the end.
     let absolute = abs(tensor)?;

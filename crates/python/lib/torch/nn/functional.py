@@ -150,7 +150,15 @@ def _check_probability(p):
 
 def dropout(input, p=0.5, training=True, inplace=False):
     _check_probability(p)
-    return _dropout_(input, p, training) if inplace else _dropout(input, p, training)
+    return _multiply_by_noise(input, input, p, training) if inplace else _dropout(input, p, training)
+
+
+def _multiply_by_noise(input, like, p, training):
+    if p == 0 or not training or input.numel() == 0:
+        return input
+    if p == 1:
+        return input.mul_(torch.zeros((), dtype=input.dtype, device=input.device))
+    return input.mul_(torch.empty_like(like, requires_grad=False).bernoulli_(1 - p).div_(1 - p))
 
 
 def dropout1d(input, p=0.5, training=True, inplace=False):

@@ -33,7 +33,8 @@ fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
 /// `matmul`.
 pub(crate) fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let cast = Cast::lower(a.device());
-    let (a, b) = (&cast.apply(a)?, &cast.apply(b)?);
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
     let (dims_a, dims_b) = (a.dim(), b.dim());
     match (dims_a, dims_b) {
         (0, _) | (_, 0) => runtime(format!(

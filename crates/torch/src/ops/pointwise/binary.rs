@@ -251,7 +251,13 @@ static ATAN2: Binary = Binary {
         let reciprocal = {
             let reciprocal = unary::reciprocal(&squares)?;
             let is_zero = EQ.call(&squares, &wrapped(Scalar::Int(0)))?;
-            masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
+            if crate::autograd::GradMode::is_enabled() {
+                masked_fill(&reciprocal, &is_zero, &wrapped(Scalar::Int(0)))?
+            } else {
+                let zero = wrapped(Scalar::Int(0));
+                let arguments = [reciprocal.into(), (&is_zero).into(), zero.into()];
+                crate::call("masked_fill_", &arguments, &[])?.tensor()?
+            }
         };
         let to_own = if ctx.wants(0) {
             let product = mul(grad, &other)?;
@@ -427,7 +433,7 @@ pub(crate) const BINARY: &[Entry] = binary! {
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
-    "__lshift__" BITWISE, "__rshift__" BITWISE, "fmax" MAXIMUM, "fmin" MINIMUM,
+    "__lshift__" BITWISE, "__rshift__" BITWISE,
 };
 
 pub(super) fn div_call(args: &Args, in_place: bool) -> Result<Value> {

@@ -1,6 +1,6 @@
 //! `clamp`.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Early, Save, record_after, save_early};
 use crate::iterator::result_type;
 use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
@@ -16,22 +16,31 @@ pub(crate) fn clamp(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) 
     let mut inputs = vec![tensor];
     inputs.extend(&bounds);
     let dtype = result_type(&inputs);
+    let early = save_early(&[tensor], &[Save::Input(Some(tensor))])?;
     let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
-    record_clamp(tensor, &output, tensor, low, high)?;
+    record_clamp(early, tensor, &output, tensor, low, high)?;
     Ok(output)
 }
 
 fn record_clamp(
+    early: Early,
     tensor: &Tensor,
     output: &Tensor,
     saved: &Tensor,
     low: Option<Scalar>,
     high: Option<Scalar>,
 ) -> Result<()> {
-    record("ClampBackward1", &[tensor], &[output], &[Save::Input(Some(saved))], move |ctx, grads| {
-        let (grad, own) = (first(grads)?, ctx.saved(0)?);
-        Ok(vec![Some(clamp_backward(grad, &own, low, high)?)])
-    })
+    record_after(
+        early,
+        "ClampBackward1",
+        &[tensor],
+        &[output],
+        &[Save::Input(Some(saved))],
+        move |ctx, grads| {
+            let (grad, own) = (first(grads)?, ctx.saved(0)?);
+            Ok(vec![Some(clamp_backward(grad, &own, low, high)?)])
+        },
+    )
 }
 
 /// `clamp_backward`: `where(self within bounds, grad, 0)`.
@@ -65,7 +74,7 @@ fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 pub(super) fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
     let original = kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
-    record_clamp(tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
+    record_clamp(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
     Ok(tensor.clone())
 }
 

@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Early, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -13,11 +13,13 @@ use super::{change_in_place, elementwise, in_type};
 /// `torch.where`.
 pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let dtype = result_type(&[a, b]);
+    let saved = [Save::Input(Some(condition))];
+    let early = save_early(&[a, b], &saved)?;
     let output = {
         let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
         elementwise(&[condition, a, b], dtype, Some(exact::select))?
     };
-    record("WhereBackward0", &[a, b], &[&output], &[Save::Input(Some(condition))], |ctx, grads| {
+    record_after(early, "WhereBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let condition = ctx.saved(0)?;
         // The number becomes a tensor on the GPU, for each of the two.
@@ -38,18 +40,26 @@ pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Res
         ));
     }
     let shape = broadcast(&[&tensor.shape(), &mask.shape()])?;
+    let early = save_early(&[tensor, value], &[Save::Input(Some(mask))])?;
     let expanded = expand_quietly(tensor, &shape).unwrap_or_else(|| tensor.clone());
     let result = {
         let _no_grad = crate::autograd::GradModeGuard::new(false);
         copy::clone(&expanded, MemoryFormat::Contiguous)?
     };
-    record_masked_fill(tensor, mask, &result, value)?;
+    record_masked_fill(early, tensor, mask, &result, value)?;
     Ok(result)
 }
 
-fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &Tensor) -> Result<()> {
+fn record_masked_fill(
+    early: Early,
+    tensor: &Tensor,
+    mask: &Tensor,
+    output: &Tensor,
+    value: &Tensor,
+) -> Result<()> {
     let has_gradient = value.requires_grad();
-    record(
+    record_after(
+        early,
         "MaskedFillBackward0",
         &[tensor, value],
         &[output],
@@ -73,6 +83,6 @@ fn record_masked_fill(tensor: &Tensor, mask: &Tensor, output: &Tensor, value: &T
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);
-    record_masked_fill(tensor, mask, tensor, value)?;
+    record_masked_fill(Early::default(), tensor, mask, tensor, value)?;
     Ok(tensor.clone())
 }

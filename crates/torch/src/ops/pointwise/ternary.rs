@@ -1,7 +1,7 @@
 //! `addcmul`, `addcdiv` and `lerp`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, again, record};
+use crate::autograd::{Save, again, record, record_after, save_early};
 use crate::iterator::result_type;
 use crate::schema::Args;
 use crate::{Result, Scalar, Tensor, Value};
@@ -9,7 +9,7 @@ use crate::{Result, Scalar, Tensor, Value};
 use super::super::creation::wrapped;
 use super::super::views::first;
 use super::super::{kernels, unary};
-use super::{div, elementwise, elementwise_in_place, mul, rsub};
+use super::{div, elementwise, elementwise_in_place, mul, rsub, sub};
 
 /// `addcmul` and `addcdiv`.
 pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
@@ -18,6 +18,9 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
     let (own, a, b) =
         if in_place { (own, a, b) } else { (cast.apply(&own)?, cast.apply(&a)?, cast.apply(&b)?) };
     let dtype = result_type(&[&own, &a, &b]);
+    let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
+    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
+    let early = save_early(&[&own, &a, &b], &saved)?;
     let output = if in_place {
         elementwise_in_place(&[&own, &a, &b], dtype, None)?;
         own.clone()
@@ -25,10 +28,8 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
         elementwise(&[&own, &a, &b], dtype, None)?
     };
     let node = if divides { "AddcdivBackward0" } else { "AddcmulBackward0" };
-    let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
-    let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
     let is_noted = in_place && !crate::autograd::is_in_formula();
-    record(node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
             again::variant(again::IN_PLACE);
         }
@@ -68,25 +69,52 @@ pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
     let (own, end) = (args.t(0)?, args.t(1)?);
     let weight = args.operand(2)?;
     let is_number = weight.is_wrapped_number();
-    let inputs: Vec<&Tensor> = if is_number { vec![&own, &end] } else { vec![&own, &end, &weight] };
+    let inputs = [&own, &end];
+    if !is_number {
+        return lerp_by_tensor(&own, &end, &weight, in_place);
+    }
     let output = if in_place {
         elementwise_in_place(&inputs, own.dtype(), None)?;
         own.clone()
     } else {
         elementwise(&inputs, result_type(&inputs), None)?
     };
-    let saved = if is_number { vec![Save::Input(None)] } else { vec![Save::Input(Some(&weight))] };
+    // The backward function has the number itself, and computes what is left of 1 on the host.
     let number = crate::schema::known_or_unknown(&weight);
-    record("LerpBackward0", &[&own, &end], &[&output], &saved, move |ctx, grads| {
+    let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
+    record("LerpBackward0", &[&own, &end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
-        let weight = ctx.saved_optional(0)?.unwrap_or_else(|| wrapped(number));
+        let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
+        let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };
+        Ok(vec![to_own, to_end])
+    })?;
+    Ok(output.into())
+}
+
+/// `lerp` whose weight is a tensor, which has a gradient too.
+fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
+    let inputs = [own, end, weight];
+    let needs_ends = weight.requires_grad();
+    let saved = [Save::InputIf(needs_ends, end), Save::InputIf(needs_ends, own), Save::Input(Some(weight))];
+    let early = save_early(&inputs, &saved)?;
+    let output = if in_place {
+        elementwise_in_place(&inputs, own.dtype(), None)?;
+        own.clone()
+    } else {
+        elementwise(&inputs, result_type(&inputs), None)?
+    };
+    record_after(early, "LerpBackward1", &inputs, &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let weight = ctx.saved(2)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &weight)?) } else { None };
         let to_own = if ctx.wants(0) {
             Some(mul(grad, &rsub(&weight, &wrapped(Scalar::Int(1)), Scalar::Int(1))?)?)
         } else {
             None
         };
-        Ok(vec![to_own, to_end])
+        let to_weight =
+            if ctx.wants(2) { Some(mul(grad, &sub(&ctx.saved(0)?, &ctx.saved(1)?)?)?) } else { None };
+        Ok(vec![to_own, to_end, to_weight])
     })?;
     Ok(output.into())
 }

@@ -133,6 +133,9 @@ pub(super) fn aminmax(args: &Args) -> Result<Value> {
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
     let low = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
     let high = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
-    run(&tensor, &mask, Kernel::of(2 * tensor.dtype().size()))?;
+    // A reduction to one number reads elements without gaps.
+    let read = if dims.is_none() { super::super::copy::contiguous(&tensor)? } else { tensor.clone() };
+    run(&read, &mask, Kernel::of(2 * tensor.dtype().size()))?;
+    drop(read);
     Ok((low, high).into())
 }

@@ -1,0 +1,200 @@
+//! What a comparison found: counts by family, and the smallest call of each operator that differs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::calls::Call;
+use crate::run::{CallRun, Verdict};
+
+/// How many calls came out how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls that both sides ran, or that PyTorch ran and that were refused or raised here.
+    pub compared: usize,
+    /// Equal in every event.
+    pub equal: usize,
+    /// Different and marked.
+    pub marked: usize,
+    /// Different without a mark.
+    pub different: usize,
+    /// Refused here.
+    pub refused: usize,
+    /// Another exception here.
+    pub raises: usize,
+    /// Run here, an exception in PyTorch; not among `compared`.
+    pub accepts: usize,
+    /// An exception on both sides; not among `compared`.
+    pub invalid: usize,
+    /// PyTorch's own events rest on an assumption; not among `compared`.
+    pub assumed: usize,
+}
+
+impl Counts {
+    fn add(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Equal => self.equal += 1,
+            Verdict::Marked => self.marked += 1,
+            Verdict::Different => self.different += 1,
+            Verdict::Refused => self.refused += 1,
+            Verdict::Raises => self.raises += 1,
+            Verdict::Accepts => self.accepts += 1,
+            Verdict::Invalid => self.invalid += 1,
+        }
+        self.compared = self.equal + self.marked + self.different + self.refused + self.raises;
+    }
+
+    fn row(&self) -> [usize; 9] {
+        [
+            self.compared,
+            self.equal,
+            self.marked,
+            self.different,
+            self.refused,
+            self.raises,
+            self.accepts,
+            self.invalid,
+            self.assumed,
+        ]
+    }
+}
+
+/// A call with PyTorch's events: a line of a file of findings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The group of operators.
+    pub family: String,
+    /// The operator and the circumstance of the call.
+    pub operator: String,
+    /// The body of the call.
+    pub body: String,
+    /// PyTorch's events: bytes of each allocation, and of each free with a minus.
+    pub events: Vec<i64>,
+}
+
+impl Finding {
+    /// The call.
+    #[must_use]
+    pub fn call(&self) -> Call {
+        Call { family: self.family.clone(), operator: self.operator.clone(), body: self.body.clone() }
+    }
+}
+
+/// The findings of a file of lines of JSON.
+///
+/// # Errors
+///
+/// A line that is not a finding.
+pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
+    text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
+}
+
+/// The smallest call of an operator with this verdict.
+#[derive(Clone, Debug)]
+struct Smallest {
+    call: Call,
+    ours: CallRun,
+    theirs: CallRun,
+    count: usize,
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct OracleReport {
+    families: BTreeMap<String, Counts>,
+    all: Counts,
+    smallest: BTreeMap<(Verdict, String), Smallest>,
+}
+
+/// How large a call is for a reader: its lines, events and bytes.
+fn size_of(call: &Call, theirs: &CallRun) -> (usize, usize, i64) {
+    let bytes = theirs.events.iter().map(|bytes| bytes.abs()).fold(0, i64::saturating_add);
+    (call.body.lines().count(), theirs.events.len(), bytes)
+}
+
+impl OracleReport {
+    /// Counts a call.
+    pub fn add(&mut self, call: &Call, ours: CallRun, theirs: CallRun, verdict: Verdict) {
+        self.families.entry(call.family.clone()).or_default().add(verdict);
+        self.all.add(verdict);
+        if matches!(verdict, Verdict::Equal | Verdict::Invalid) {
+            return;
+        }
+        let key = (verdict, call.operator.clone());
+        let size = size_of(call, &theirs);
+        match self.smallest.get_mut(&key) {
+            Some(before) => {
+                before.count += 1;
+                if size < size_of(&before.call, &before.theirs) {
+                    *before = Smallest { call: call.clone(), ours, theirs, count: before.count };
+                }
+            }
+            None => {
+                self.smallest.insert(key, Smallest { call: call.clone(), ours, theirs, count: 1 });
+            }
+        }
+    }
+
+    /// Counts a call whose events PyTorch's own run assumed.
+    pub fn add_assumed(&mut self, family: &str) {
+        self.families.entry(family.to_owned()).or_default().assumed += 1;
+        self.all.assumed += 1;
+    }
+
+    /// How all calls came out.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.all
+    }
+
+    /// The smallest call of each operator that differs without a mark, is refused or raises here.
+    #[must_use]
+    pub fn findings(&self) -> Vec<Finding> {
+        let wanted =
+            |verdict: &Verdict| matches!(verdict, Verdict::Different | Verdict::Refused | Verdict::Raises);
+        let found = self.smallest.iter().filter(|((verdict, _), _)| wanted(verdict));
+        found
+            .map(|(_, smallest)| Finding {
+                family: smallest.call.family.clone(),
+                operator: smallest.call.operator.clone(),
+                body: smallest.call.body.clone(),
+                events: smallest.theirs.events.clone(),
+            })
+            .collect()
+    }
+}
+
+impl fmt::Display for OracleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut found: Vec<_> = self.smallest.iter().collect();
+        found.sort_by_key(|((verdict, _), smallest)| (*verdict, std::cmp::Reverse(smallest.count)));
+        for ((verdict, operator), smallest) in found {
+            writeln!(f, "{verdict:?} {operator}: {} calls, the smallest:", smallest.count)?;
+            for line in smallest.call.body.lines() {
+                writeln!(f, "    {line}")?;
+            }
+            if let Some(error) = &smallest.ours.error {
+                writeln!(f, "  here:    {error}")?;
+            }
+            if let Some(error) = &smallest.theirs.error {
+                writeln!(f, "  PyTorch: {error}")?;
+            }
+            if matches!(verdict, Verdict::Different | Verdict::Marked) {
+                writeln!(f, "  here:    {:?}", smallest.ours.events)?;
+                writeln!(f, "  PyTorch: {:?}", smallest.theirs.events)?;
+            }
+        }
+        writeln!(
+            f,
+            "| family | compared | equal | marked | different | refused | raises | runs only here | raises on both sides | assumed |"
+        )?;
+        writeln!(f, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+        let all = ("all".to_owned(), self.all);
+        for (family, counts) in self.families.iter().chain([(&all.0, &all.1)]) {
+            let row: Vec<String> = counts.row().iter().map(ToString::to_string).collect();
+            writeln!(f, "| {family} | {} |", row.join(" | "))?;
+        }
+        Ok(())
+    }
+}

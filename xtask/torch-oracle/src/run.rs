@@ -1,0 +1,128 @@
+//! A program on one of the two sides, cut into its calls.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A line that a program printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line {
+    /// The text, without its end.
+    pub text: String,
+    /// How many allocations and frees there were by then.
+    pub requests: usize,
+    /// How many results were marked as estimated by then.
+    pub marked: u64,
+}
+
+/// What a program printed and asked of the allocator.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The lines in order.
+    pub lines: Vec<Line>,
+    /// Bytes of each allocation, and of each free with a minus.
+    pub events: Vec<i64>,
+    /// Ranges of `events` whose order PyTorch leaves to a hash table.
+    pub unordered: Vec<Range<usize>>,
+    /// The exception that ended the program.
+    pub error: Option<String>,
+}
+
+/// What one call did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallRun {
+    /// Bytes of each allocation, and of each free with a minus.
+    pub events: Vec<i64>,
+    /// Ranges of `events` whose order PyTorch leaves to a hash table.
+    pub unordered: Vec<Range<usize>>,
+    /// The exception that the call raised: its type and the first line of its text.
+    pub error: Option<String>,
+    /// Whether a result of the call was marked as estimated.
+    pub is_marked: bool,
+}
+
+impl Run {
+    /// The run as one call.
+    #[must_use]
+    pub fn whole(&self) -> CallRun {
+        CallRun {
+            events: self.events.clone(),
+            unordered: self.unordered.clone(),
+            error: self.error.clone(),
+            is_marked: self.lines.last().is_some_and(|line| line.marked > 0),
+        }
+    }
+
+    /// The calls that came to their end, by number.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<usize, CallRun> {
+        let mut calls = BTreeMap::new();
+        let (mut begin, mut marked, mut error) = (0, 0, None);
+        for line in &self.lines {
+            if let Some(text) = line.text.strip_prefix("! ") {
+                error = Some(text.to_owned());
+            }
+            let Some(number) = line.text.strip_prefix("# ") else { continue };
+            let events = self.events.get(begin..line.requests).unwrap_or_default().to_vec();
+            let inside = |range: &&Range<usize>| range.start >= begin && range.end <= line.requests;
+            let unordered =
+                self.unordered.iter().filter(inside).map(|range| range.start - begin..range.end - begin);
+            let call = CallRun {
+                events,
+                unordered: unordered.collect(),
+                error: error.take(),
+                is_marked: line.marked > marked,
+            };
+            if let Ok(number) = number.parse() {
+                calls.insert(number, call);
+            }
+            (begin, marked) = (line.requests, line.marked);
+        }
+        calls
+    }
+}
+
+/// How a call of ours compares with PyTorch's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The events are the same.
+    Equal,
+    /// The events differ, and the call is marked as estimated.
+    Marked,
+    /// The events differ without a mark.
+    Different,
+    /// PyTorch runs the call, and the call is refused here.
+    Refused,
+    /// PyTorch runs the call, and the call raises another exception here.
+    Raises,
+    /// PyTorch raises an exception, and the call runs here.
+    Accepts,
+    /// Both raise an exception.
+    Invalid,
+}
+
+/// Compares a call with PyTorch's.
+#[must_use]
+pub fn compare(ours: &CallRun, theirs: &CallRun) -> Verdict {
+    match (&ours.error, &theirs.error) {
+        (Some(_), Some(_)) => return Verdict::Invalid,
+        (None, Some(_)) => return Verdict::Accepts,
+        (Some(error), None) if error.contains("NotImplementedError") => return Verdict::Refused,
+        (Some(_), None) => return Verdict::Raises,
+        (None, None) => {}
+    }
+    let (mut here, mut there) = (ours.events.clone(), theirs.events.clone());
+    for range in &ours.unordered {
+        for events in [&mut here, &mut there] {
+            if let Some(events) = events.get_mut(range.clone()) {
+                events.sort_unstable();
+            }
+        }
+    }
+    if here == there {
+        Verdict::Equal
+    } else if ours.is_marked {
+        Verdict::Marked
+    } else {
+        Verdict::Different
+    }
+}

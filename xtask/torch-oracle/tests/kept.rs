@@ -1,0 +1,74 @@
+//! Calls in which our operators once differed from PyTorch, each with PyTorch's own events: none may differ again. PyTorch is not needed.
+//!
+//! A second test makes random calls on both sides where there is a PyTorch: `TORCH=PYTHON cargo test -p blockyard-torch-oracle`. Without
+//! `TORCH` that test says that it is skipped.
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a line for people")]
+
+use std::path::Path;
+
+use blockyard_torch_oracle::{
+    CallRun, Calls, Finding, OracleReport, PyTorch, Times, Verdict, compare, compare_calls, program,
+    read_findings, run_ours,
+};
+
+fn kept() -> Vec<Finding> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/torch_oracle/calls.jsonl");
+    let text = std::fs::read_to_string(path).expect("the fixture is there");
+    read_findings(&text).expect("the fixture has a finding a line")
+}
+
+#[test]
+fn no_kept_call_differs_from_pytorch_again() {
+    let findings = kept();
+    assert!(findings.len() >= 40, "{}", findings.len());
+    let calls: Vec<_> = findings.iter().map(Finding::call).collect();
+    let ours = run_ours(&program(&calls)).expect("the interpreter answers").calls();
+    let mut different = Vec::new();
+    for (number, finding) in findings.iter().enumerate() {
+        let theirs = CallRun { events: finding.events.clone(), ..CallRun::default() };
+        let here = ours.get(&number).expect("every call is reached");
+        let verdict = compare(here, &theirs);
+        if verdict != Verdict::Equal {
+            different.push(format!(
+                "{}: {verdict:?}\n{}  here    {:?} {:?}\n  PyTorch {:?}",
+                finding.operator, finding.body, here.events, here.error, finding.events
+            ));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn a_call_without_one_of_its_events_is_not_equal() {
+    let theirs = CallRun { events: vec![512, -512], ..CallRun::default() };
+    let ours = CallRun { events: vec![512], ..CallRun::default() };
+    assert_eq!(compare(&ours, &theirs), Verdict::Different);
+    assert_eq!(compare(&CallRun { is_marked: true, ..ours }, &theirs), Verdict::Marked);
+    assert_eq!(compare(&theirs, &theirs), Verdict::Equal);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_calls() {
+    let bodies = |seed| -> Vec<String> {
+        Calls::new(seed, None).expect("the table is understood").take(50).map(|call| call.body).collect()
+    };
+    assert_eq!(bodies(7), bodies(7));
+    assert_ne!(bodies(7), bodies(8));
+}
+
+/// Families whose calls are all equal or marked; the others are listed in `docs/programs.md`.
+#[test]
+fn random_calls_of_dropout_and_attention_are_pytorchs() {
+    let Ok(python) = std::env::var("TORCH") else {
+        println!("skipped: TORCH names no Python that has PyTorch for CUDA");
+        return;
+    };
+    let pytorch = PyTorch::find(&python).expect("TORCH has PyTorch for CUDA");
+    let (mut report, mut times) = (OracleReport::default(), Times::default());
+    for family in ["dropout", "attention"] {
+        let calls: Vec<_> = Calls::new(5, Some(family)).expect("the table is understood").take(100).collect();
+        compare_calls(&pytorch, family, &calls, &mut report, &mut times).expect("both sides run");
+    }
+    assert!(report.counts().equal > 150, "{report}");
+    assert_eq!(report.counts().different, 0, "{report}");
+}
