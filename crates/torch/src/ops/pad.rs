@@ -66,7 +66,10 @@ fn padded(
         let result = {
             let _below = GradModeGuard::new(false);
             let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
-            drop(contiguous(grad)?);
+            // The kernel that repeats the border of one dimension reads any strides here, too.
+            if reflects || dims > 1 {
+                drop(contiguous(grad)?);
+            }
             result
         };
         let pad = pad.clone();

@@ -119,11 +119,11 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
-        let read_grad = contiguous_in(grad, input.suggested_format())?;
-        if is_windowed && dims == 2 {
-            drop(contiguous_in(&input, input.suggested_format())?);
-        }
-        drop(read_grad);
+        let is_input_read = is_windowed && dims == 2;
+        let format = input.suggested_format();
+        let read = if is_input_read { contiguous_in(&input, format)? } else { input.clone() };
+        drop(contiguous_in(grad, format)?);
+        drop(read);
         drop(below);
         record_linear(
             again_node,
