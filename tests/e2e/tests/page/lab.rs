@@ -225,7 +225,7 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
         page.wait_text(&id("answer-autopsy"), "With expandable_segments:True it depends on the limit")?;
         // What if: the run's own settings went out of memory, and the other row says the same as the autopsy.
         try_setting(page, "expandable_segments:True")?;
-        let own = format!("{} table[class='answer'] tr.is-own td:last-child", id("answer-what-if"));
+        let own = format!("{} table[class='answer'] tr.is-own td:nth-child(2)", id("answer-what-if"));
         page.wait_text(&own, "request 1,525")?;
         let depends = "depends on the limit: between 594 MiB and 614 MiB";
         page.wait_text(&id("answer-what-if"), depends)?;
@@ -237,7 +237,7 @@ fn every_answer_about_a_run_that_went_out_of_memory_is_for_the_limit_that_its_fi
             "no setting is sure to let the run fit: it depends on the limit",
         )?;
         ensure!(page.count(&id("search-line"))? == 0, "a setting is recommended");
-        let own = format!("{} tr.is-own td:last-child", id("answer-search"));
+        let own = format!("{} tr.is-own td:nth-child(2)", id("answer-search"));
         page.wait_text(&own, "request 1,525")?;
         // Other allocators, under the same limit.
         ask(page, "compare-allocators")?;
