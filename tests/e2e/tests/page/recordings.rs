@@ -1,7 +1,7 @@
 //! Recordings of real runs.
 
 use anyhow::{Context, Result, ensure};
-use blockyard_e2e::{Key, at, drive};
+use blockyard_e2e::{GpuChoice, Key, Window, drive, drive_at};
 use serde_json::json;
 
 use crate::{fixture, id, write_workload};
@@ -197,7 +197,7 @@ fn bad_files_are_reported_and_lose_nothing() -> Result<()> {
 #[test]
 fn the_page_works_with_the_network_cut() -> Result<()> {
     // Without the service worker, whose registration would fail aloud where the network is cut just then.
-    at("/?once", |page| {
+    drive_at("/?once#workbench", Window::default(), GpuChoice::None, |page| {
         page.wait_until(
             "performance.getEntriesByType('resource').filter((entry) => entry.name.endsWith('.jsonl.gz')).length >= 3",
         )?;
