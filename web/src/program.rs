@@ -273,6 +273,12 @@ impl Session {
             self.show_error(format!("This link names a GPU, \"{gpu}\", that is not here: the H200 it is."));
             self.program.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
+        if let Some(name) = link.release.as_deref().filter(|name| release_of(name).name() != *name) {
+            let taken = Release::default();
+            self.show_error(format!(
+                "This link names a PyTorch, \"{name}\", that is not here: it is {taken}."
+            ));
+        }
     }
 
     /// Goes to the next step of a line of the program.

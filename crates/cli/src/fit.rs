@@ -32,8 +32,8 @@ use crate::{dry_run, output, progress};
 /// The exit status of a process that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
 
-/// What is told of a question.
-struct Told {
+/// The answer to a question, as text and as JSON, with the exit status.
+struct Reply {
     text: String,
     json: Value,
     status: u8,
@@ -89,7 +89,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         known: AtomicUsize::new(0),
     };
     ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
-    let told = match &question {
+    let reply = match &question {
         Question::Largest(vary) => largest(&runs, &terms, vary)?,
         Question::ByOther(vary, other) => by_other::by_values(&runs, &terms, vary, other)?,
         Question::BySettings(vary, settings) => by_other::by_settings(&runs, &terms, vary, settings)?,
@@ -97,8 +97,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         Question::Layouts(mesh, ranks) => layouts::layouts(&runs, &terms, mesh, *ranks)?,
     };
     runs.bar.finish_and_clear();
-    print(&runs, &told)?;
-    Ok(ExitCode::from(told.status))
+    print(&runs, &reply)?;
+    Ok(ExitCode::from(reply.status))
 }
 
 /// Asks for each GPU, until a search ends without an answer.
@@ -114,7 +114,7 @@ fn each<T>(terms: &[Terms], ask: impl Fn(&Terms) -> T, is_ended: impl Fn(&T) -> 
 }
 
 /// The largest value that fits.
-fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Told> {
+fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Reply> {
     let answers = each(terms, |terms| answer(runs, terms, vary), Answer::is_ended);
     let mut text = String::new();
     for answer in &answers {
@@ -129,17 +129,17 @@ fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Told
     }
     let ended = answers.iter().find_map(|answer| answer.found.ended.as_ref());
     let is_found = answers.iter().all(|answer| answer.largest.is_some());
-    Ok(Told {
+    Ok(Reply {
         text,
         json: json::report(runs, vary, &answers),
         status: status(ended.map(|(_, ended)| ended), is_found),
     })
 }
 
-fn print(runs: &Runs<'_>, told: &Told) -> anyhow::Result<()> {
+fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
     let mut out = output::stdout();
     let options = runs.options;
-    out.write_all(told.text.as_bytes())?;
+    out.write_all(reply.text.as_bytes())?;
     if !options.quiet {
         let (made, known) = (runs.made.load(Ordering::Relaxed), runs.known.load(Ordering::Relaxed));
         let place = runs.kept.path.display();
@@ -154,7 +154,7 @@ fn print(runs: &Runs<'_>, told: &Told) -> anyhow::Result<()> {
     }
     out.flush()?;
     if let Some(path) = &options.json {
-        output::write_whole(path, (told.json.to_string() + "\n").as_bytes())?;
+        output::write_whole(path, (reply.json.to_string() + "\n").as_bytes())?;
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ struct Shared {
     process: Mutex<Child>,
     jobs: Mutex<Option<ChildStdin>>,
     state: Mutex<State>,
-    /// Told of each change of the state.
+    /// Notified of each change of the state.
     changed: Condvar,
 }
 
@@ -79,8 +79,8 @@ impl Preloaded {
             changed: Condvar::new(),
         });
         if let Some(answers) = answers {
-            let told = Arc::downgrade(&shared);
-            std::thread::spawn(move || listen(answers, || told.upgrade()));
+            let kept = Arc::downgrade(&shared);
+            std::thread::spawn(move || listen(answers, || kept.upgrade()));
         }
         Ok(Self(shared))
     }

@@ -55,7 +55,7 @@ pub struct Program {
     pub fraction: Option<f64>,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
     pub ends_at_oom: bool,
-    /// The process that has loaded modules, of which the program's process is a copy; none for a process of its own.
+    /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
     pub preloaded: Option<Preloaded>,
 }
 
@@ -155,8 +155,8 @@ pub(crate) fn wait(started: &mut Started, is_stopped: &impl Fn() -> bool) -> Res
     Ok(false)
 }
 
-/// A process of its own.
-fn own_process(
+/// Starts a new process for a program.
+fn new_process(
     program: &Program,
     prepared: &Prepared,
     settings: &Value,
@@ -232,7 +232,7 @@ impl Started {
         let environment = environment(&program, torch, prepared, &lines);
         let process = match &program.preloaded {
             Some(preloaded) => Process::Copy(preloaded.start(&program, &settings, &environment)?),
-            None => Process::Own(own_process(&program, prepared, &settings, environment)?),
+            None => Process::Own(new_process(&program, prepared, &settings, environment)?),
         };
         Ok(Self { program, process, status: None, scratch, host_peak: 0 })
     }

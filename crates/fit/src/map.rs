@@ -15,8 +15,8 @@ pub struct Column<T, E> {
 
 /// Searches the largest value under each of the others, one after the other, until a probe fails.
 ///
-/// Each search begins at what the ones before lead to ([`guess`]), where `size_of` says how large another is, if that is a number. Each answer is
-/// proved by probes of its own, as that of [`search`].
+/// Each search begins at what the ones before lead to ([`guess`]), where `size_of` says how large another is, if that is a number. The probes of its
+/// own search prove each answer, as in [`search`].
 pub fn map<T: Clone, E>(
     values: &Values,
     limit: Bytes,

@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 LIBRARY_NAME = "libblockyard_torch_plugin.so"
-# The Python package `blockyard` has the same functions in the library of its own module.
+# The Python package `blockyard` has the same functions in its own library.
 PACKAGE_LIBRARY_NAME = "_native.abi3.so"
 LIBRARY_VARIABLE = "BLOCKYARD_TORCH_LIBRARY"
 

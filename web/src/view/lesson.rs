@@ -217,6 +217,12 @@ fn stopped(words: &str) -> String {
     format!("{words}{stop}")
 }
 
+/// Answers a question, and moves the focus to what is said of the answer: the field and the buttons are off then, and the focus would fall to the page.
+fn answer_question(session: Session, question: &LessonQuestion, answer: &str) {
+    session.answer_question(question, answer);
+    let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
+}
+
 fn answers(session: Session, question: LessonQuestion) -> AnyView {
     let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
     let problem = text(move || session.lesson.with(|state| state.problem.clone().unwrap_or_default()));
@@ -227,11 +233,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
                 .enumerate()
                 .map(|(place, choice)| {
                     let (question, answer) = (question.clone(), (place + 1).to_string());
-                    let answer = click(move || {
-                        session.answer_question(&question, &answer);
-                        // The buttons are off now, and the focus would fall to the page.
-                        let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
-                    });
+                    let answer = click(move || answer_question(session, &question, &answer));
                     let id = format!("choice-{}", place + 1);
                     let mark = choice_mark(choice.is_right, place, move || {
                         session.lesson.with(|state| {
@@ -254,7 +256,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
             let typed = RwSignal::new(String::new());
             let submit = on(move |event: ev::SubmitEvent| {
                 event.prevent_default();
-                session.answer_question(&question, &typed.get_untracked());
+                answer_question(session, &question, &typed.get_untracked());
             });
             view! {
                 <form class="cluster" on:submit=submit>

@@ -237,9 +237,9 @@ fn found(editor: LessonEditor) -> AnyView {
                 </button>
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
                 {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
-            <span hidden=flag(move || before.with(Option::is_none))>
-                {button("large", "bring-back", "Bring my lesson back", "As it was before Start again", click(move || editor.bring_back()))}
-            </span>
+                <span hidden=flag(move || before.with(Option::is_none))>
+                    {button("large", "bring-back", "Bring my lesson back", "As it was before Start again", click(move || editor.bring_back()))}
+                </span>
             </p>
             <p class="quiet" hidden=flag(move || !is_long.get())>
                 "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."

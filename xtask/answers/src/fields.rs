@@ -25,7 +25,7 @@ pub(crate) struct Field {
     pub(crate) kind: Kind,
     /// Whether the field may be null or absent.
     pub(crate) is_optional: bool,
-    /// The name of its type, where the type has fields of its own; for a list, that of its items.
+    /// The name of the field's type, if that type has fields; for a list, the name of the type of the items.
     pub(crate) of: Option<String>,
 }
 

@@ -7,19 +7,11 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use blockyard_rules::Release;
 
-/// The newest version of each minor release that is known.
-const VERSIONS: [(Release, &str); 5] = [
-    (Release::V2_11, "2.11.0"),
-    (Release::V2_12, "2.12.1"),
-    (Release::V2_13, "2.13.0"),
-    (Release::V2_14, "2.14.1"),
-    (Release::V2_15, "2.15.0"),
-];
-
 /// The version of PyTorch that stands for a release, like "2.11.0".
 #[must_use]
 pub fn version(release: Release) -> &'static str {
-    VERSIONS.iter().find(|(known, _)| *known == release).map_or("unknown", |(_, version)| version)
+    let built = release.version();
+    built.split_once('+').map_or(built, |(version, _)| version)
 }
 
 /// Files of the wheel that are kept: the allocator's two libraries and the headers that describe them.

@@ -40,7 +40,7 @@ pub struct Call {
     pub family: String,
     /// The operator and the circumstance of the call.
     pub operator: String,
-    /// The lines of the function, without indentation of its own.
+    /// The lines of the function's body, not indented.
     pub body: String,
 }
 

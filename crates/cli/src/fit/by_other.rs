@@ -9,7 +9,7 @@ use super::answer::environment;
 use super::json::{contradiction, ended, fields, probe, terms, varied, whole};
 use super::runs::{Ended, Runs, Terms};
 use super::vary::{Set, Vary};
-use super::{Told, each, status, text};
+use super::{Reply, each, status, text};
 
 /// The longest bar of the map.
 const WIDTH: u64 = 32;
@@ -52,7 +52,12 @@ struct ByOther {
 }
 
 /// The largest value for each of another option.
-pub(super) fn by_values(runs: &Runs<'_>, terms: &[Terms], vary: &Vary, other: &Vary) -> anyhow::Result<Told> {
+pub(super) fn by_values(
+    runs: &Runs<'_>,
+    terms: &[Terms],
+    vary: &Vary,
+    other: &Vary,
+) -> anyhow::Result<Reply> {
     let others: Vec<Other> = other.values.iter().map(|value| Other::Value(other.set(value))).collect();
     ask(runs, terms, vary, &others, &other.name, &varied(other))
 }
@@ -63,7 +68,7 @@ pub(super) fn by_settings(
     terms: &[Terms],
     vary: &Vary,
     settings: &[String],
-) -> anyhow::Result<Told> {
+) -> anyhow::Result<Reply> {
     let own = runs.options.conf.clone().or_else(environment).unwrap_or_default();
     let mut all = vec![own];
     for conf in settings {
@@ -82,7 +87,7 @@ fn ask(
     others: &[Other],
     name: &str,
     by: &Value,
-) -> anyhow::Result<Told> {
+) -> anyhow::Result<Reply> {
     let of_gpu = |terms: &Terms| {
         let probe = |other: &Other, value| runs.probe(&other.terms(terms), vary, value);
         let columns = map(&vary.values, terms.most(), others, Other::size, probe);
@@ -110,7 +115,7 @@ fn ask(
         .iter()
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
     let ended = answers.iter().find_map(ByOther::ended);
-    Ok(Told { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
+    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
 }
 
 /// The run of the largest value, and that of the next one, which does not fit: of the lowest where none fits.

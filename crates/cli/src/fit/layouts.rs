@@ -15,7 +15,7 @@ use super::json::{ended, fields, held, probe, terms, whole};
 use super::kept::key;
 use super::runs::{Ended, Runs, Terms, probe as probe_of};
 use super::vary::Set;
-use super::{Told, each, status};
+use super::{Reply, each, status};
 use crate::dry_run::is_interrupted;
 
 /// As many ranks have a node of their own where nothing else is said.
@@ -61,7 +61,12 @@ impl Found {
     }
 }
 
-pub(super) fn layouts(runs: &Runs<'_>, all_terms: &[Terms], mesh: &Mesh, world: u32) -> anyhow::Result<Told> {
+pub(super) fn layouts(
+    runs: &Runs<'_>,
+    all_terms: &[Terms],
+    mesh: &Mesh,
+    world: u32,
+) -> anyhow::Result<Reply> {
     let per_node = match runs.options.nproc_per_node {
         Some(per_node) => u32::from(per_node),
         None if world.is_multiple_of(PER_NODE) => PER_NODE,
@@ -112,7 +117,7 @@ pub(super) fn layouts(runs: &Runs<'_>, all_terms: &[Terms], mesh: &Mesh, world: 
     let stopped = answers.iter().any(|answer| answer.is_stopped).then_some(Ended::Stopped);
     let has_failed = answers.iter().flat_map(|answer| &answer.found).flatten().any(Result::is_err);
     let ended = stopped.or_else(|| (has_failed && !is_found).then(|| Ended::Failed(String::new())));
-    Ok(Told { text: out, json: whole(runs, [first, about]), status: status(ended.as_ref(), is_found) })
+    Ok(Reply { text: out, json: whole(runs, [first, about]), status: status(ended.as_ref(), is_found) })
 }
 
 /// The runs of one GPU's layouts.
@@ -248,9 +253,7 @@ impl Asked<'_> {
         }
         Ok(probes)
     }
-}
 
-impl Asked<'_> {
     /// The process that has loaded the modules; none where no modules are named.
     fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<Preloaded>, Ended> {
         let modules = &self.runs.options.preload;

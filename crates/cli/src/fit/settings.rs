@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::answer::environment;
 use super::json::{fields, probe, terms, whole};
 use super::runs::{Ended, Runs, Terms};
-use super::{Told, each, status, text};
+use super::{Reply, each, status, text};
 use crate::dry_run::is_interrupted;
 
 /// What a replay cannot know.
@@ -52,7 +52,7 @@ struct Replayed {
     warnings: Vec<String>,
 }
 
-pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Told> {
+pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Reply> {
     let answers =
         each(all_terms, |terms| answer(runs, terms, settings), |answer: &Answer| answer.ended.is_some());
     let mut text = String::new();
@@ -66,7 +66,7 @@ pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]
     let first = answers.first().map(Answer::json).unwrap_or_default();
     let is_found = answers.iter().all(|answer| answer.best.is_some());
     let ended = answers.iter().find_map(|answer| answer.ended.as_ref());
-    Ok(Told { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
+    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
 }
 
 fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
@@ -162,7 +162,7 @@ fn replay(
     Ok(Ok(whole))
 }
 
-/// Adds what one device comes to.
+/// Adds the outcome of one device.
 fn add(whole: &mut Replayed, row: &Row) -> Result<(), String> {
     let outcome = row.outcome.as_ref().map_err(ToString::to_string)?;
     whole.is_fitting &= row.fits();
@@ -184,12 +184,12 @@ fn proof(run: &Probe, replayed: &Replayed) -> String {
     if !run.is_fitting {
         return format!("a run: runs out of memory{}", text::failed(run));
     }
-    let (reserved, told) = (run.peak_reserved, replayed.peak_reserved);
-    let beside = match (replayed.is_fitting, reserved.cmp(&told)) {
+    let (reserved, replayed_peak) = (run.peak_reserved, replayed.peak_reserved);
+    let beside = match (replayed.is_fitting, reserved.cmp(&replayed_peak)) {
         (false, _) => String::new(),
         (_, std::cmp::Ordering::Equal) => " (equal)".to_owned(),
-        (_, std::cmp::Ordering::Less) => format!(" ({} less)", told.saturating_sub(reserved)),
-        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", reserved.saturating_sub(told)),
+        (_, std::cmp::Ordering::Less) => format!(" ({} less)", replayed_peak.saturating_sub(reserved)),
+        (_, std::cmp::Ordering::Greater) => format!(" ({} more)", reserved.saturating_sub(replayed_peak)),
     };
     format!("a run: fits, peak reserved {reserved}{beside}")
 }

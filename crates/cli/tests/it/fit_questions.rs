@@ -143,7 +143,7 @@ fn settings_are_replayed_over_the_requests_of_one_run() {
     }
 }
 
-/// What each layout comes to, without what depends on which of two ranks fails first.
+/// The verdict on each layout. Fields that depend on which of two ranks fails first are left out.
 fn verdicts(report: &Value) -> Vec<String> {
     let rows = report["layouts"].as_array().unwrap().iter();
     let row = |row: &Value| {

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_record::{BlockState, Bytes, SegmentSnapshot, StackId, TraceAction};
+use blockyard_record::{BlockState, Bytes, Event, SegmentSnapshot, StackId, TraceAction};
 use blockyard_trace::{DeviceRecording, Misfits};
 
 use serde_json::json;
@@ -236,4 +236,20 @@ fn a_trace_without_any_segment_says_why_nothing_is_drawn() {
         assert_eq!(blockyard_trace::unplaced(&open(name), 0).unwrap(), None, "{name} has memory");
     }
     blockyard_trace::unplaced(&file, 2).expect_err("there is no third device");
+}
+
+#[test]
+fn a_failed_request_needs_the_segment_that_pytorch_asks_for() {
+    // The trace has the size of the request alone: PyTorch takes a segment of 20 MiB for a request of 2 MiB.
+    for (name, size, segment) in [
+        ("../oom/loss_history_100.pickle.gz", Bytes::mib(2), Bytes::mib(20)),
+        ("checkerboard_default_100.pickle.gz", Bytes::mib(300), Bytes::mib(300)),
+    ] {
+        let recording = record(&open(name), 0).recording;
+        let asked = (0..recording.event_count()).find_map(|event| match recording.event(event) {
+            Some(Event::OutOfMemory { requested, segment_size, .. }) => Some((requested, segment_size)),
+            _ => None,
+        });
+        assert_eq!(asked, Some((size, segment)), "{name}");
+    }
 }

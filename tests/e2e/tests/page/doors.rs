@@ -157,6 +157,15 @@ fn the_next_lesson_opens_while_the_figure_of_the_last_card_moves() -> Result<()>
 }
 
 #[test]
+fn the_focus_goes_from_an_answer_to_what_is_said_of_it() -> Result<()> {
+    at("/#lesson=nvidia-smi&card=2", |page| {
+        page.wait_for(&id("choice-1"))?;
+        page.click(&id("choice-1"))?;
+        page.wait_until("document.activeElement?.dataset?.testid === 'answer'").map(drop)
+    })
+}
+
+#[test]
 fn a_lesson_that_the_sample_replaced_comes_back() -> Result<()> {
     at("/#make-lesson", |page| {
         let write = "const field = document.querySelector('[data-testid=lesson-text]');

@@ -300,3 +300,17 @@ fn copy(from: &std::path::Path, to: &std::path::Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn a_link_names_the_release_of_a_program() -> Result<()> {
+    // `import torch; x = torch.ones(4, device="cuda")`, as the page packs it.
+    let address = |release: &str| {
+        format!("/#program=1.y8wtyC8qUSjJL0rO4KpQsIWw9PLzUos1THQUUlLLMpNTbZWSS1MSlTS5AA&release={release}")
+    };
+    drive_at(&address("2.15"), Window::default(), GpuChoice::None, |page| {
+        page.wait_until("document.querySelector('[data-testid=program-release]').value === '2.15'").map(drop)
+    })?;
+    drive_at(&address("9.9"), Window::default(), GpuChoice::None, |page| {
+        page.wait_text("body", "This link names a PyTorch, \"9.9\", that is not here: it is 2.11.").map(drop)
+    })
+}
