@@ -67,7 +67,13 @@ impl RanksReport {
 }
 
 fn child(child: &ChildPeak) -> Value {
-    json!({"process": child.process, "device": child.device, "bytes": child.bytes.get()})
+    json!({
+        "process": child.process,
+        "device": child.device,
+        "bytes": child.bytes.get(),
+        "peak_allocated": child.counted.map(|counted| counted.peak_allocated.get()),
+        "peak_reserved": child.counted.map(|counted| counted.peak_reserved.get()),
+    })
 }
 
 fn place(place: &Place) -> Value {

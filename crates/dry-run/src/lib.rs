@@ -25,7 +25,7 @@ pub use orders::{AddressOrder, BytesRange, DeviceRange, OtherOrders, available_m
 pub use preloaded::Preloaded;
 pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
-pub use record::{ChildPeak, PrintedLine, Step, StepPeak};
+pub use record::{ChildCounts, ChildPeak, PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
 pub use run::{Program, run, run_until};
 pub use symbols::{Wanted, defined};

@@ -21,9 +21,11 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 14] = [
+const RUNNER: [(&str, &str); 16] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
+    ("children/sitecustomize.py", include_str!("runner/children/sitecustomize.py")),
+    ("blockyard_dry_run/child.py", include_str!("runner/blockyard_dry_run/child.py")),
     ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
     ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
@@ -141,10 +143,11 @@ fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunErro
         let driver = folder.join(DRIVER);
         symlink(file_name(DRIVER), &driver).map_err(DryRunError::file(&driver))?;
     }
-    let package = folder.join(RUNNER_FOLDER).join("blockyard_dry_run");
-    fs::create_dir_all(&package).map_err(DryRunError::file(&package))?;
     for (name, text) in RUNNER {
         let path = folder.join(RUNNER_FOLDER).join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(DryRunError::file(parent))?;
+        }
         fs::write(&path, text).map_err(DryRunError::file(&path))?;
     }
     let list = folder.join("generated.txt");

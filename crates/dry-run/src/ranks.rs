@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use blockyard_record::Bytes;
 
 pub use self::store::Store;
-use crate::run::Started;
+use crate::run::{STORE, Started};
 use crate::{DryRunError, Note, Prepared, Program, Report, Torch};
 
 /// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
@@ -127,7 +127,7 @@ impl Ranks {
             ("TORCHELASTIC_USE_AGENT_STORE", "True".to_owned()),
             ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1".to_owned()),
             // For our own library, and for the runner.
-            ("STANDIN_STORE", format!("127.0.0.1:{port}")),
+            (STORE, format!("127.0.0.1:{port}")),
             ("STANDIN_RANKS", self.asked.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
         ];
         if self.per_node > 1 && std::env::var_os("OMP_NUM_THREADS").is_none() {

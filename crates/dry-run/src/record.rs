@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::Note;
+use crate::{FailedRequest, Note};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,24 @@ pub struct ChildPeak {
     /// The device.
     pub device: usize,
     /// The bytes.
+    #[serde(default)]
     pub bytes: Bytes,
+    /// What PyTorch's allocator in this process said at the process's end; none where the process ended before, or has no PyTorch.
+    #[serde(skip)]
+    pub counted: Option<ChildCounts>,
+}
+
+/// What PyTorch's allocator said of one device at the end of a process that the program started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ChildCounts {
+    /// Most bytes of allocated blocks.
+    pub peak_allocated: Bytes,
+    /// Most bytes of segments.
+    pub peak_reserved: Bytes,
+    /// Bytes of allocated blocks at its end.
+    pub allocated: Bytes,
+    /// Whether a request found no memory, even if the process went on.
+    pub has_run_out: bool,
 }
 
 /// All lines of a run.
@@ -53,6 +70,8 @@ pub(crate) struct Records {
     pub(crate) steps: Vec<Step>,
     /// The most of each process and device.
     pub(crate) children: Vec<ChildPeak>,
+    /// The first request that ran out of memory in a process that the program started, where the run was to end there.
+    pub(crate) failed_in_child: Option<FailedRequest>,
     /// What a person should know and what makes no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
@@ -94,6 +113,14 @@ impl Records {
             "remark" => self.remarks.push(found.text),
             "signal" => self.signal = Some(found.number),
             "child" => self.count(serde_json::from_str(line)?),
+            "child_counted" => {
+                let counted = Some(serde_json::from_str(line)?);
+                self.count(ChildPeak { counted, ..serde_json::from_str(line)? });
+            }
+            "child_failed" => {
+                let failed = serde_json::from_str(line)?;
+                self.failed_in_child.get_or_insert(failed);
+            }
             "step" => self.steps.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
@@ -104,7 +131,10 @@ impl Records {
         let is_same =
             |before: &&mut ChildPeak| (before.process, before.device) == (child.process, child.device);
         match self.children.iter_mut().find(is_same) {
-            Some(before) => before.bytes = before.bytes.max(child.bytes),
+            Some(before) => {
+                before.bytes = before.bytes.max(child.bytes);
+                before.counted = child.counted.or(before.counted);
+            }
             None => self.children.push(child),
         }
     }

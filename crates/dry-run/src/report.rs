@@ -95,8 +95,10 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
-    /// What processes took that the program started; it is in no other number.
+    /// What processes took that the program started; in no other number, unless [`Report::is_of_children`].
     pub children: Vec<ChildPeak>,
+    /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two of them used the same.
+    pub is_of_children: bool,
     /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
     pub host_peak: Bytes,
 }
@@ -147,6 +149,17 @@ impl Report {
         if report.is_cut && report.devices.is_empty() {
             report.devices = devices_of(&report.steps);
         }
+        if report.devices.is_empty()
+            && let Some(devices) = devices_of_children(&report.children)
+        {
+            (report.devices, report.is_of_children) = (devices, true);
+        }
+        if report.failed.is_none()
+            && let Some(failed) = records.failed_in_child
+        {
+            (report.error, report.error_at) = (Some("OutOfMemoryError".to_owned()), failed.at.clone());
+            report.failed = Some(failed);
+        }
         // An alarm may have ended what another signal began.
         let signal = signal.map(|signal| records.signal.unwrap_or(signal));
         if let (Some(signal), Some(status)) = (signal, found.ended_with) {
@@ -181,7 +194,8 @@ impl Report {
             self.devices.len().max(self.children.iter().map(|child| child.device + 1).max().unwrap_or(0));
         let of_device = |device: usize| {
             let own = self.devices.get(device).map(|device| device.peak_reserved).unwrap_or_default();
-            let children = self.children.iter().filter(|child| child.device == device);
+            let children =
+                self.children.iter().filter(|child| child.device == device && !self.is_of_children);
             children.fold(own, |sum, child| sum.saturating_add(child.bytes))
         };
         (0..devices).map(of_device).max().unwrap_or_default()
@@ -246,6 +260,28 @@ fn device(stats: Map<String, Value>) -> DeviceReport {
         allocated: bytes("allocated_bytes.all.current"),
         stats,
     }
+}
+
+/// The devices of processes that the program started, where each device has one process and all were counted.
+fn devices_of_children(children: &[ChildPeak]) -> Option<Vec<DeviceReport>> {
+    let count = children.iter().map(|child| child.device + 1).max()?;
+    let mut devices = vec![None; count];
+    for child in children {
+        let counted = child.counted?;
+        let device = devices.get_mut(child.device)?;
+        if device.is_some() {
+            return None;
+        }
+        let mut stats = Map::new();
+        stats.insert("num_ooms".to_owned(), u64::from(counted.has_run_out).into());
+        *device = Some(DeviceReport {
+            peak_allocated: counted.peak_allocated,
+            peak_reserved: counted.peak_reserved,
+            allocated: counted.allocated,
+            stats,
+        });
+    }
+    Some(devices.into_iter().map(Option::unwrap_or_default).collect())
 }
 
 /// What steps say of a run whose process ended before its end.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
 use crate::preloaded::{Copied, Preloaded};
-use crate::{DryRunError, Prepared, Report, Torch};
+use crate::{DryRunError, Prepared, Report, Store, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
@@ -83,6 +83,9 @@ impl Program {
         }
     }
 }
+
+/// The variable that names the store in which processes of one program find each other.
+pub(crate) const STORE: &str = "STANDIN_STORE";
 
 /// A folder for the files of one run, removed at its end.
 struct Scratch(PathBuf);
@@ -219,6 +222,8 @@ pub(crate) struct Started {
     process: Process,
     status: Option<ExitStatus>,
     scratch: Scratch,
+    /// Where processes that the program starts itself find each other; ranks have one together.
+    _store: Option<Store>,
     /// Most bytes of the host's memory so far.
     host_peak: u64,
 }
@@ -229,12 +234,18 @@ impl Started {
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
         let settings = settings(&program, &scratch.counted());
-        let environment = environment(&program, torch, prepared, &lines);
+        let mut environment = environment(&program, torch, prepared, &lines);
+        let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
+        // Without a store, what processes receive of each other is unknown, and no number is wrong.
+        let store = if is_rank { None } else { Store::start(None, &[], 0).ok() };
+        if let Some(store) = &store {
+            environment.push((STORE.into(), format!("127.0.0.1:{}", store.port()).into()));
+        }
         let process = match &program.preloaded {
             Some(preloaded) => Process::Copy(preloaded.start(&program, &settings, &environment)?),
             None => Process::Own(new_process(&program, prepared, &settings, environment)?),
         };
-        Ok(Self { program, process, status: None, scratch, host_peak: 0 })
+        Ok(Self { program, process, status: None, scratch, _store: store, host_peak: 0 })
     }
 
     /// Whether the process is known to have ended.

@@ -57,6 +57,71 @@ fn what_processes_take_that_the_program_starts_is_said() {
     let mut found: Vec<u64> = report.children.iter().map(|child| child.bytes.get()).collect();
     found.sort_unstable();
     assert_eq!(found, [24 << 20, 50 << 20]);
+    let mut counted: Vec<u64> =
+        report.children.iter().filter_map(|child| Some(child.counted?.peak_allocated.get())).collect();
+    counted.sort_unstable();
+    assert_eq!(counted, [24 << 20, 50 << 20]);
+    assert!(!report.is_of_children && report.is_exact(), "{:?}", report.notes);
     assert_eq!(report.peak_reserved().get(), 2 << 20);
     assert_eq!(report.peak_of_all_processes().get(), 76 << 20);
+}
+
+/// Processes that read what they computed, one device each; the first way to start them starts Python anew, the second copies the process.
+const READERS: &str = "\
+import sys, torch
+import torch.multiprocessing as processes
+def work(rank):
+    places = torch.arange(1000, device=f'cuda:{rank}')
+    every = (places % 7 == rank).nonzero()
+    print(rank, every.numel(), places.sum().item(), flush=True)
+    own = torch.zeros(3 + rank << 18, device=f'cuda:{rank}')
+    del own
+if __name__ == '__main__':
+    processes.start_processes(work, nprocs=2, start_method='WAY')
+";
+
+#[test]
+fn values_are_followed_in_processes_that_the_program_starts() {
+    for way in ["spawn", "fork"] {
+        let source = READERS.replace("WAY", way);
+        let environment = [("STANDIN_DEVICES", "2")];
+        let Some((report, mut lines)) = done(way, &source, &environment) else { return };
+        lines.sort_unstable();
+        assert_eq!(lines, ["0 143 499500", "1 143 499500"], "{way}");
+        assert!(report.is_exact() && report.is_of_children, "{way}: {:?}", report.notes);
+        let peaks: Vec<u64> = report.devices.iter().map(|device| device.peak_reserved.get()).collect();
+        assert_eq!(peaks, [22 << 20, 22 << 20], "{way}");
+        assert!(report.devices[0].peak_allocated < report.devices[1].peak_allocated, "{way}");
+    }
+}
+
+/// A process that runs out of memory in steps that are counted: the first step ends it, or the first request that finds no memory.
+const STEPS: &str = "\
+import torch
+import torch.multiprocessing as processes
+def work(rank):
+    model = torch.nn.Linear(256, 256).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(100):
+        model(torch.ones(8, 256, device='cuda')).sum().backward()
+        optimizer.step()
+        print(step, flush=True)
+if __name__ == '__main__':
+    processes.spawn(work, nprocs=1)
+    print('done')
+";
+
+#[test]
+fn a_process_that_the_program_starts_ends_after_its_steps() {
+    let Some(over) = common::over_torch("steps") else { return };
+    let (file, output) = (over.folder.0.join("program.py"), over.folder.0.join("output"));
+    std::fs::write(&file, STEPS).expect("the program is written");
+    let program = blockyard_dry_run::Program {
+        steps: Some(2),
+        output: Some(output.clone()),
+        ..blockyard_dry_run::Program::new(file, over.python, blockyard_gpus::GpuProfile::H200)
+    };
+    let report = blockyard_dry_run::run(&program, &over.torch, &over.prepared).expect("it runs");
+    assert_eq!(std::fs::read_to_string(output).expect("there is output"), "0\ndone\n");
+    assert_eq!((report.status, report.is_of_children), (0, true), "{report:?}");
 }

@@ -150,3 +150,25 @@ fn a_filled_tensor_holds_what_it_was_filled_with() {
     assert_eq!(lines, ["29637".to_owned(), "116.0".to_owned(), "0.0".to_owned()]);
     assert!(report.is_exact(), "{:?}", report.notes);
 }
+
+/// A checkpoint stops the forward pass that it runs again by an exception of a hook in Python, in the middle of an operator.
+const CHECKPOINT: &str = "\
+import torch
+from torch.nn.functional import gelu, linear
+from torch.utils.checkpoint import checkpoint
+wide, narrow = (torch.ones(256, 64, device='cuda', requires_grad=True), torch.ones(64, 256, device='cuda', requires_grad=True))
+def block(x):
+    return linear(gelu(linear(x, wide)), narrow)
+x = torch.empty(16, 64, device='cuda', requires_grad=True)
+checkpoint(block, x, use_reentrant=False).sum().backward()
+known = torch.ones(4, 64, device='cuda')
+checkpoint(block, known, use_reentrant=False).sum().backward()
+print(x.grad.shape, torch.cuda.memory_allocated())
+";
+
+#[test]
+fn an_exception_that_ends_an_operator_reaches_the_program() {
+    let Some((report, lines)) = done("checkpoint", CHECKPOINT, &[]) else { return };
+    assert!(lines[0].starts_with("torch.Size([16, 64]) "), "{lines:?}");
+    assert!(report.is_exact(), "{:?}", report.notes);
+}

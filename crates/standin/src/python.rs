@@ -44,6 +44,8 @@ struct Api {
     call: unsafe extern "C" fn(Object, Object) -> Object,
     error: unsafe extern "C" fn() -> Object,
     print_error: unsafe extern "C" fn(),
+    take_error: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
+    set_error: unsafe extern "C" fn(Object, Object, Object),
     /// The address of `None`.
     none: usize,
 }
@@ -88,6 +90,8 @@ fn find_api() -> Option<Api> {
         call: function!(b"PyObject_CallObject\0"),
         error: function!(b"PyErr_Occurred\0"),
         print_error: function!(b"PyErr_Print\0"),
+        take_error: function!(b"PyErr_Fetch\0"),
+        set_error: function!(b"PyErr_Restore\0"),
         // SAFETY: the symbol is an object, of which only the address is taken.
         none: unsafe { process.get::<*mut c_void>(b"_Py_NoneStruct\0") }.ok()?.into_raw() as usize,
     })
@@ -121,12 +125,23 @@ pub(crate) fn interpreter() -> Option<Interpreter> {
 // Each function but `locked` is for a thread that has Python's lock.
 impl Interpreter {
     /// Acts with Python's lock. No lock of this library may be held.
+    ///
+    /// The exception that the thread has pending is set aside and put back after: an operator may end because a hook in Python raised
+    /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while the operator's observers are told of the end.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> T {
-        // SAFETY: Python is initialized.
-        let state = unsafe { (self.0.ensure)() };
+        let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
+        // SAFETY: Python is initialized; the places are those of three references, which are ours until they are given back.
+        let state = unsafe {
+            let state = (self.0.ensure)();
+            (self.0.take_error)(&raw mut kind, &raw mut value, &raw mut traceback);
+            state
+        };
         let result = act();
-        // SAFETY: this is the state that was just given.
-        unsafe { (self.0.release)(state) };
+        // SAFETY: the references are given back, and the state is the one that was just given.
+        unsafe {
+            (self.0.set_error)(kind, value, traceback);
+            (self.0.release)(state);
+        }
         result
     }
 

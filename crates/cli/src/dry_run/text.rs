@@ -59,9 +59,17 @@ pub(super) fn details(
         fits(text, report, gpus)?;
     }
     for child in &report.children {
+        let counted = child.counted.map_or_else(
+            || ", and ended before its peaks were counted".to_owned(),
+            |counted| {
+                let (allocated, reserved) = (shown(counted.peak_allocated), shown(counted.peak_reserved));
+                format!(": peak allocated {allocated}, peak reserved {reserved}")
+            },
+        );
+        let rest = if report.is_of_children { "" } else { "; in no other number here" };
         writeln!(
             text,
-            "  process {}, which the program started, took {} of cuda:{}: in no other number here, values not followed",
+            "  process {}, which the program started, took {} of cuda:{}{counted}{rest}",
             child.process, child.bytes, child.device
         )?;
     }

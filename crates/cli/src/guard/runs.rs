@@ -63,7 +63,7 @@ impl Runs<'_> {
 fn measured(report: &Report, torch: &Torch) -> Measured {
     let devices = || report.devices.iter();
     let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
-    let children = report.children.iter().map(|child| {
+    let children = report.children.iter().filter(|_| !report.is_of_children).map(|child| {
         format!(
             "the program started process {}, which takes {} too; no number here counts these bytes",
             child.process, child.bytes

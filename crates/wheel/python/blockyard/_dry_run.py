@@ -299,15 +299,20 @@ class DryRunNote(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ChildPeak(Answer):
-    """The most bytes of a device that a process took which the program started. No other number has them."""
+    """The most bytes of a device that a process took which the program started, and its allocator's peaks (`None` where it was not counted).
+
+    No other number has them, unless the program itself uses no GPU and each device has one such process.
+    """
 
     process: int
     device: int
     bytes: int
+    peak_allocated: int | None = None
+    peak_reserved: int | None = None
 
     @classmethod
     def of(cls, raw: Any) -> "ChildPeak":
-        return cls(raw, raw["process"], raw["device"], raw["bytes"])
+        return cls(raw, raw["process"], raw["device"], raw["bytes"], raw.get("peak_allocated"), raw.get("peak_reserved"))
 
     def __str__(self) -> str:
         return f"process {self.process}: {size(self.bytes)} of cuda:{self.device}"

@@ -13,7 +13,7 @@ import signal
 import sys
 import types
 
-from blockyard_dry_run import crash, places, printed, ranks, torch_hooks
+from blockyard_dry_run import child, crash, places, printed, ranks, torch_hooks
 
 
 class Run:
@@ -57,8 +57,7 @@ class Run:
 def run_program(settings, arguments):
     """Runs the program `arguments[0]` with its arguments, and ends the process."""
     run = Run(settings)
-    # Others that the program starts say what they take.
-    os.environ["STANDIN_PROCESS"] = str(run.process)
+    child.prepare(settings)
     sys.argv = arguments
     path = arguments[0]
     sys.path[0] = os.path.dirname(os.path.abspath(path))
@@ -72,6 +71,7 @@ def run_program(settings, arguments):
     if settings["lines"]:
         printed.list_lines()
     run.measured.install()
+    child.watch_copies(run.measured)
     status = 0
     try:
         execute(run, path)

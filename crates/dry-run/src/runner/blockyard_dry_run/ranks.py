@@ -1,6 +1,6 @@
 """Where the program is one of several ranks: what PyTorch itself must be told of ranks that do not run.
 
-`STANDIN_RANKS` has the ranks that run, after commas.
+`STANDIN_RANKS` has the ranks that run, separated by commas; without it all ranks are processes that the program itself starts.
 """
 
 import ctypes
@@ -28,10 +28,10 @@ def running():
 
 def install(loaded):
     """`loaded(name, function)` calls a function with a module once it is loaded."""
+    loaded("torch.nn.parallel.distributed", _mark_ddp)
     ranks = running()
     if ranks is None:
         return
-    loaded("torch.nn.parallel.distributed", _mark_ddp)
     has_absent = len(ranks) < int(os.environ["WORLD_SIZE"])
 
     def on_c10d(c10d):
@@ -51,7 +51,7 @@ def finish():
     Where the program did not end its groups, the watchdog would free memory after PyTorch's allocator is gone, which crashes.
     """
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
-    if running() is None or c10d is None or not c10d.is_initialized():
+    if c10d is None or not c10d.is_initialized():
         return
     try:
         library = ctypes.CDLL("libblockyard_standin.so")

@@ -15,11 +15,16 @@ class EndOfSteps(BaseException):
     """Ends the program after the steps that were asked for. No program catches it that catches `Exception`."""
 
 
+class EndOfStepsOfChild(SystemExit):
+    """The same in a process that the program started, which then ends as a process does that is done."""
+
+
 class Measured:
     """The measurements of one run."""
 
-    def __init__(self, settings):
+    def __init__(self, settings, is_child=False):
         self.settings = settings
+        self.is_child = is_child
         self.peaks = Peaks()
         self.optimizer = None
         self.number = 0
@@ -34,8 +39,8 @@ class Measured:
     def install(self):
         """Waits for the program to load PyTorch: loaded earlier, it would not see variables that the program sets. What is loaded already,
         in a process that was copied, is not waited for."""
-        _once_loaded("torch", self._on_torch)
-        ranks.install(_once_loaded)
+        once_loaded("torch", self._on_torch)
+        ranks.install(once_loaded)
 
     def _on_torch(self, torch):
         values.follow(torch)
@@ -100,6 +105,12 @@ class Measured:
             return
         self.number += 1
         devices = self.peaks.end_step()
+        if self.is_child:
+            # Steps of several processes are not one list.
+            if self.number >= self.settings["steps"]:
+                self.is_over = True
+                raise EndOfStepsOfChild
+            return
         record({"kind": "step", "number": self.number, "devices": devices})
         if devices and self.number in (1, 2, self.settings["steps"]):
             # The first two as well, for programs that end before.
@@ -162,7 +173,7 @@ def _first_above(trace, totals):
     return found
 
 
-def _once_loaded(name, function):
+def once_loaded(name, function):
     """Calls a function with a module once it is loaded."""
     module = sys.modules.get(name)
     if module is None:
