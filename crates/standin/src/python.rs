@@ -4,6 +4,8 @@
 use std::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use libloading::os::unix::Library;
 
@@ -111,6 +113,42 @@ pub(crate) enum Value {
     Object(NonNull<c_void>),
 }
 
+/// Threads of this library that use Python now.
+static USERS: AtomicUsize = AtomicUsize::new(0);
+/// Whether Python is about to end: no thread may begin to use it.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// How long the end waits for threads that use Python, in milliseconds.
+const MOST_WAIT: u64 = 2_000;
+
+/// One thread that uses Python. Python ends a thread that asks for its lock while Python itself ends, which C++ does not survive.
+struct User;
+
+impl User {
+    fn new() -> Option<Self> {
+        USERS.fetch_add(1, Ordering::SeqCst);
+        let user = Self;
+        (!IS_ENDING.load(Ordering::SeqCst)).then_some(user)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        USERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Python is about to end: waits until no thread uses it. The caller does not hold Python's lock.
+#[unsafe(no_mangle)]
+extern "C" fn blockyard_python_ends() {
+    IS_ENDING.store(true, Ordering::SeqCst);
+    for _ in 0..MOST_WAIT {
+        if USERS.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// The process's Python.
 #[derive(Clone, Copy)]
 pub(crate) struct Interpreter(&'static Api);
@@ -124,11 +162,12 @@ pub(crate) fn interpreter() -> Option<Interpreter> {
 
 // Each function but `locked` is for a thread that has Python's lock.
 impl Interpreter {
-    /// Acts with Python's lock. No lock of this library may be held.
+    /// Acts with Python's lock; not at all once Python is about to end. No lock of this library may be held.
     ///
     /// The exception that the thread has pending is set aside and put back after: an operator may end because a hook in Python raised
     /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while the operator's observers are told of the end.
-    pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> T {
+    pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
+        let _user = User::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
         // SAFETY: Python is initialized; the places are those of three references, which are ours until they are given back.
         let state = unsafe {
@@ -142,7 +181,7 @@ impl Interpreter {
             (self.0.set_error)(kind, value, traceback);
             (self.0.release)(state);
         }
-        result
+        Some(result)
     }
 
     pub(crate) fn add(self, object: NonNull<c_void>) {
@@ -303,7 +342,7 @@ pub(crate) fn place() -> Place {
     if unsafe { (python.0.thread)() }.is_null() {
         return Place::default();
     }
-    python.locked(|| innermost(python.0))
+    python.locked(|| innermost(python.0)).unwrap_or_default()
 }
 
 fn innermost(api: &Api) -> Place {

@@ -291,13 +291,14 @@ impl Helper {
             Value::Tuple(arguments.iter().map(Argument::value).collect()),
             Value::Integer(sureness.number()),
         ];
-        python.locked(|| {
+        let begun = python.locked(|| {
             let found = python.call(helper.begin.0, &values)?;
             let count = python.item_integer(found, 1);
             let token = python.item(found, 0);
             python.drop(found);
             Some((Object(token?), count))
-        })
+        });
+        begun.flatten()
     }
 
     /// The operator ended: writes what was computed, and says how sure the bytes of each tensor are. `None` where nothing was computed.
@@ -315,7 +316,7 @@ impl Helper {
             Some(marks)
         });
         drop(computed);
-        found
+        found.flatten()
     }
 }
 
@@ -329,7 +330,7 @@ fn classified(name: &CStr, overload: &CStr) -> Option<Operator> {
         python.drop(found);
         answer
     });
-    let Some(answer) = answer else {
+    let Some(answer) = answer.flatten() else {
         give_up("an operator could not be classified");
         return None;
     };

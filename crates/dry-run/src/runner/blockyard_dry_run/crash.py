@@ -33,13 +33,15 @@ def watch(finish, further=()):
                 finish()
             finally:
                 libc.alarm(0)
-        # Held back until this handler returns.
         libc.raise_signal(number)
 
     libc.raise_signal = getattr(libc, "raise")
     libc.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
     libc.signal.restype = ctypes.c_void_p
+    # Installs a handler for one signal alone: where the handler itself cannot run, as while Python ends, the next signal ends the process.
+    install = libc.__sysv_signal
+    install.argtypes, install.restype = libc.signal.argtypes, libc.signal.restype
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(crashed)
     _kept.append(handler)
     for number in (*_SIGNALS, *further):
-        libc.signal(int(number), ctypes.cast(handler, ctypes.c_void_p))
+        install(int(number), ctypes.cast(handler, ctypes.c_void_p))

@@ -30,6 +30,9 @@ def follow(torch):
 
 
 def stop():
-    """Ends: what is asked of PyTorch from now on is not the program's."""
+    """Ends: what is asked of PyTorch from now on is not the program's, and Python may end soon."""
     while _LIBRARY:
-        _LIBRARY.pop().blockyard_values_stop()
+        library = _LIBRARY.pop()
+        library.blockyard_values_stop()
+        # Without Python's lock, which threads of backward may wait for.
+        ctypes.CDLL(library._name, handle=library._handle).blockyard_python_ends()
