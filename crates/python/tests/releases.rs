@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use blockyard_python::ProgramSettings;
+use blockyard_python::{Program, ProgramSettings};
 use blockyard_rules::{AllocatorConfig, Release};
 
 #[path = "support/run.rs"]
@@ -27,4 +27,27 @@ fn products_and_attention_take_the_memory_of_their_release() {
         assert_eq!(finished.traceback, None, "{release}");
         assert_eq!(printed, fixture(&format!("workspaces.{release}.txt")), "{release}");
     }
+}
+
+/// `blas_variables.txt`: `== RELEASE VARIABLES`, then what was printed.
+#[test]
+fn workspaces_follow_the_variables_of_the_environment() {
+    let (source, answers) = (fixture("blas_variables.py"), fixture("blas_variables.txt"));
+    let mut compared = 0;
+    for answer in answers.split("== ").skip(1) {
+        let (head, wanted) = answer.split_once('\n').expect("a head");
+        let (release, variables) = head.split_once(' ').expect("a release and variables");
+        let config = AllocatorConfig::parse("", release.parse().expect("a release")).expect("no settings");
+        let program = Program {
+            file: "program.py".to_owned(),
+            source: source.clone(),
+            arguments: variables.split(' ').map(str::to_owned).collect(),
+        };
+        let settings = ProgramSettings { config, ..ProgramSettings::default() };
+        let (printed, finished) = support::run_program(program, settings);
+        assert_eq!(finished.traceback, None, "{head}");
+        assert_eq!(printed, wanted, "{head}");
+        compared += 1;
+    }
+    assert_eq!(compared, 69);
 }

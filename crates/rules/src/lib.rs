@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod blas;
 mod bytes;
 mod config;
 mod pool_kind;
@@ -36,10 +37,11 @@ mod release;
 pub mod size;
 
 pub use backend::Backend;
+pub use blas::{BlasVariables, BlasWorkspaces};
 pub use bytes::Bytes;
 pub use config::{
     AddressReserve, AllocatorConfig, ConfigError, Environment, EnvironmentError, PinnedConfig, SETTING_KEYS,
     SettingKey, known_config, left_out_note, setting_values, with_setting,
 };
 pub use pool_kind::PoolKind;
-pub use release::{BlasWorkspaces, Release, ReleaseError};
+pub use release::{Release, ReleaseError};

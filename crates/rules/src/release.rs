@@ -131,16 +131,6 @@ impl Release {
         self.minor() >= 14
     }
 
-    /// What PyTorch gives cuBLAS and cuBLASLt to work in: found by running products of matrices on each release's own libraries.
-    #[must_use]
-    pub const fn blas_workspaces(self) -> BlasWorkspaces {
-        match self {
-            Self::V2_11 => BlasWorkspaces::Kept,
-            Self::V2_12 | Self::V2_13 | Self::V2_14 => BlasWorkspaces::Shared,
-            Self::V2_15 => BlasWorkspaces::ForEachCall,
-        }
-    }
-
     /// Whether cuDNN's attention is left out where the probability of dropout is no multiple of 1/16 (pull request 174245).
     #[must_use]
     pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
@@ -175,17 +165,6 @@ impl Release {
         }
         Bytes::new((total.get() as f64 * fraction).round() as u64)
     }
-}
-
-/// How long PyTorch keeps the workspaces of cuBLAS and cuBLASLt. Sizes are those of the GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlasWorkspaces {
-    /// One of each library, for each thread, device and stream, until the process ends. cuBLASLt's comes with cuBLAS's.
-    Kept,
-    /// One for both libraries, kept as long.
-    Shared,
-    /// Each call takes one and gives it back when its kernels are launched (pull request 194311).
-    ForEachCall,
 }
 
 /// `2.11`.

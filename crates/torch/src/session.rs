@@ -7,7 +7,7 @@ use std::rc::Rc;
 use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
-use blockyard_rules::{AllocatorConfig, BlasWorkspaces, Release};
+use blockyard_rules::{AllocatorConfig, BlasVariables, BlasWorkspaces, Release};
 
 use crate::autocast::Autocast;
 use crate::autograd::Modes;
@@ -119,6 +119,9 @@ impl AttentionKernels {
 pub struct Session {
     profile: GpuProfile,
     release: Cell<Release>,
+    blas: Cell<BlasVariables>,
+    /// Whether a product of matrices took a workspace.
+    has_used_blas: Cell<bool>,
     devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     pub(crate) notes: Rc<Notes>,
@@ -184,6 +187,8 @@ impl Session {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
             profile,
             release: Cell::new(config.release()),
+            blas: Cell::default(),
+            has_used_blas: Cell::default(),
             devices,
             notes,
             modes: Modes::default(),
@@ -400,7 +405,8 @@ impl Session {
         library: Library,
         device: &Rc<SimulatedGpu>,
     ) -> Result<Option<OwnedBlock>> {
-        match (self.release.get().blas_workspaces(), library) {
+        self.has_used_blas.set(true);
+        match (self.blas.get().workspaces(self.release.get()), library) {
             (BlasWorkspaces::ForEachCall, library) => {
                 return device.allocate(self.workspace_size(library), Category::Workspace);
             }
@@ -432,10 +438,29 @@ impl Session {
     }
 
     fn workspace_size(&self, library: Library) -> Bytes {
+        let variables = self.blas.get();
+        let cublas = variables.cublas_size(self.profile.cublas_workspace());
         match library {
-            Library::Cublas => self.profile.cublas_workspace(),
-            Library::CublasLt => self.profile.cublaslt_workspace(),
+            Library::Cublas => cublas,
+            Library::CublasLt => {
+                variables.cublaslt_size(self.release.get(), self.profile.cublaslt_workspace(), cublas)
+            }
         }
+    }
+
+    /// Takes other variables of the environment for cuBLAS and cuBLASLt, as PyTorch does before its first product of matrices. Returns whether it did.
+    pub fn set_blas_variables(&self, variables: BlasVariables) -> bool {
+        let is_taken = !self.has_used_blas.get();
+        if is_taken {
+            self.blas.set(variables);
+        }
+        is_taken
+    }
+
+    /// The variables of the environment for cuBLAS and cuBLASLt.
+    #[must_use]
+    pub fn blas_variables(&self) -> BlasVariables {
+        self.blas.get()
     }
 
     /// The release of PyTorch whose rules hold.

@@ -4,7 +4,7 @@ pub(crate) use _host::module_def;
 
 #[rustpython_vm::pymodule]
 mod _host {
-    use blockyard_rules::{AllocatorConfig, ConfigError};
+    use blockyard_rules::{AllocatorConfig, BlasVariables, ConfigError};
     use rustpython_vm::builtins::PyStrRef;
     use rustpython_vm::{PyResult, VirtualMachine};
 
@@ -18,10 +18,26 @@ mod _host {
         text.chars().count()
     }
 
-    /// Notes a change of the environment that the allocator's settings may read.
+    /// Notes a change of the environment that the allocator's settings or workspaces may read.
     #[pyfunction]
     fn environment_changed(key: PyStrRef, value: PyStrRef, vm: &VirtualMachine) -> PyResult<()> {
         let (key, value) = (key.to_string_lossy(), value.to_string_lossy());
+        if BlasVariables::NAMES.contains(&key.as_ref()) {
+            let session = blockyard_torch::session();
+            let mut variables = session.blas_variables();
+            let line = crate::position::current_line(vm);
+            if !variables.set(&key, &value) {
+                host::note(line, format!("{key} is not understood, as in PyTorch: it changes nothing"));
+            } else if !session.set_blas_variables(variables) {
+                host::note(
+                    line,
+                    format!(
+                        "{key} is read at the first product of matrices, which was before this line: it changes nothing"
+                    ),
+                );
+            }
+            return Ok(());
+        }
         if !matches!(key.as_ref(), "PYTORCH_CUDA_ALLOC_CONF" | "PYTORCH_ALLOC_CONF") {
             return Ok(());
         }

@@ -11,9 +11,15 @@ pub(crate) fn run(source: &str) -> (String, Finished) {
 
 /// Runs `source` as `file`.
 pub(crate) fn run_with(source: &str, file: &str, settings: ProgramSettings) -> (String, Finished) {
+    let program = Program { file: file.to_owned(), source: source.to_owned(), arguments: Vec::new() };
+    run_program(program, settings)
+}
+
+/// The same for a program with arguments.
+#[allow(dead_code, reason = "not all tests give arguments")]
+pub(crate) fn run_program(program: Program, settings: ProgramSettings) -> (String, Finished) {
     let printed = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&printed);
-    let program = Program { file: file.to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let finished = run_on_thread(program, settings, move |text: &str| {
         sink.lock().expect("no printing failed").push_str(text);
     })
