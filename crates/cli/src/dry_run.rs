@@ -50,7 +50,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
         lists_lines: options.json.is_some() || options.address_orders,
-        environment: assumptions(options),
+        environment: environment(options),
         ..Program::new(options.file.clone(), python, gpu.clone())
     };
     // The program gets the signal too, and its report is still to come.
@@ -93,12 +93,16 @@ fn of_rank(program: &Program, ranks: &Ranks, rank: u32) -> Program {
     Program { snapshot, ..program.clone() }
 }
 
-/// What a person says of values of the device, for the library that stands for CUDA's.
-fn assumptions(options: &DryRunOptions) -> Vec<(String, String)> {
-    if options.assume.is_empty() {
-        return Vec::new();
+/// What the library that stands for CUDA's and the runner read in the program's environment.
+fn environment(options: &DryRunOptions) -> Vec<(String, String)> {
+    let mut environment = Vec::new();
+    if !options.assume.is_empty() {
+        environment.push(("STANDIN_ASSUME".to_owned(), options.assume.join("\n")));
     }
-    vec![("STANDIN_ASSUME".to_owned(), options.assume.join("\n"))]
+    if options.skip_init {
+        environment.push(("STANDIN_SKIP_INIT".to_owned(), "1".to_owned()));
+    }
+    environment
 }
 
 /// Remembers a Ctrl-C.

@@ -21,7 +21,7 @@ const DRIVER: &str = "libcuda.so.1";
 /// The function that generated entry points call.
 const REPORT: &str = "blockyard_standin_unknown";
 /// What runs the program within Python.
-const RUNNER: [(&str, &str); 16] = [
+const RUNNER: [(&str, &str); 17] = [
     ("__main__.py", include_str!("runner/__main__.py")),
     ("blockyard_dry_run/__init__.py", include_str!("runner/blockyard_dry_run/__init__.py")),
     ("children/sitecustomize.py", include_str!("runner/children/sitecustomize.py")),
@@ -29,6 +29,7 @@ const RUNNER: [(&str, &str); 16] = [
     ("blockyard_dry_run/checkpoints.py", include_str!("runner/blockyard_dry_run/checkpoints.py")),
     ("blockyard_dry_run/crash.py", include_str!("runner/blockyard_dry_run/crash.py")),
     ("blockyard_dry_run/holders.py", include_str!("runner/blockyard_dry_run/holders.py")),
+    ("blockyard_dry_run/initial.py", include_str!("runner/blockyard_dry_run/initial.py")),
     ("blockyard_dry_run/objects.py", include_str!("runner/blockyard_dry_run/objects.py")),
     ("blockyard_dry_run/peaks.py", include_str!("runner/blockyard_dry_run/peaks.py")),
     ("blockyard_dry_run/places.py", include_str!("runner/blockyard_dry_run/places.py")),

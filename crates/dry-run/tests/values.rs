@@ -172,3 +172,24 @@ fn an_exception_that_ends_an_operator_reaches_the_program() {
     assert!(lines[0].starts_with("torch.Size([16, 64]) "), "{lines:?}");
     assert!(report.is_exact(), "{:?}", report.notes);
 }
+
+/// Parameters on the host, large and small, by functions that PyTorch's modules call under several names.
+const PARAMETERS: &str = "\
+import resource, torch
+from torch import nn
+layers = [nn.Linear(8192, 8192, bias=False) for _ in range(4)] + [nn.MultiheadAttention(2048, 8), nn.Linear(4, 4)]
+model = nn.Sequential(*layers)
+print(bool((layers[-1].weight == 0).any()))
+model.cuda()
+print(torch.cuda.memory_allocated() >> 20, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+";
+
+#[test]
+fn large_parameters_on_the_host_need_no_memory_without_their_initialization() {
+    let Some((report, lines)) = done("init", PARAMETERS, &[("STANDIN_SKIP_INIT", "1")]) else { return };
+    assert_eq!(lines[0], "False");
+    let numbers: Vec<u64> = lines[1].split(' ').map(|number| number.parse().expect("a number")).collect();
+    assert_eq!(numbers[0], 1_088);
+    assert!(numbers[1] < 600, "{} MiB of the host", numbers[1]);
+    assert!(!report.is_exact());
+}

@@ -46,6 +46,10 @@ pub(crate) struct DryRunOptions {
     /// depend on them.
     #[arg(long, conflicts_with = "nproc_per_node")]
     pub(crate) address_orders: bool,
+    /// Leave parameters above 1 MiB on the host as they are, where PyTorch would initialize them: a large model that is made on the host takes
+    /// no memory there. The report is an estimate then.
+    #[arg(long)]
+    pub(crate) skip_init: bool,
     /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
     #[arg(long, value_name = "FILE")]
     pub(crate) snapshot: Option<PathBuf>,

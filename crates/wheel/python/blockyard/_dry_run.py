@@ -40,6 +40,7 @@ def dry_run(
     total_memory: int | None = None,
     assume: Sequence[str] = (),
     address_orders: bool = False,
+    skip_init: bool = False,
     snapshot: bool = True,
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
@@ -51,7 +52,8 @@ def dry_run(
     the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
     `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that nobody knows, by the
     line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
-    unseen, and the answer's `address_orders` says which numbers depend on them. `snapshot=False` leaves out PyTorch's history, which has a stack
+    unseen, and the answer's `address_orders` says which numbers depend on them. With `skip_init`
+    parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out PyTorch's history, which has a stack
     for each allocation. `python` is the Python that has PyTorch, else this one. What the program prints is printed, unless `echo` is false.
 
     A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised where it cannot be started at all: there is no
@@ -68,6 +70,8 @@ def dry_run(
                 options += [option, value]
         if address_orders:
             options.append("--address-orders")
+        if skip_init:
+            options.append("--skip-init")
         for value in assume:
             options += ["--assume", value]
         command = [sys.executable, "-m", "blockyard", "dry-run", *map(str, options), "--", os.fspath(program), *map(str, args)]

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from blockyard_dry_run import holders, places, ranks, values
+from blockyard_dry_run import holders, initial, places, ranks, values
 from blockyard_dry_run.peaks import Peaks
 from blockyard_dry_run.record import record
 
@@ -44,6 +44,7 @@ class Measured:
 
     def _on_torch(self, torch):
         values.follow(torch)
+        initial.install()
         self.peaks.install(torch, is_by_step=self.settings["steps"] is not None)
         if self.settings["steps"] is not None:
             from torch.optim.optimizer import register_optimizer_step_post_hook

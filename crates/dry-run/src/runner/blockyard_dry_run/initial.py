@@ -1,0 +1,53 @@
+"""Large parameters on the host are not initialized, where `STANDIN_SKIP_INIT` is set: they take addresses and no memory until something writes them."""
+
+import functools
+import os
+import sys
+
+from blockyard_dry_run import places
+from blockyard_dry_run.record import record
+
+_TEXT = (
+    "parameters on the host are not initialized (--skip-init): random numbers that the host draws later are others than in PyTorch, and what "
+    "the program itself reads of these parameters is arbitrary"
+)
+# Smaller parameters are initialized: their bytes are followed to the device.
+_MOST_BYTES = 1 << 20
+_said = set()
+
+
+def install():
+    """Skips initialization, if that is asked for. PyTorch is loaded."""
+    init = sys.modules.get("torch.nn.init")
+    if not os.environ.get("STANDIN_SKIP_INIT") or init is None:
+        return
+    replaced = {}
+    for name, function in vars(init).copy().items():
+        if name.endswith("_") and not name.startswith("_") and callable(function):
+            replaced[function] = _skipping(function)
+    # Modules of PyTorch's own have some of these functions under names of theirs.
+    for module in [module for name, module in sys.modules.items() if name.startswith("torch.nn")]:
+        for name, value in list(vars(module).items()):
+            if callable(value) and getattr(value, "__module__", None) == "torch.nn.init" and value in replaced:
+                setattr(module, name, replaced[value])
+
+
+def _skipping(function):
+    @functools.wraps(function)
+    def initialize(*arguments, **options):
+        tensor = arguments[0] if arguments else options.get("tensor")
+        is_large = tensor is not None and tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() > _MOST_BYTES
+        if not is_large:
+            return function(*arguments, **options)
+        _say()
+        return tensor
+
+    return initialize
+
+
+def _say():
+    place = places.here() or {"file": "", "line": 0}
+    key = (place["file"], place["line"])
+    if key not in _said:
+        _said.add(key)
+        record({"kind": "estimate", "text": _TEXT, **place})
