@@ -34,12 +34,25 @@
 //! # Reading order
 //!
 //! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins` and `pool` (free blocks
-//! in best-fit order), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` (the calls for users),
-//! `request` (the steps of an allocation), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage
-//! collection and retries when no cached block fits), `expandable` (expandable segments), `shared` with `addr_table` (several
-//! threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
+//! ordered by stream, size, address), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` and `request`
+//! (allocate and free as lists of their steps), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage collection,
+//! a new segment, releases of oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
+//! (several threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
 //! `invariants`. Three modules are apart from these: `malloc_async` (the driver's memory pool), `backend` (the choice between
 //! the two allocators) and `host` (pinned host memory).
+//!
+//! # Decisions
+//!
+//! - **Ids follow PyTorch's block objects.** A split makes a new object for the front and keeps the old object for the remainder; a
+//!   merge keeps the object of the block that is being freed. So stale `requested_size` values equal PyTorch's, and a figure has keys
+//!   that survive a split.
+//! - **Expandable segments are one more way to find space** (`reclaim::find_new_block`). They need the optional part of the device trait
+//!   ([`VirtualMemory`](blockyard_device::VirtualMemory)).
+//! - **Memory pools are pairs of block pools** beside the default pair; `AllocParams` names the memory pool of its request.
+//! - **`malloc_async` is another allocator**: PyTorch's thin layer over a model of the driver's pool, which was derived from a recording. Its
+//!   events are those of a segment that grows, so that figures need no special case. What PyTorch reports under it is a projection of the
+//!   statistics ([`Stats::reported_by`](blockyard_record::Stats::reported_by)). `replay` uses `backend`, which selects one of the two.
+//! - **`host` caches pinned memory** over [`HostMemory`](blockyard_device::HostMemory).
 //!
 //! # Invariants
 //!

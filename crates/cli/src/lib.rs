@@ -10,6 +10,14 @@
 //! let arguments = ["blockyard", "verify", "run.jsonl.gz"];
 //! let code = blockyard_cli::run_command(arguments.map(Into::into));
 //! ```
+//!
+//! # Decisions
+//!
+//! **A page can be one file** (`page.rs`; `export OUT.html` and a notebook's cell are such pages). The page's program, its style and one
+//! opened file lie packed inside of the file, a short script answers the page's `fetch` from them, and `data-address` on its root holds the
+//! part of the address that names the view. Such a page has no origin, so its workers load scripts from `data:` addresses. `blockyard open`
+//! serves the built page and puts the file beside it, where `#open=NAME` finds it; the address has `?once`, so that the browser keeps
+//! nothing of a page for one file.
 
 mod bench;
 mod device;

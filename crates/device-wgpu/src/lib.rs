@@ -37,6 +37,12 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Decisions
+//!
+//! WebGPU has one queue, in order. [`StreamedWgpu`] keeps the work of each stream in a list, and submits the list when the workload advances
+//! the stream. So a workload runs there as on the virtual device, event by event, and a block that is allocated again too early loses its
+//! data for certain.
 
 mod device;
 mod gpu;

@@ -7,6 +7,13 @@
 //!
 //! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed, and because the files of
 //! the reader that lie beside the page must not be given to other machines or other pages.
+//!
+//! # Decisions
+//!
+//! **One service worker keeps the page in the reader's browser** ([`service_worker`], a list of files before a script). `cargo xtask` writes
+//! it beside the page, and `blockyard site` beside the page and a teacher's files. If any file changes, the worker has another version, which
+//! replaces the old one. With a network everything comes from there, so that a reload shows a new build; without one, or where a response
+//! takes longer than three seconds, from the browser.
 
 mod file;
 mod offline;
