@@ -15,6 +15,7 @@ mod metadata;
 mod miri;
 mod model;
 mod page;
+mod prose;
 mod references;
 mod release;
 mod setup;
@@ -82,7 +83,7 @@ enum Command {
         #[arg(long)]
         test: bool,
     },
-    /// Write files of the repository anew that follow from others: read each change before you keep it.
+    /// Write the files of the repository that follow from others again: read each change before you keep it.
     Update {
         /// What is written; everything that needs no other program, where nothing is named.
         what: Vec<Updated>,
@@ -102,6 +103,8 @@ enum Command {
     },
     /// Check which of our crates depend on which, by the table of ARCHITECTURE.md.
     Deps,
+    /// Check sentences of documents, comments, errors and help for patterns that are hard to read.
+    Prose,
     /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
     /// Check the size of the page in dist/.
@@ -178,6 +181,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Truth { what } => truth::run(&workspace, what)?,
         Command::Release { step } => release::run(&workspace, step)?,
         Command::Deps => deps::check(&workspace)?,
+        Command::Prose => prose::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
@@ -237,7 +241,7 @@ mod tests {
                 let arguments: Vec<&str> = arguments.split(' ').collect();
                 assert!(parsed(&arguments).is_ok(), "{command}");
             }
-            assert!(!text.contains("run: |"), "one command a step, so that a step is what a developer types");
+            assert!(!text.contains("run: |"), "one command a step, so that a developer can type each step");
         }
         assert!(count >= 4);
     }

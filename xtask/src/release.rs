@@ -35,7 +35,7 @@ pub(crate) enum ReleaseStep {
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// Stands in a draft until a person has made sentences of it.
+/// A draft has this line until a person has made sentences of it.
 const DRAFT: &str = "<!-- draft -->";
 
 /// Takes a step.

@@ -1,11 +1,11 @@
-//! `cargo xtask update`: files that follow from others, written anew.
+//! `cargo xtask update`: files that follow from others, written again.
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
 use crate::workspace::{self, Workspace};
 
-/// What is written anew.
+/// What is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Updated {
     /// JSON Schema, classes of the Python package and tables of the documents, from the types of crates/answers.

@@ -63,7 +63,7 @@ pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a virtual environment of its own and
+/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a new virtual environment and
 /// runs its tests there.
 pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;

@@ -108,7 +108,7 @@ pub struct OutOfMemoryEvent {
 pub struct MomentAnswer {
     /// The moment in words.
     pub name: String,
-    /// After so many events of the trace.
+    /// After this many events of the trace.
     pub event: u64,
     /// Bytes of allocated blocks.
     pub allocated: u64,

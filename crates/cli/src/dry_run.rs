@@ -93,7 +93,7 @@ fn of_rank(program: &Program, ranks: &Ranks, rank: u32) -> Program {
     Program { snapshot, ..program.clone() }
 }
 
-/// What a person says of values of the device, for the library that stands for CUDA's.
+/// Values of the device that a person named, for the library that stands for CUDA's.
 fn assumptions(options: &DryRunOptions) -> Vec<(String, String)> {
     if options.assume.is_empty() {
         return Vec::new();

@@ -183,7 +183,7 @@ fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> an
     Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text))
 }
 
-/// The figure as pixels, two for each of its own in both directions, as screens of today show them.
+/// The figure as pixels, two for each pixel of the figure in both directions, as today's screens show them.
 fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
     for face in typeface::FACES {

@@ -1,4 +1,4 @@
-//! `blockyard guard`: programs of a repository, held against what its `memory.toml` says that they take.
+//! `blockyard guard`: programs of a repository, compared with its `memory.toml`.
 
 mod json;
 mod lines;
@@ -142,7 +142,7 @@ fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::R
     Ok(entries)
 }
 
-/// Takes what the programs that came to their end took.
+/// Takes the results of the programs that ended.
 fn update(file: &mut GuardFile, held: &[Held]) -> anyhow::Result<()> {
     for Held { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
         let baseline = Some(run.baseline(entry.lines));

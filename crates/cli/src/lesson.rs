@@ -32,7 +32,7 @@ pub(crate) struct LessonOptions {
     /// Write a printable handout: one HTML file with the figures as SVG.
     #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
     pub(crate) handout: Option<PathBuf>,
-    /// Write the answers into a file of their own, and the handout without them.
+    /// Write the answers into another file, and the handout without them.
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
     pub(crate) answers: Option<PathBuf>,
 }
@@ -219,7 +219,7 @@ fn exercise_text(id: &str, exercise: &Exercise) -> String {
     text
 }
 
-/// The memory after so many steps of a card's run, and the recording that names its blocks.
+/// The memory after this many steps of a card's run, and the recording that names its blocks.
 fn moment<'a>(
     lesson: &'a PlayedLesson,
     card: &PlayedCard,
@@ -241,7 +241,7 @@ fn choices(question: &LessonQuestion) -> String {
     lines.collect()
 }
 
-/// The text in lines of at most [`WIDTH`] characters, the first behind `mark` and the others as far in.
+/// The text in lines of at most [`WIDTH`] characters, the first after `mark` and the others indented as far.
 fn wrapped(mark: &str, text: &str) -> String {
     let indent = mark.chars().count();
     let mut out = mark.to_owned();

@@ -113,8 +113,8 @@ pub(crate) enum Command {
     Lesson(LessonOptions),
     /// Run a PyTorch program without PyTorch and without a GPU, and print what it would print.
     ///
-    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. What rests on no recording
-    /// is said on standard error, with its line. The exit status is the program's.
+    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. Each unverified estimate
+    /// is named on standard error, with its line. The exit status is the program's.
     #[cfg(feature = "python")]
     Python(PythonOptions),
     /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
@@ -143,7 +143,7 @@ pub(crate) enum Command {
 pub(crate) struct PythonOptions {
     /// The program; `-` for standard input.
     pub(crate) file: PathBuf,
-    /// What the program finds in `sys.argv` behind its name.
+    /// What the program finds in `sys.argv` after its name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
@@ -167,16 +167,16 @@ pub(crate) struct PythonOptions {
     /// One JSON value instead of the program's output: that output, notes, estimates, statistics.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program is stopped when it has called so many operators.
+    /// The program is stopped when it has called this many operators.
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
-    /// The program is stopped when it has asked for so many allocations and frees of GPU memory.
+    /// The program is stopped when it has asked for this many allocations and frees of GPU memory.
     #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
     pub(crate) max_events: u64,
-    /// The program is stopped when its own data takes so much of this computer's memory.
+    /// The program is stopped when its own data takes this much of the computer's memory.
     #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
     pub(crate) max_host_memory: Bytes,
-    /// The program is stopped after so many seconds.
+    /// The program is stopped after this many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
 }
@@ -211,7 +211,7 @@ pub(crate) struct VerifyOptions {
     /// One JSON value a file instead of lines for people.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where segments are taken from: `virtual`, or `cuda:0` for a real one behind each recorded address.
+    /// Where segments are taken from: `virtual`, or `cuda:0` for a real segment at each recorded address.
     #[arg(long, default_value = "virtual")]
     pub(crate) device: DeviceName,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the one that made the recording.
@@ -252,7 +252,7 @@ pub(crate) struct SnapshotOptions {
     /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<MemoryName>,
-    /// The moment to look at: after so many events of the trace, at the peak of allocated memory, or at the first request that
+    /// The moment to look at: after this many events of the trace, at the peak of allocated memory, or at the first request that
     /// ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
     pub(crate) at: Option<At>,

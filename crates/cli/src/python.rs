@@ -92,7 +92,7 @@ pub struct PlayedProgram {
     pub snapshot: SnapshotFile,
 }
 
-/// Runs a program as the command does, and hands out each piece of printed text as soon as it is there.
+/// Runs a program as the command does, and hands out each piece of printed text as soon as the program prints it.
 ///
 /// `arguments` are the command's options, then the program, then the program's own arguments.
 ///

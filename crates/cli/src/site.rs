@@ -46,7 +46,7 @@ struct OwnFile {
     bytes: Vec<u8>,
     /// What the index calls it.
     title: String,
-    /// What the index says of it.
+    /// Its text in the index.
     about: String,
 }
 
@@ -168,7 +168,7 @@ fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
     Ok(html)
 }
 
-/// What the index says of a lesson: what it teaches, and how long it takes.
+/// A lesson's text in the index: what the lesson teaches, and how long it takes.
 fn said_of(lesson: &Lesson) -> String {
     let minutes = lesson.minutes().map_or_else(String::new, |minutes| format!(" {minutes} min"));
     format!("{}{minutes}", lesson.summary())

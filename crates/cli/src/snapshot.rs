@@ -32,7 +32,7 @@ pub(crate) enum At {
     Peak,
     /// The first request that failed.
     OutOfMemory,
-    /// After so many entries of the trace.
+    /// After this many entries of the trace.
     Event(usize),
 }
 

@@ -1,7 +1,7 @@
 //! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU: `blockyard dry-run`.
 //!
 //! [`Torch`] finds the installed package, [`prepare`] makes the folder of libraries that stand for CUDA's, and [`run`] starts the
-//! program over them and tells what it took. The folder is made once for each installed package and kept in the cache directory.
+//! program over them and reports the memory that it took. The folder is made once for each installed package and kept in the cache directory.
 
 mod elf;
 mod error;

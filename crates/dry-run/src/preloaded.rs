@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::run::{environment, no_python};
 use crate::{DryRunError, Prepared, Program, Torch};
 
-/// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is gone.
+/// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is dropped.
 ///
 /// Modules that are loaded before the program begins do not see variables that the program sets for them.
 #[derive(Clone, Debug)]

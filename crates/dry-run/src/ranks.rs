@@ -52,7 +52,7 @@ impl fmt::Display for NoSuchRank {
 impl std::error::Error for NoSuchRank {}
 
 impl Ranks {
-    /// The ranks of so many nodes with so many processes each, of which those that are asked for run; where none is, all of one node, or
+    /// The ranks of this many nodes with this many processes each, of which those that are asked for run; where none is, all of one node, or
     /// rank 0 of several.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl RanksReport {
 
 /// Runs the ranks that are asked for to their ends. Where one fails, or once `is_interrupted` is true, the others are ended.
 ///
-/// `program` is what a rank runs, without torchrun's variables, which are added.
+/// `program` is the program of a rank, without torchrun's variables, which are added.
 ///
 /// # Errors
 ///

@@ -43,7 +43,7 @@ pub struct Program {
     pub snapshot: Option<PathBuf>,
     /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
     pub steps: Option<u32>,
-    /// Bytes of GPUs for which the report says at which line segments came to exceed them.
+    /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
     /// Whether the report has the lines that the program prints.
     pub lists_lines: bool,
@@ -118,7 +118,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs the program to its end and tells what it took. A program that fails has a report too.
+/// Runs the program to its end and reports the memory that it took. A program that fails has a report too.
 ///
 /// # Errors
 ///
@@ -262,7 +262,7 @@ impl Started {
         self.process.end(if at_once { Signal::KILL } else { Signal::TERM });
     }
 
-    /// Waits for the end and tells what the program took.
+    /// Waits for the end and reports the memory that the program took.
     pub(crate) fn finish(mut self, torch: &Torch) -> Result<Report, DryRunError> {
         let waited = self.process.wait().map_err(|error| no_python(&self.program, error))?;
         let status = self.status.unwrap_or(waited);

@@ -14,7 +14,7 @@ pub(crate) const NEVER: u32 = u32::MAX;
 
 /// All allocations of a recording, by ascending [`AllocationId`], and the memory that the allocator had reserved.
 ///
-/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees is there at the
+/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees exists at the
 /// moments `s + 1 ..= f`. A [`Collector`] makes the columns in slices, so that a page can do it between frames.
 ///
 /// At each moment the sizes of the allocations whose free was not requested add up to the allocated bytes, and the sizes of
@@ -57,7 +57,7 @@ pub struct AllocationLifetime {
     pub size: Bytes,
     /// What the caller asked for.
     pub requested: Bytes,
-    /// The first moment at which it is there; 0 if it is older than the recording.
+    /// The first moment at which it exists; 0 if it is older than the recording.
     pub start: usize,
     /// The first moment at which its free is requested; `None` if that is not in the recording.
     pub freed: Option<usize>,

@@ -8,7 +8,7 @@ use crate::scene::{Mark, Scene, TargetId};
 
 /// More blocks than these do not move: nobody could follow them, and a frame would cost too much.
 const MOST_BLOCKS: usize = 600;
-/// What belongs to a block stands out of it by so much at most.
+/// What belongs to a block extends beyond it by this much at most.
 const MARGIN_PX: f32 = 6.0;
 
 /// The motion from one scene to another.

@@ -1,5 +1,5 @@
-//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`. What a person says of a
-//! value that only a GPU knows is here too, since the command reads it and the library that stands for CUDA's uses it.
+//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`. A value
+//! that only a GPU knows can be named by a person ([`Assumption`]): the command reads it and the library that stands for CUDA's uses it.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

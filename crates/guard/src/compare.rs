@@ -1,4 +1,4 @@
-//! A run, held against its entry.
+//! A run, compared with its entry.
 
 use blockyard_record::Bytes;
 
@@ -8,7 +8,7 @@ use crate::{Baseline, Ended, Entry, Measured, ProgramLine};
 /// What a run is failed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The program did not come to its end.
+    /// The program did not run to its end.
     Ended(Ended),
     /// More was reserved than the budget.
     Budget {
@@ -76,7 +76,7 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Steps whose peak is another one.
     pub steps: Vec<StepChange>,
-    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written anew.
+    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written again.
     pub is_lower: bool,
     /// Whether something was assumed in the run or in the baseline's.
     pub is_estimate: bool,

@@ -68,7 +68,7 @@ pub struct Baseline {
     pub further: u64,
 }
 
-/// What a program is held against.
+/// What a program is compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The program, from the folder of the file.
@@ -105,7 +105,7 @@ impl Entry {
     }
 }
 
-/// Why a run did not come to its end.
+/// Why a run did not reach its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// A request found no memory, at this line where it is known.
@@ -138,7 +138,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The baseline that this run leaves, with at most so many lines.
+    /// The baseline that this run leaves, with at most this many lines.
     #[must_use]
     pub fn baseline(&self, lines: usize) -> Baseline {
         Baseline {

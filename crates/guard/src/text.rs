@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, grouped};
 
 use crate::{Baseline, Comparison, Ended, Entry, Failure, Growth, Measured, Row};
 
-/// So many rows, notes and steps are listed.
+/// At most this many rows, notes and steps are listed.
 const SHOWN: usize = 10;
 
 /// A change with its sign: `+1,024`.

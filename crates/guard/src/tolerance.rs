@@ -10,9 +10,9 @@ use thiserror::Error;
 /// How much more than the baseline a peak may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tolerance {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// So many millionths of the baseline; written in percent.
+    /// Millionths of the baseline; written in percent.
     Share(u64),
 }
 

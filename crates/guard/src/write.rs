@@ -1,4 +1,4 @@
-//! `memory.toml`: written anew. Comments and the person's own keys stay.
+//! `memory.toml`, written again. Comments and the person's own keys stay.
 
 use std::fmt;
 
@@ -160,7 +160,7 @@ fn holder(holder: &Holder) -> InlineTable {
     table
 }
 
-/// A list with a value in each line, and a comment behind each.
+/// A list with a value in each line, and a comment after each.
 fn list(rows: impl Iterator<Item = (Value, String)>) -> Item {
     let mut array = Array::new();
     let mut before = String::new();

@@ -120,7 +120,7 @@ pub fn autopsy(
     }
     if met.highest < limit.highest {
         notes.push(format!(
-            "whether the run goes out of memory depends on the limit, which is {}: this is what happens at {}",
+            "whether the run goes out of memory depends on the limit, which is {}: the answer is for {}",
             limit.range(),
             met.highest
         ));

@@ -35,7 +35,7 @@ pub struct Bound {
 pub struct Placement {
     /// The request that asked for it, counted from 1.
     pub request: u64,
-    /// The first request, counted from 1, behind which nothing uses it any more; one more than there are if that never comes.
+    /// The first request, counted from 1, after which nothing uses it any more; one more than there are if that never comes.
     pub until: u64,
     /// Its place: bytes from the beginning of the layout.
     pub offset: Bytes,

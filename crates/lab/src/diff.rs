@@ -213,7 +213,7 @@ impl Peaks {
     }
 }
 
-/// The requests behind which most is allocated, and most reserved.
+/// The requests after which most is allocated, and most reserved.
 fn peak_requests(
     run: &Run,
     terms: &ReplayTerms,

@@ -76,7 +76,7 @@ fn from_device(
     if !is_refused_by_device {
         run.is_capacity_assumed = true;
         run.add_note(format!(
-            "a snapshot does not tell how much memory the device has: {} are assumed where nothing limits the run",
+            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
             run.capacity
         ));
     }

@@ -89,7 +89,7 @@ impl Run {
         Ok(run)
     }
 
-    /// The run of a workload on a device of its own. It goes on after out of memory, as a workload does.
+    /// The run of a workload on its own device. It goes on after out of memory, as a workload does.
     #[must_use]
     pub fn from_workload(name: &str, workload: Workload, config: &str, capacity: Bytes) -> Self {
         Self { goes_on_after_oom: true, ..Self::new(name, workload, config, capacity) }
@@ -171,7 +171,7 @@ impl Run {
         self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
     }
 
-    /// Sets the stack of each request, and labels beside those that are there.
+    /// Sets the stack of each request, and labels beside those that exist.
     pub(crate) fn set_stacks(
         &mut self,
         stacks: Arc<Stacks>,
@@ -185,7 +185,7 @@ impl Run {
         self.workload.set_labels(all);
     }
 
-    /// Puts other requests, as many, in the place of its own.
+    /// Replaces the requests by as many others.
     pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
         let labels = self.workload.labels().to_vec();
         self.workload = self.workload.with_requests(requests);
@@ -207,7 +207,7 @@ impl Run {
         self.from_before
     }
 
-    /// The same run with other requests in place of its own, without names and stacks.
+    /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
         let mut run =
             Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);

@@ -38,7 +38,7 @@ pub struct Verdict {
     pub autopsy: Option<Box<Autopsy>>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
     pub held: Vec<HoldingLine>,
-    /// Behind how many requests that was.
+    /// After how many requests that was.
     pub moment: u64,
 }
 
@@ -207,7 +207,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "all requests are served ({}), and none runs out of memory; a replay, whose segments lie at addresses of its own, reserves at most {reserved}",
+            "all requests are served ({}), and none runs out of memory; a replay, whose segments have other addresses, reserves at most {reserved}",
             counted(run.requests().len(), "request")
         ),
         None,
@@ -251,7 +251,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     Ok(Verdict { kind: VerdictKind::Fits, headline, findings, setting, autopsy: None, held, moment })
 }
 
-/// What holds the memory when most is allocated, and behind how many requests that is.
+/// What holds the memory when most is allocated, and after how many requests that is.
 fn held_at_peak(
     run: &Run,
     conditions: &Conditions,

@@ -47,7 +47,7 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 const COURSES: [(&str, Course); 3] =
     [("rises", Course::Rises), ("falls", Course::Falls), ("stays", Course::Stays)];
 
-/// What a condition says of a moment, to be compared with words.
+/// The statement of a condition about a moment, to be compared with words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     relations: Vec<Relation>,

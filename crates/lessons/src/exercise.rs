@@ -19,7 +19,7 @@ use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
 pub(crate) const REGION_FROM: &str = "# edit from here";
-/// The comment behind them.
+/// The comment after them.
 pub(crate) const REGION_TO: &str = "# edit to here";
 
 /// A workload or a program that the reader changes until the allocator agrees with all goals.
@@ -236,7 +236,7 @@ pub enum GradeError {
     /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
     #[error("the answer is a Python program, which is run before it is graded")]
     IsProgram,
-    /// The allocator came to no result.
+    /// The allocator had no result.
     #[error(transparent)]
     Run(#[from] RunError),
 }

@@ -17,7 +17,7 @@ pub struct Lesson {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) summary: String,
-    /// What stands in the title and the summary without a condition: they are shown without a run.
+    /// The parts of the title and the summary without a condition: they are shown without a run.
     pub(crate) front_notes: Vec<LessonNote>,
     minutes: Option<u32>,
     profile: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct CardText {
 
 #[derive(Clone, Copy, Debug)]
 enum Lines {
-    /// Up to and without this line, beginning with that one.
+    /// From the first of these lines up to the second, which is not included.
     Range(u32, u32),
     All,
 }
@@ -346,7 +346,7 @@ impl Reader {
     }
 }
 
-/// The words behind a fence: `new`, `settings=...`, `capacity=...`.
+/// The words after a fence: `new`, `settings=...`, `capacity=...`.
 #[derive(Default)]
 struct Options {
     is_new: bool,

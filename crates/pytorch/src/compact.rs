@@ -218,7 +218,7 @@ impl RemainingColumns {
     }
 }
 
-/// How many blocks are younger than the one that is freed, if `entry` and the one behind it are a free that completes at
+/// How many blocks are younger than the one that is freed, if `entry` and the next one are a free that completes at
 /// once.
 fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
     let completed = TraceEntry { action: TraceAction::FreeCompleted, ..*entry };

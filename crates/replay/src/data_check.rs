@@ -1,4 +1,4 @@
-//! Runs on a device with real memory that check the data: every block is filled with a pattern of its own and checked.
+//! Runs on a device with real memory that check the data: every block is filled with its own pattern and checked.
 
 use std::fmt;
 

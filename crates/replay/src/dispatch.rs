@@ -82,7 +82,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         error.into()
     }
 
-    /// Runs a request that is not an allocation or a free. This is a function of its own, so that the caller decides between
+    /// Runs a request that is not an allocation or a free. This is a separate function, so that the caller decides between
     /// the two frequent requests with a branch, which is faster than a jump table.
     #[inline(never)]
     fn dispatch_infrequent<'a>(

@@ -1,4 +1,4 @@
-//! Notes for requests about memory pools, settings and the work of streams, which cause no event of their own.
+//! Notes for requests about memory pools, settings and the work of streams, which cause no event.
 
 use blockyard_record::PoolId;
 use blockyard_workload::{Request, Workload};

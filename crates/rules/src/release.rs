@@ -93,7 +93,7 @@ impl Release {
     }
 
     /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the `Block` that describes it, which a split
-    /// makes anew for its front; in all other releases the lowest address comes first. Found by running the libraries.
+    /// makes again for its front; in all other releases the lowest address comes first. Found by running the libraries.
     #[inline]
     #[must_use]
     pub const fn oldest_block_first(self) -> bool {

@@ -1,7 +1,7 @@
 //! A shared library that stands for CUDA's libraries: PyTorch's own CUDA build runs over it on a machine without a GPU.
 //!
 //! Kernels are not run. Everything else is PyTorch's own code: dispatcher, autograd, optimizers, the host code of every operator with
-//! every temporary, and the caching allocator. So what the allocator is asked for is what it is asked for on a GPU.
+//! every temporary, and the caching allocator. So the allocator gets the same requests as on a GPU.
 //!
 //! - Device memory is a range of the host's addresses that is only reserved. A page of the host is taken where a byte is written.
 //! - Bytes that the host wrote are known. A kernel that is not run makes bytes unknown, and a host that reads unknown bytes gets zeros

@@ -110,7 +110,7 @@ fn reduced(parts: &[Part], kind: c_int, operator: c_int) -> Part {
     Some((sum, all.iter().map(|part| part.1).fold(sureness, Sureness::max)))
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes_of(count: u64, kind: c_int) -> u64 {
     count.saturating_mul(element(kind).unwrap_or(8))
 }

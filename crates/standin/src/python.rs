@@ -103,7 +103,7 @@ pub(crate) enum Value {
     Text(String),
     Tuple(Vec<Value>),
     List(Vec<Value>),
-    /// An object that is there already.
+    /// An object that exists already.
     Object(NonNull<c_void>),
 }
 

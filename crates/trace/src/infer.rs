@@ -54,7 +54,7 @@ pub struct OomReport {
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
 /// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
-/// completes later; which stream it was does not show, so each such wait gets a stream of its own, advanced when the trace
+/// completes later; which stream it was does not show, so each such wait gets its own stream, advanced when the trace
 /// says so. A burst of released segments outside of an allocation is an `empty_cache`.
 ///
 /// # Errors
@@ -201,7 +201,7 @@ fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, P
     segments.filter_map(|segment| Some((*last.get(&segment.addr)?, segment.pool_id))).collect()
 }
 
-/// Checkpoints name the moment after so many trace entries: find the request that comes next.
+/// Checkpoints name the moment after a number of trace entries: find the request that comes next.
 fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(u32, String)> {
     let mut labels = Vec::new();
     let mut allocations_and_frees = 0;

@@ -107,7 +107,7 @@ fn annotations_of(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<(u64, Tex
     annotations
 }
 
-/// The entries that made segments of private pools, as far as these are there at the end, and the pools of entries that name one.
+/// The entries that made segments of private pools, as far as these exist at the end, and the pools of entries that name one.
 fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
     let private =
         device.segments.iter().filter(|segment| segment.pool_id != PoolId::DEFAULT && !segment.is_expandable);
@@ -265,7 +265,7 @@ impl TraceReplay<'_> {
         self.device.trace.get(index).map_or(0, |entry| entry.context as usize)
     }
 
-    /// The range of addresses that pages belong to; the small pool's if the request behind it is small.
+    /// The range of addresses that pages belong to; the small pool's if the request after it is small.
     fn range(&self, index: usize, entry: &TraceEntry) -> NewSegment {
         let TraceEntry { addr, size, stream, .. } = *entry;
         let known = self.ranges.range(..=addr).next_back().filter(|(_, (end, _))| *end > addr);
@@ -361,7 +361,7 @@ impl TraceReplay<'_> {
             let live = blocks.filter(|block| block.state.is_active()).count();
             notes.push(format!(
                 "the trace begins late: there was memory before its first entry ({} in {}); going back from the end found the \
-                 blocks, but not who allocated those that are gone by now",
+                 blocks, but not who allocated those that were freed before the end",
                 counted(live, "block"),
                 counted(segments.len(), "segment"),
             ));

@@ -66,7 +66,7 @@ impl Rewound {
             count => format!(" and {} whose free waits", counted(count, "block")),
         };
         let mut notes = vec![format!(
-            "the recording begins late: going back from the end found what was there before its first entry, {}{pending} in {}",
+            "the recording begins late: going back from the end found the memory before its first entry, {}{pending} in {}",
             counted(count(BlockState::Allocated), "live block"),
             counted(self.start.segments.len(), "segment"),
         )];

@@ -1,8 +1,8 @@
 //! The sizes of blocks, as far as they follow from a trace and its final segments.
 //!
 //! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
-//! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch allocates multiples of 512
-//! bytes, and leaves no more than 1 MiB of a block of the large pool behind. What these leave open is marked as open and drawn as
+//! since free neighbors merge: so an allocation after a block shows where the block ends. PyTorch allocates multiples of 512
+//! bytes, and leaves at most 1 MiB of a block of the large pool as a remainder. What these leave open is marked as open and drawn as
 //! small as it can be.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,10 +134,10 @@ pub(crate) fn size_before(least: u64, place: Place, max_split: Option<u64>) -> S
     Size { size: least, extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
 }
 
-/// A block whose size something behind it may show.
+/// A block whose size something after it may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Asked {
-    /// It was there before the first entry.
+    /// It existed before the first entry.
     Before(u64),
     /// The entry allocated it.
     Entry(u32),

@@ -3,7 +3,7 @@
 use crate::size::{decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
 
-/// What may stand at a place.
+/// What may be written at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Where the word that a completion replaces begins, in bytes of the text; it ends at the place.
@@ -14,7 +14,7 @@ pub struct Completions {
     pub is_whole_word: bool,
 }
 
-/// One of the things that may stand at a place.
+/// One of the things that may be written at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// What is written.
@@ -291,7 +291,7 @@ impl<'t> Known<'t> {
     }
 }
 
-/// `x`, `x[3]`; `x[*]` where a variable stands in the brackets.
+/// `x`, `x[3]`; `x[*]` where a variable is in the brackets.
 fn name_of(tokens: &[Token<'_>]) -> String {
     let mut name = String::new();
     for (kind, word) in tokens {

@@ -75,7 +75,7 @@ pub enum ParseErrorKind {
         /// The size, in quotes.
         found: String,
     },
-    /// A line about the whole run stands in a loop, or a second time.
+    /// A line about the whole run is in a loop, or comes a second time.
     #[error("the capacity and the settings of the run are said once, outside of loops")]
     HeaderTwice,
     /// A size has a part of a byte.
@@ -180,7 +180,7 @@ pub enum ParseErrorKind {
     #[error("a pool is made once, outside of loops")]
     PoolInLoop,
     /// A memory pool is used after its end.
-    #[error("the pool \"{name}\" is gone: line {line} destroyed it")]
+    #[error("the pool \"{name}\" does not exist any more: line {line} destroyed it")]
     PoolDestroyed {
         /// The name.
         name: String,

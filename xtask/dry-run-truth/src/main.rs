@@ -1,6 +1,6 @@
 //! Recorded programs, run by a dry run and compared with what a GPU printed and did: `cargo xtask dry-run-truth`.
 //!
-//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a process of its own.
+//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a separate process.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 mod ranks;

@@ -1,7 +1,7 @@
 //! A static server of one folder on 127.0.0.1, for `cargo xtask play`, `blockyard open` and the end-to-end tests.
 //!
 //! It answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is `index.html`. A `.gz` file is
-//! a file of its own and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
+//! a plain file and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
 //! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
 //! name this machine as their host get them. It must not know what the files are about.
 //!

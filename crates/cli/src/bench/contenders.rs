@@ -39,7 +39,7 @@ impl Device for CudaDevice {
     }
 }
 
-/// All contenders, ours first; each has a device of its own.
+/// All contenders, ours first; each has its own device.
 pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Result<Vec<BoxedContender>> {
     let mut contenders: Vec<BoxedContender> = vec![
         Box::new(Ours::new(open()?, false)?),

@@ -24,7 +24,7 @@ pub(crate) struct DryRunOptions {
     /// How many GPUs there are.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
-    /// End the program after so many steps of its first optimizer; the report has the peak of each step and who holds it.
+    /// End the program after this many steps of its first optimizer; the report has the peak of each step and who holds it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     #[command(flatten)]
@@ -66,10 +66,10 @@ pub(crate) struct DryRunOptions {
 /// Programs of several processes.
 #[derive(Debug, Args)]
 pub(crate) struct RankOptions {
-    /// Start so many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
+    /// Start this many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nproc_per_node: Option<u8>,
-    /// How many nodes there are, each with so many processes. Only the ranks of `--ranks` are started.
+    /// How many nodes there are, each with as many processes. Only the ranks of `--ranks` are started.
     #[arg(long, value_name = "N", requires = "nproc_per_node", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nnodes: Option<u32>,
     /// The ranks that are started, after commas; without it, all of one node, or rank 0 of several nodes.

@@ -31,7 +31,7 @@ pub(super) fn text(
         of_rank(&mut text, rank)?;
     }
     if report.is_interrupted {
-        writeln!(text, "  the run was interrupted; this is what ran")?;
+        writeln!(text, "  the run was interrupted; the numbers are those of the part that ran")?;
     }
     if let Some(failed) = report.failed {
         writeln!(text, "  rank {failed} failed first")?;

@@ -86,12 +86,12 @@ pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
         let status = report.status;
         writeln!(text, "  the process ended with status {status} ({error}) before its memory was counted")?;
         if let Some(step) = report.steps.last() {
-            writeln!(text, "  this is what it had taken by the end of step {}", step.number)?;
+            writeln!(text, "  the numbers are those at the end of step {}", step.number)?;
         }
     } else if report.error.is_some() {
-        writeln!(text, "  the program ended with {error}{at}; this is what ran")?;
+        writeln!(text, "  the program ended with {error}{at}; the numbers are those of the part that ran")?;
     } else if report.status != 0 {
-        writeln!(text, "  the program ended with status {}; this is what ran", report.status)?;
+        writeln!(text, "  the program ended with status {}; the numbers are those of the part that ran", report.status)?;
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ pub(crate) struct GuardOptions {
     /// The GPU that the program sees: h200, h100, a100, a100-40g, l4, t4, rtx4090.
     #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu)]
     pub(crate) gpu: Option<String>,
-    /// End the program after so many steps of its first optimizer.
+    /// End the program after this many steps of its first optimizer.
     #[arg(long, value_name = "N", requires = "program", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
@@ -43,7 +43,7 @@ pub(crate) struct GuardOptions {
     /// Print failures alone.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// The program's own arguments, behind `--`.
+    /// The program's own arguments, after `--`.
     #[arg(last = true, requires = "program")]
     pub(crate) arguments: Vec<String>,
 }

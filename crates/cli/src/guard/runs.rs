@@ -10,7 +10,7 @@ use blockyard_record::short_path;
 use super::lines::holders;
 use crate::dry_run::{gpu_of, is_interrupted};
 
-/// So many lines of a program that failed are shown.
+/// At most this many lines of a failed program are shown.
 const SHOWN_LINES: usize = 20;
 
 pub(super) struct Runs<'a> {

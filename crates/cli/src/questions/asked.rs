@@ -64,7 +64,7 @@ pub(crate) struct FileOptions<Q: Args> {
     pub(crate) json: bool,
 }
 
-/// What a run would have come to under other settings.
+/// What a run would do under other settings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WhatIfQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.

@@ -301,7 +301,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Answers when all keys are there. A client that waits no longer says so.
+    /// Answers when all keys are set. A client that stops waiting says so.
     fn wait(&mut self, keys: &[String]) -> io::Result<()> {
         let mut contents = self.shared.lock();
         contents.waiting.insert(self.number, keys.to_vec());

@@ -203,14 +203,14 @@ pub(crate) fn passes_changed(
     Examined::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
 }
 
-/// The run without pools of its own, if it enters any.
+/// The run without its memory pools, if it enters any.
 fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
     let found = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
     let verdict = examined.verdict(found);
-    let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
+    let sentence = format!("with everything from the default pool in place of the program's memory pools {verdict}");
     Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::lifetimes::Lifetime;
 
-/// Every so many allocations there is a list of those that live then.
+/// After each group of this many allocations there is a list of those that are live then.
 const STRIDE: usize = 256;
 const INTERVAL: usize = 1024;
 
@@ -30,7 +30,7 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// The first allocation that begins at or behind a request.
+    /// The first allocation that begins at or after a request.
     fn first_from(&self, request: usize) -> usize {
         self.lifetimes.partition_point(|lifetime| lifetime.request < request)
     }
@@ -148,7 +148,7 @@ impl<'a> Orders<'a> {
         self.most
     }
 
-    /// The next order, behind the best layout so far.
+    /// The next order, after the best layout so far.
     pub(super) fn next(&mut self, best: Option<&[u64]>) -> Option<Vec<u32>> {
         if self.tried >= self.most || self.lifetimes.is_empty() {
             return None;

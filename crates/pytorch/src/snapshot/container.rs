@@ -121,7 +121,7 @@ pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, Snapsh
     Err(SnapshotError::OtherKind(OtherFile::NestedArchives))
 }
 
-/// Says of its errors that they are about gzip, as files of recordings do.
+/// Marks its errors as errors of gzip, as files of recordings do.
 struct Gzip<R: BufRead>(GzipReader<R>);
 
 impl<R: BufRead> Read for Gzip<R> {

@@ -57,7 +57,7 @@ pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, Snapsh
     Ok(SnapshotFile { devices, host, settings, annotations, stacks: Arc::new(stacks), contexts, notes })
 }
 
-/// The parts of a snapshot, where they are there.
+/// The parts of a snapshot, each where the file has it.
 #[derive(Default)]
 struct Parts {
     segments: Option<Value>,
@@ -124,7 +124,7 @@ struct Finish {
 }
 
 impl Finish {
-    /// The number of the list of rows that stands at `path`; a value of another kind is counted.
+    /// The number of the list of rows at `path`; a value of another kind is counted.
     fn rows(&mut self, value: Option<Value>, kind: RowKind, path: &str) -> Option<u32> {
         let value = value.filter(|value| *value != Value::None)?;
         let Some(number) = self.heap.as_rows(value, kind) else {

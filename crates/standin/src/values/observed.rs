@@ -113,7 +113,7 @@ fn add_callback() {
 
 static HANDLE: AtomicU64 = AtomicU64::new(0);
 
-/// The layout and the helper are there.
+/// The layout and the helper are known.
 pub(super) fn ready() -> bool {
     let is_ready = layout::finish();
     IS_ON.store(is_ready, Ordering::Relaxed);

@@ -47,9 +47,9 @@ impl Reclaims {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     start: usize,
-    /// The first release, behind the completions that come first.
+    /// The first release, after the completions that come first.
     releases: usize,
-    /// The entry behind it.
+    /// The entry after it.
     end: usize,
     given: usize,
     failed: usize,
@@ -62,16 +62,16 @@ struct Burst {
     is_partial: bool,
     /// Whether waits completed between releases: some were released before all streams were waited for.
     is_mixed: bool,
-    /// Whether a wait completed that the request behind the burst could have used.
+    /// Whether a wait completed that the request after the burst could have used.
     is_late: bool,
 }
 
 /// How a burst is read.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// The allocation behind it failed at first; its entries from here on are the retry.
+    /// The allocation after it failed at first; its entries from here on are the retry.
     Refused { from: usize },
-    /// The allocation behind it collected garbage.
+    /// The allocation after it collected garbage.
     Collected,
     /// Somebody released the cache before the allocation.
     Apart,

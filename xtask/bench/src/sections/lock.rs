@@ -44,7 +44,7 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
         ],
         ..Section::new(
             "lock",
-            "The allocator behind our lock and behind parking_lot's",
+            "The allocator under our lock and under parking_lot's",
             "ns a pair of allocation and free",
             ["BiasedMutex", "parking_lot", "no lock"],
         )

@@ -36,7 +36,7 @@ pub enum OtherFile {
     /// What `torch.save` writes.
     #[error("a file of torch.save (a model, a checkpoint)")]
     TorchSave,
-    /// What `torch.save` wrote before 1.6 begins with a number that is a pickle of its own.
+    /// What `torch.save` wrote before 1.6 begins with a number that is a separate pickle.
     #[error("a file of an old torch.save, or another pickle")]
     OldTorchSave,
     /// HTML.
@@ -142,7 +142,7 @@ pub enum PickleError {
     /// An opcode asks for what was never kept.
     #[error("the memo has no entry {0}")]
     NoMemoEntry(usize),
-    /// An entry of the memo far behind the others.
+    /// An entry of the memo far after the others.
     #[error("entry {0} of the memo comes before the ones below it")]
     MemoOrder(usize),
     /// Items have no container.
@@ -157,7 +157,7 @@ pub enum PickleError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// Nothing is there.
+    /// It is missing.
     #[error("is missing")]
     Missing,
     /// A value of another type.
@@ -202,7 +202,7 @@ pub enum FieldError {
     #[error("too many different frames")]
     FrameCount,
     /// A segment that no address space holds.
-    #[error("the segment ends behind the last address")]
+    #[error("the segment ends after the last address")]
     SegmentEnd,
     /// Segments share addresses.
     #[error("the segments at {below:#x} and {above:#x} overlap")]
@@ -216,7 +216,7 @@ pub enum FieldError {
     #[error("the block begins before the one in front of it ends")]
     BlockOverlap,
     /// A block outside of its segment.
-    #[error("the block ends behind its segment")]
+    #[error("the block ends after the end of its segment")]
     BlockEnd,
     /// The snapshot has no device.
     #[error("it has neither segments nor traces")]

@@ -58,7 +58,7 @@ impl Heap {
         rows + self.passed.get(&list).map_or(0, |passed| passed.items)
     }
 
-    /// Sets keys of a dictionary; keys and values stand in turn.
+    /// Sets keys of a dictionary; keys and values alternate.
     pub(crate) fn set_items(&mut self, dict: u32, pairs: &[Value]) -> Result<(), Misfit> {
         let Object::Dict(slot) = self.object(dict) else {
             return Err(Misfit::new("", FieldError::NoDictionary));
