@@ -290,7 +290,7 @@ fn link_parts(folder: &Path, bin: &str) -> Result<()> {
             replace(&format!("new URL(\"./{name}\", import.meta.url)"), &format!("\"./{renamed}\""))?;
             let part = fs::read(folder.join(&*name))?;
             let plain =
-                without_custom_sections(&part).with_context(|| format!("{name} is no WebAssembly"))?;
+                without_custom_sections(&part).with_context(|| format!("{name} is not WebAssembly"))?;
             fs::write(folder.join(renamed), plain)?;
             fs::remove_file(folder.join(&*name))?;
         }
@@ -309,7 +309,7 @@ fn hand_over(folder: &Path, bin: &str) -> Result<()> {
 }
 
 /// The same module without the names of its functions and what else only tools read: a quarter of what a part weighs. `None` where
-/// the bytes are no module.
+/// the bytes are not a module.
 fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     const CUSTOM: u8 = 0;
     let (header, mut rest) = module.split_at_checked(8)?;

@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, step: &ReleaseStep) -> Result<()> {
 }
 
 fn prepare(workspace: &Workspace, version: &str) -> Result<()> {
-    ensure!(is_version(version), "`{version}` is no version: three numbers with dots between, as 0.2.0");
+    ensure!(is_version(version), "`{version}` is not a version: three numbers with dots between, as 0.2.0");
     ensure_clean(workspace)?;
     let tag = workspace.program("git").args(["describe", "--tags", "--abbrev=0"]).output()?;
     let range = match String::from_utf8_lossy(&tag.stdout).trim() {

@@ -28,7 +28,7 @@ pub struct SnapshotAnswer {
     pub file: String,
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub config: String,
-    /// Each setting that the snapshot tells, as text; -1 is no limit.
+    /// Each setting that the snapshot has, as text; -1 means no limit.
     pub settings: BTreeMap<String, String>,
     /// How many beginnings and ends of named stretches the snapshot has.
     pub annotations: u64,

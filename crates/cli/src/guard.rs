@@ -36,7 +36,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let torch = Torch::find(&python)?;
     let standin = find_standin()?;
     let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;
-    ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
+    ctrlc::set_handler(dry_run::interrupt).context("cannot wait for Ctrl-C")?;
     let bar = progress::line();
     if options.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
@@ -106,7 +106,7 @@ impl Place {
         let Ok(inside) = absolute.strip_prefix(&self.folder) else {
             bail!("{} is not below the folder of {}", program.display(), self.file.display());
         };
-        inside.to_str().map(str::to_owned).with_context(|| format!("{} is no text", program.display()))
+        inside.to_str().map(str::to_owned).with_context(|| format!("the path {} is not UTF-8", program.display()))
     }
 }
 
@@ -161,13 +161,13 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     }
     let unread = file.unread_keys();
     if !unread.is_empty() && !options.quiet {
-        output::line(&mut out, &format!("keys of {name} that are not read: {}", unread.join(", ")))?;
+        output::line(&mut out, &format!("{name} has keys that the guard does not know: {}", unread.join(", ")))?;
     }
     if options.update {
         let written = held.iter().filter(|held| held.run.ended.is_none()).count();
         let words = match written {
-            0 => format!("{name} is as it was"),
-            _ => format!("{name} has what {} took", blockyard_record::counted(written, "program")),
+            0 => format!("{name} is unchanged"),
+            _ => format!("{name} has the new baseline of {}", blockyard_record::counted(written, "program")),
         };
         output::line(&mut out, &words)?;
     } else if held.len() > 1 {
@@ -178,7 +178,7 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     Ok(out.flush()?)
 }
 
-/// Whether a program fails. A growth is no failure of an update.
+/// Whether a program fails. A growth is not a failure of an update.
 fn is_failed(is_update: bool, failures: &[Failure]) -> bool {
     let is_growth = |failure: &Failure| matches!(failure, Failure::Allocated(_) | Failure::Reserved(_));
     failures.iter().any(|failure| !is_update || !is_growth(failure))

@@ -87,7 +87,7 @@ fn open(name: &str) -> anyhow::Result<PlayedLesson> {
         let ids: Vec<&str> = lessons().iter().map(|file| file.id).collect();
         let what = || format!("{name} (neither a lesson's file nor one of the lessons {})", ids.join(", "));
         String::from_utf8(output::read(path).with_context(what)?)
-            .map_err(|_| anyhow!("{name}: not a text"))?
+            .map_err(|_| anyhow!("{name}: not UTF-8"))?
     };
     let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
     let lesson = lesson.map_err(|error| anyhow!("{name}: {error}"))?;
@@ -122,7 +122,7 @@ fn list() -> anyhow::Result<()> {
 
 fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let name = path.display().to_string();
-    let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not a text"))?;
+    let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not UTF-8"))?;
     let grade = match exercise.language {
         ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
         #[cfg(feature = "python")]
@@ -130,7 +130,7 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
         #[cfg(not(feature = "python"))]
         ExerciseLanguage::Python => {
             anyhow::bail!(
-                "{name}: the exercise is a Python program, and this command was built without Python"
+                "{name}: the exercise is a Python program, and this command was built without its Python interpreter"
             )
         }
     };

@@ -55,7 +55,7 @@ pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
     let own = options.files.iter().map(|path| read_own(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut names = BTreeSet::new();
     if let Some(twice) = own.iter().find(|file| !names.insert(file.name.clone())) {
-        bail!("two files are called {}: a site has one of each name", twice.name);
+        bail!("two files have the name {}: the files of a site need different names", twice.name);
     }
     let out = &options.out;
     ensure_ours(out)?;
@@ -98,7 +98,7 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
-        .with_context(|| format!("{shown}: the name is no text"))?;
+        .with_context(|| format!("{shown}: the name is not UTF-8"))?;
     let kind = file_kind(&bytes);
     let own = |title: String, about: &str, bytes| OwnFile {
         name: name.to_owned(),
@@ -116,7 +116,7 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
             Ok(own(name.to_owned(), "a recording", bytes))
         }
         FileKind::Other if bytes.trim_ascii_start().starts_with(b"---") => {
-            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not a text"))?;
+            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not UTF-8"))?;
             let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
             let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
             let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
@@ -196,7 +196,7 @@ fn ensure_ours(out: &Path) -> anyhow::Result<()> {
     };
     ensure!(
         entries.next().is_none() || is_ours(),
-        "{} has other files in it: name a new folder",
+        "{} has files of another origin: name a new folder",
         out.display()
     );
     Ok(())

@@ -192,7 +192,7 @@ pub(crate) fn memory_info(_: &Current) -> DriverResult<(Bytes, Bytes)> {
 
 /// Lets calls through that change memory while a stream of this thread is being captured, until the guard goes.
 ///
-/// They are no work of a stream, so that no graph can hold them.
+/// They are not work of a stream, so that no graph can hold them.
 pub(crate) fn relax_capture(_: &Current) -> Relaxed {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: reads and writes one number.

@@ -9,7 +9,7 @@
 //!   both: they grow from `VirtualDevice::FIRST_ADDR` in steps of `VirtualDevice::ALIGNMENT` and are never reused.
 //! - **Out of memory.** WebGPU reports a failed buffer late and never reports how much memory there is, so a budget of bytes
 //!   decides at once. A segment beyond the adapter's largest buffer is
-//!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is no limit of segments: what is
+//!   [`DeviceError::TooLarge`](blockyard_device::DeviceError::TooLarge). The largest storage binding is not a limit of segments: what is
 //!   larger is filled and checked in several passes.
 //! - **Late errors.** An error that arrives after the call that caused it, or the loss of the adapter, makes each later call
 //!   [`DeviceError::Lost`](blockyard_device::DeviceError::Lost) with its message.

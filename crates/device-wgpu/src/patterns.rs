@@ -28,7 +28,7 @@ impl WgpuDevice {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is no multiple of
+    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is not a multiple of
     /// [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
     pub fn fill(&mut self, range: Filled) -> Result<(), DeviceError> {
         self.go_over(range, None)

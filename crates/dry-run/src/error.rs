@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a program did not run. A program that fails by itself is no error.
+/// Why a program did not run. A program that fails by itself is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
     /// A file that cannot be read or written.
@@ -12,8 +12,8 @@ pub enum DryRunError {
         /// The system's words.
         error: io::Error,
     },
-    /// A library that is no shared library of this system.
-    #[error("{}: this is no shared library that can be read: {text}", path.display())]
+    /// A library that is not a shared library of this system.
+    #[error("{}: this is not a shared library that can be read: {text}", path.display())]
     Library {
         /// Which file.
         path: PathBuf,

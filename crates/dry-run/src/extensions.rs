@@ -44,7 +44,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for another release of CUDA are
-/// not loaded. What is no shared library of this system is left out.
+/// not loaded. What is not a shared library of this system is left out.
 pub(crate) fn add_wanted(wanted: &mut Wanted, libraries: &[PathBuf]) {
     let all = libraries.iter().filter_map(|path| Wanted::of(std::slice::from_ref(path)).ok());
     for found in all {

@@ -95,7 +95,7 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
-    /// What processes took that the program started; it is in no other number.
+    /// The memory of processes that the program started; no other number counts it.
     pub children: Vec<ChildPeak>,
     /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
     pub host_peak: Bytes,

@@ -109,7 +109,7 @@ fn read(path: &Path) -> Result<Read, DryRunError> {
 ///
 /// # Errors
 ///
-/// A file that is no shared library.
+/// A file that is not a shared library.
 pub fn defined(path: &Path) -> Result<BTreeSet<String>, DryRunError> {
     Ok(read(path)?.defined.into_iter().collect())
 }
@@ -119,7 +119,7 @@ impl Wanted {
     ///
     /// # Errors
     ///
-    /// A file that is no shared library.
+    /// A file that is not a shared library.
     pub fn of(libraries: &[PathBuf]) -> Result<Self, DryRunError> {
         let mut wanted = Self::default();
         let mut own = BTreeSet::new();

@@ -17,7 +17,7 @@ const KEYS: [&str; 9] =
 /// The keys at the top.
 const TOP_KEYS: [&str; 2] = ["version", PROGRAM];
 
-/// Why a text is no file of the guard.
+/// Why a text is not a file of the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAGuardFile {
     /// It is not TOML.
@@ -27,7 +27,7 @@ pub enum NotAGuardFile {
     #[error("the file has version {0}, and this command reads version {VERSION}")]
     Version(i64),
     /// Something has another kind.
-    #[error("{place} is no {kind}")]
+    #[error("{place} is not a {kind}")]
     Kind {
         /// Where, from the top.
         place: String,

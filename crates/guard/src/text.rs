@@ -160,7 +160,7 @@ fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) ->
         writeln!(text, "  {remark}")?;
     }
     if !found.is_estimate {
-        return writeln!(text, "  exact: nothing was assumed, but for the order of the driver's addresses");
+        return writeln!(text, "  exact: nothing was assumed except the order of the driver's addresses");
     }
     if run.notes.is_empty() {
         let whose = if run.is_exact { "the baseline's" } else { "this run's" };
@@ -201,7 +201,7 @@ mod tests {
         let marked = run(&["train.py:3: the program reads 4 bytes"]);
         assert!(
             text_of(&run(&[]), &run(&[]))
-                .ends_with("exact: nothing was assumed, but for the order of the driver's addresses\n")
+                .ends_with("exact: nothing was assumed except the order of the driver's addresses\n")
         );
         let text = text_of(&run(&[]), &marked);
         assert!(

@@ -19,9 +19,9 @@ pub enum Tolerance {
 /// The millionths of one percent.
 const PERCENT: u64 = 10_000;
 
-/// A text that is no tolerance.
+/// A text that is not a tolerance.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no tolerance: write a share (\"1%\", at most four decimals) or a size (\"64 MiB\")")]
+#[error("\"{0}\" is not a tolerance: write a share (\"1%\", at most four decimals) or a size (\"64 MiB\")")]
 pub struct NotATolerance(String);
 
 impl Default for Tolerance {

@@ -21,7 +21,7 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// [`NotAGuardFile`] where `program` is no list of tables; the file is unchanged then.
+    /// [`NotAGuardFile`] where `program` is not a list of tables; the file is unchanged then.
     pub fn set(&mut self, entry: &Entry) -> Result<(), NotAGuardFile> {
         let is_same = |known: &Entry| {
             (&known.program, &known.arguments, &known.gpu) == (&entry.program, &entry.arguments, &entry.gpu)

@@ -64,7 +64,7 @@ const FEWEST: usize = 4;
 /// More repetitions than this are taken for steps; fewer may as well be equal layers of a network.
 const MOST_LAYERS: usize = 100;
 
-/// Repetitions that free less than one in this many of their allocations are no steps: a model that is made layer by layer.
+/// Repetitions that free less than one in this many of their allocations are not steps: a model that is made layer by layer.
 const LEAST_FREED: usize = 4;
 
 /// Functions that only a training step calls.

@@ -217,7 +217,7 @@ impl<'t> Reader<'_, 't> {
         Ok(Item::Part(Part::List(items)))
     }
 
-    /// The lines up to the next thing that is no prose, without the mark before the first one.
+    /// The lines up to the next thing that is not prose, without the mark before the first one.
     fn prose(&mut self, mark: &str) -> Prose {
         let mut prose = Prose::default();
         while let Some(line) = self.line() {

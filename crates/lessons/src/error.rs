@@ -98,7 +98,7 @@ pub enum LessonErrorKind {
     BeforeFirstCard,
     /// A form of Markdown that lessons do not have.
     #[error(
-        "{form} is no form of a lesson: paragraphs, lists with \"-\", links, **strong**, *emphasis*, `code` and fenced blocks are"
+        "{form} is not a form of a lesson: paragraphs, lists with \"-\", links, **strong**, *emphasis*, `code` and fenced blocks are"
     )]
     Form {
         /// The form.
@@ -222,8 +222,8 @@ pub enum MeasureError {
         /// The text that is here.
         found: String,
     },
-    /// A quantity that is no number is compared.
-    #[error("\"{quantity}\" is no number")]
+    /// A quantity that is not a number is compared.
+    #[error("\"{quantity}\" is not a number")]
     NotComparable {
         /// The quantity.
         quantity: String,

@@ -216,7 +216,7 @@ pub struct Grade {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GradeError {
-    /// The answer is no workload.
+    /// The answer is not a workload.
     #[error(transparent)]
     Text(ParseError),
     /// A line was changed that belongs to the task.
@@ -336,7 +336,7 @@ impl Exercise {
     /// The same text always has the same grade.
     ///
     /// # Errors
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is no workload,
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
     /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
         if self.language == ExerciseLanguage::Python {

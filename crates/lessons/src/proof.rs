@@ -1,7 +1,7 @@
 //! Which numbers and comparing words of a sentence no condition stands for.
 //!
 //! A sentence says what the allocator did, so each number and each comparison in it has to come from the run: as a value, or as a
-//! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are no statements.
+//! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are not statements.
 
 use crate::condition::{Condition, Facts, Relation};
 use crate::document::Field;

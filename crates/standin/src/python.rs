@@ -273,7 +273,7 @@ impl Interpreter {
     }
 }
 
-/// Files that are no part of the user's program.
+/// Files that are not part of the user's program.
 fn is_library(file: &str) -> bool {
     file.contains("/site-packages/")
         || file.contains("/lib/python3")

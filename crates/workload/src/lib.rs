@@ -58,7 +58,7 @@
 //! `torch.cuda.reset_accumulated_memory_stats()`.
 //!
 //! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
-//! words that start statements are no names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
+//! words that start statements are not names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
 //! the variable of a loop around it; `x` and its elements are different tensors. The names of streams are
 //! separate from those, and so are the names of pools.
 //!

@@ -230,7 +230,7 @@ fn replay(library: &mut Library, sequence: &Sequence, file: &Path) -> Result<boo
 
 fn read(file: &Path) -> Result<Fixture> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Fixture::parse(&text).with_context(|| format!("{} is no sequence", file.display()))
+    Fixture::parse(&text).with_context(|| format!("{} is not a sequence", file.display()))
 }
 
 fn root() -> PathBuf {

@@ -1,7 +1,7 @@
 //! Sequences with PyTorch's answers as text, for regression tests that need no library.
 //!
 //! The text is a workload in the project's own language, one request a line, with comments that only this module reads: `#!` for what
-//! is no request, `#=` after a line for what PyTorch answered (the digest of all statistics, then the reply), `#:` at the end for its
+//! is not a request, `#=` after a line for what PyTorch answered (the digest of all statistics, then the reply), `#:` at the end for its
 //! trace and its final segments.
 //!
 //! ```text
@@ -127,7 +127,7 @@ impl Fixture {
     ///
     /// For a text of another kind; the message has the line.
     pub fn parse(text: &str) -> Result<Self> {
-        let workload = Workload::parse(text).context("the requests are no workload")?;
+        let workload = Workload::parse(text).context("the requests are not a workload")?;
         let mut requests = workload.requests().iter();
         let mut fixture = Self {
             notes: Vec::new(),

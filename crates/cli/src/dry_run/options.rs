@@ -105,7 +105,7 @@ pub(crate) fn python(named: Option<&str>) -> String {
 pub(crate) fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
     GpuProfile::from_id(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        anyhow::anyhow!("there is no such GPU here; there are {}", known.join(", "))
+        anyhow::anyhow!("no GPU has this name; the names are {}", known.join(", "))
     })
 }
 

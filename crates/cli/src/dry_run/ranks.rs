@@ -22,7 +22,7 @@ pub(super) fn text(
         let ran = if count == 1 { "1 rank of".to_owned() } else { format!("{count} ranks of") };
         writeln!(
             text,
-            "  {ran} {world} ran{nodes}; the others are taken to have the values that these have"
+            "  {ran} {world} ran{nodes}; the others are assumed to have the same values"
         )?;
     } else {
         writeln!(text, "  {world} {}{nodes}", if world == 1 { "rank" } else { "ranks, all of which ran" })?;
@@ -40,7 +40,7 @@ pub(super) fn text(
     if count > 1 {
         writeln!(
             text,
-            "  the largest peak reserved is that of rank {}, of which the rest is said:",
+            "  the largest peak reserved is that of rank {}; the rest is about that rank:",
             largest.rank
         )?;
     }
@@ -48,7 +48,7 @@ pub(super) fn text(
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();
     if largest.report.is_exact() && !others.is_empty() {
-        writeln!(text, "  estimates: rank {}; --json has why", others.join(", "))?;
+        writeln!(text, "  estimates: rank {}; --json has the reasons", others.join(", "))?;
     }
     Ok(text)
 }

@@ -10,7 +10,7 @@ use super::orders;
 
 /// What is said where no value was assumed.
 pub(crate) const EXACT: &str =
-    "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments";
+    "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
 
 /// The same where several orders of addresses were tried.
 const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
@@ -61,7 +61,7 @@ pub(super) fn details(
     for child in &report.children {
         writeln!(
             text,
-            "  process {}, which the program started, took {} of cuda:{}: in no other number here, values not followed",
+            "  process {}, which the program started, took {} of cuda:{}: no other number here counts these bytes, and its values are not followed",
             child.process, child.bytes, child.device
         )?;
     }
@@ -135,7 +135,7 @@ fn steps(text: &mut String, report: &Report) -> fmt::Result {
     match report.is_steady() {
         Some(true) => writeln!(text, "    the last two steps are equal"),
         Some(false) => writeln!(text, "    the last two steps are not equal: more steps may take more"),
-        None => writeln!(text, "    one step says nothing about the next"),
+        None => writeln!(text, "    one step shows nothing about the next"),
     }
 }
 
@@ -143,7 +143,7 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
     if report.holders.is_empty() {
         return Ok(());
     }
-    writeln!(text, "  who holds the peak of the last step that was looked at:")?;
+    writeln!(text, "  who holds the peak of the last measured step:")?;
     for row in &report.holders {
         writeln!(text, "    {:>10}  {}", row.bytes.to_string(), row.what)?;
     }

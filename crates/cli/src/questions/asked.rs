@@ -34,7 +34,7 @@ impl RunQuestion {
     ///
     /// # Errors
     ///
-    /// A name that is no question about one run, a wrong option.
+    /// A name that is not a question about one run, a wrong option.
     pub fn parse(name: &str, options: &[String]) -> anyhow::Result<Self> {
         let words = ["blockyard", name].into_iter().chain(options.iter().map(String::as_str));
         Ok(AskedQuestion::try_parse_from(words)?.question)

@@ -92,8 +92,8 @@ fn cards_are_checked() {
         line 8, column 1: the first card begins with a line "## Title"; only blank lines may come before it
         line 1, column 1: the first card begins with a line "## Title"; only blank lines may come before it
         line 8, column 11: a title has no values: put "{{" for a brace
-        line 9, column 1: a heading other than "## Title" is no form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
-        line 9, column 1: a table is no form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
+        line 9, column 1: a heading other than "## Title" is not a form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
+        line 9, column 1: a table is not a form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
         line 9, column 3: this "**" is never closed
         line 10, column 7: this "`" is never closed
         line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message

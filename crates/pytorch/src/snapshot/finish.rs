@@ -14,7 +14,7 @@ use super::{
     SnapshotSettings,
 };
 
-/// Devices of one machine; a file with more is no snapshot.
+/// Devices of one machine; a file with more is not a snapshot.
 const MOST_DEVICES: usize = 4096;
 
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {

@@ -323,7 +323,7 @@ fn missing(path: &str) -> Misfit {
     Misfit::new(path, FieldError::Missing)
 }
 
-/// Keys and values of a dictionary; keys that are no texts are passed over.
+/// Keys and values of a dictionary; keys that are not texts are passed over.
 fn fields(row: &[Value]) -> impl Iterator<Item = (TextId, Value)> + '_ {
     row.chunks_exact(2).filter_map(|pair| match *pair {
         [Value::Text(key), value] => Some((TextId::new(key), value)),

@@ -42,7 +42,7 @@ pub enum OtherFile {
     /// HTML.
     #[error("a web page without a snapshot in it")]
     WebPage,
-    /// A pickle of one value that is no container.
+    /// A pickle of one value that is not a container.
     #[error("a pickle of {found}")]
     Pickle {
         /// The value.
@@ -100,7 +100,7 @@ pub enum ContainerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PickleError {
-    /// A text has bytes that are no UTF-8.
+    /// A text has bytes that are not UTF-8.
     #[error("a text that is not UTF-8")]
     Utf8,
     /// More containers in each other than any snapshot has.
@@ -115,8 +115,8 @@ pub enum PickleError {
     /// An opcode of other pickles.
     #[error("the opcode {0}, which no snapshot needs")]
     UnneededOpcode(&'static str),
-    /// A byte that is no opcode.
-    #[error("{0:#04x} is no opcode of a pickle")]
+    /// A byte that is not an opcode.
+    #[error("{0:#04x} is not an opcode of a pickle")]
     UnknownOpcode(u8),
     /// A whole number that is too long.
     #[error("a number of {bytes} bytes")]
@@ -175,10 +175,10 @@ pub enum FieldError {
     #[error("a list of something else than traces")]
     NoTraces,
     /// Keys and values for a list.
-    #[error("keys for something that is no dictionary")]
+    #[error("keys for something that is not a dictionary")]
     NoDictionary,
     /// Items for a list that became a part of the snapshot already.
-    #[error("an item for something that is no list any more")]
+    #[error("an item for something that is not a list any more")]
     NoList,
     /// A number below zero.
     #[error("{0} is below zero")]
