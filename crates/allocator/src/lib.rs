@@ -117,8 +117,6 @@
 //! * All functions refuse requests of 2^60 bytes and more; in PyTorch only the functions that allocate tensors do. Pinned
 //!   requests above 2^63 bytes, which PyTorch rounds up to zero, are refused too.
 //! * Errors about settings that C++ cannot read as numbers, or that end too early, have PyTorch's text and name the token.
-//! allocator of their own.
-//! their own allocator.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
 #![forbid(unsafe_code)]

@@ -50,17 +50,17 @@ pub enum DryRunError {
     },
     /// Our own library is not there.
     #[error(
-        "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program; \
-         `cargo build -p blockyard-standin` makes it, and BLOCKYARD_STANDIN names it where it lies elsewhere"
+        "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program: build it \
+         with `cargo build -p blockyard-standin`, or name its path in BLOCKYARD_STANDIN"
     )]
     NoStandin,
     /// A system that no library is written for.
     #[error(
-        "a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here"
+        "a dry run needs Linux on an x86-64 processor: on other systems no dry run of PyTorch's build for CUDA was tried"
     )]
     System,
     /// The ranks of the program cannot find each other.
-    #[error("no store for the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
+    #[error("cannot open the store of the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
     Port {
         /// The port that was asked for.
         port: Option<u16>,

@@ -218,7 +218,7 @@ pub fn run_ranks(
         let mut report = started.finish(torch)?;
         report.notes.extend(assumed.clone());
         if let Some(failed) = failed.filter(|failed| *failed != rank && report.status != 0) {
-            report.remarks.push(format!("rank {rank} was ended, or failed, after rank {failed} had failed"));
+            report.remarks.push(format!("rank {rank} was stopped or failed after rank {failed} had failed"));
         }
         reports.push(RankReport { rank, report });
     }

@@ -299,14 +299,14 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
     let (major, minor) = torch.release();
     if (major, minor) != RECORDED {
         remarks.push(format!(
-            "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
+            "the requests of NVIDIA's libraries were recorded with PyTorch {}.{}; those of {major}.{minor} may have other sizes",
             RECORDED.0, RECORDED.1
         ));
     }
     if torch.python == KEEPS_CLOSED_GENERATORS {
         remarks.push(format!(
-            "Python {KEEPS_CLOSED_GENERATORS} keeps what a closed generator holds until the generator itself is gone; other releases free it \
-             when the generator is closed"
+            "Python {KEEPS_CLOSED_GENERATORS} keeps the objects of a closed generator until the generator \
+             dies; other releases free them when the generator is closed"
         ));
     }
     remarks

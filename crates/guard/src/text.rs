@@ -44,7 +44,7 @@ pub fn report(
         writeln!(text, "  {left} are left of the budget of {budget}")?;
     }
     if found.is_lower {
-        writeln!(text, "  a peak fell: `blockyard guard --update` keeps that")?;
+        writeln!(text, "  a peak fell: `blockyard guard --update` stores the lower peak")?;
     }
     sure(&mut text, entry, run, found)?;
     Ok(text)
@@ -65,7 +65,7 @@ fn sentence(failure: &Failure, entry: &Entry) -> String {
             let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
             format!("it runs out of memory{at}; the peaks are those until then")
         }
-        Failure::Ended(Ended::Failed(why)) => format!("the run says nothing: {why}"),
+        Failure::Ended(Ended::Failed(why)) => format!("the run has no result: {why}"),
         Failure::Budget { budget, reserved } => format!(
             "over the budget: the peak reserved is {}, which is {} more than {budget}",
             size(*reserved),
@@ -152,7 +152,7 @@ fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) ->
     if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
         writeln!(
             text,
-            "  the baseline is of PyTorch {}, this run of {}: a change may be PyTorch's",
+            "  the baseline was made with PyTorch {}, this run with {}: PyTorch may be the cause of a change",
             baseline.torch, run.torch
         )?;
     }

@@ -62,7 +62,7 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
         size: lifetime.size,
     });
     let mut notes = vec![
-        "the layout knows every lifetime beforehand and lets streams share memory, which a program would have to wait for"
+        "the layout knows every lifetime in advance and lets streams share memory, for which a program would have to wait"
             .to_owned(),
     ];
     notes.extend_from_slice(run.notes());

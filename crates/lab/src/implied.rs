@@ -94,8 +94,8 @@ impl Run {
             _ => "under a memory fraction that the file does not name",
         };
         self.add_note(format!(
-            "the run went out of memory {kind}; what was given before and what was not shows the limit, {}: every answer is for this limit, \
-             unless another one is given",
+            "the run went out of memory {kind}; the requests that were served and refused show the limit, {}: every \
+             answer is for this limit, unless another limit is given",
             limit.range()
         ));
         match failed.first() {
@@ -203,7 +203,7 @@ impl Forced {
     fn note(&self, limit: &str) -> String {
         let (release, is) = if self.count == 1 { ("release", "is") } else { ("releases", "are") };
         format!(
-            "under the limit of {limit} {} {release} of the cache {is} forced by it, and not taken for a call of empty_cache",
+            "under the limit of {limit} {} {release} of the cache {is} forced by the limit, and not read as a call of empty_cache",
             self.count
         )
     }

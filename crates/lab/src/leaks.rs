@@ -135,10 +135,10 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
     let mut notes = run.notes().to_vec();
     if boundaries.len() < FEWEST {
-        notes.push(format!("{} steps are too few to tell growth from setting up", boundaries.len()));
+        notes.push(format!("{} steps are too few to distinguish growth from set-up", boundaries.len()));
     } else if steps == Steps::Parts {
         notes.push(
-            "the run has neither markers nor repetition: it was cut into parts of as many requests"
+            "the run has neither markers nor repetition: it was cut into parts with equal numbers of requests"
                 .to_owned(),
         );
     }

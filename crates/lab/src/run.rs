@@ -80,8 +80,8 @@ impl Run {
         run.notes.append(&mut unrounded);
         if from_before > 0 {
             run.notes.push(format!(
-                "the recording begins late: the {} that were live then are requested first, by ascending address; what \
-                 else was requested before is lost",
+                "the recording begins late: the {} that were live then are requested first, by ascending \
+                 address; earlier requests are not known",
                 blocks(run.start_allocations())
             ));
         }
@@ -331,8 +331,8 @@ fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &Alloc
         });
         if let Some(like) = like.filter(|like| like != size) {
             notes.push(format!(
-                "the recording has the size of the failed request only as it was rounded, {size}; it is taken to have asked \
-                 for {like}, as an earlier request that was rounded to the same"
+                "the recording has only the rounded size of the failed request, {size}; {like} is assumed, \
+                 as in an earlier request with the same rounded size"
             ));
             *size = like;
         }

@@ -103,7 +103,7 @@ impl About {
             Self::Sure => "How sure that is",
             Self::Passes => "What helps",
             Self::Fails => "What does not",
-            Self::Less => "How much less would do",
+            Self::Less => "How much less would be enough",
         }
     }
 }
@@ -177,7 +177,7 @@ fn failed(
 }
 
 /// One file has one batch size: what another one takes is found by running the program with it.
-const SMALLER_BATCH: &str = "how much a smaller batch takes is not in one file: `blockyard dry-run` runs the program with it, without a GPU";
+const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: `blockyard dry-run` runs the program with one, without a GPU";
 
 fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();
@@ -225,8 +225,8 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     findings.push(Finding::about(
         About::Less,
         format!(
-            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a setting of the allocator can save \
-             no more than that, but for what its own rounding changes"
+            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
+             setting of the allocator can save at most these bytes, apart from what its rounding changes"
         ),
         None,
     ));

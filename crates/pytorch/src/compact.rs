@@ -75,7 +75,7 @@ pub enum CompactError {
     #[error("there are fewer {0}")]
     Short(&'static str),
     /// A free names an age that no live block has.
-    #[error("a free of a block that is not there, of age {0}")]
+    #[error("a free of a block that does not exist, of age {0}")]
     Age(u32),
     /// An action without a meaning.
     #[error("unknown action \"{0}\"")]

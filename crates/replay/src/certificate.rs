@@ -65,7 +65,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
         Err(error) => return Ok(without(error.to_string())),
     };
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
-        return Ok(without("the snapshot has no trace, so there is nothing to decide again".to_owned()));
+        return Ok(without("the snapshot has no trace, so there is nothing to verify".to_owned()));
     }
     let (config, left_out) = known_config(&run.meta.config, run.meta.release());
     run.meta.config = config;
@@ -140,7 +140,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     );
     note(
         file.settings.values.is_empty(),
-        "the snapshot does not contain the allocator's settings; the defaults were taken",
+        "the snapshot does not contain the allocator's settings; the defaults are assumed",
     );
     note(
         !run.meta.config.is_empty(),

@@ -60,7 +60,7 @@ pub(crate) fn infer_fraction(
         *inferred = with_limit(inferred, limit, total);
         inferred.notes = notes;
         inferred.notes.push(format!(
-            "at most {limit} are taken to be allowed by a memory fraction, since garbage collection collects as if it were so"
+            "a memory fraction that allows at most {limit} is assumed, since garbage collection behaves accordingly"
         ));
     }
     Ok(())

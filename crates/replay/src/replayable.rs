@@ -72,8 +72,8 @@ fn open_rewound<'a>(
     let cached = cached.count();
     if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
         inferred.notes.push(format!(
-            "garbage collection goes by how long segments have been cached, which is not known for {} at the beginning of the \
-             recording; all are taken to be equally old",
+            "garbage collection depends on how long segments have been cached, which is not known for {} at the beginning of the \
+             recording; equal ages are assumed",
             counted(cached, "segment")
         ));
     }

@@ -218,7 +218,7 @@ fn notes(out: &mut String, opened: &Opened, options: &ReportOptions) {
 }
 
 fn provenance(out: &mut String, opened: &Opened, options: &ReportOptions) {
-    out.push_str("<section>\n<h2>Where this comes from</h2>\n<dl class=\"facts\">\n");
+    out.push_str("<section>\n<h2>Where these numbers come from</h2>\n<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(out, "<dt>{}</dt>\n<dd>{}</dd>", escaped(name), escaped(value));
     };

@@ -51,8 +51,8 @@ pub(crate) fn write(out: &mut String, shown: &Shown<'_>, pool_name: &dyn Fn(Pool
     classes(out, moment, recording.known_capacity());
 }
 
-const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on the same ruler, stand \
-                        the segments with their blocks.";
+const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on \
+                        the same ruler, are the segments with their blocks.";
 
 fn over_time(shown: &Shown<'_>, size: Size) -> Scene {
     let Shown { recording, series, moment, .. } = *shown;

@@ -86,7 +86,7 @@ pub enum ReportError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// The file has nothing of the device.
-    #[error("nothing of {wanted} is in the file; it has {known}")]
+    #[error("the file has nothing about {wanted}; it has {known}")]
     NoDevice {
         /// What was asked for.
         wanted: MemoryName,

@@ -67,7 +67,7 @@ impl BlockBefore {
 #[non_exhaustive]
 pub enum UndoError {
     /// An allocation of another size, or with a pending free, follows.
-    #[error("the block there was allocated for something else")]
+    #[error("the block was allocated for another request")]
     OtherRequest,
     /// A block was allocated that does not exist afterwards.
     #[error("there is no block in use")]

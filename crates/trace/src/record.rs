@@ -412,7 +412,7 @@ impl Misfits {
             sentence(
                 missing_frees,
                 "free",
-                "missing in the trace; the blocks are taken to be free when their memory is used again or goes",
+                "missing in the trace; the blocks are assumed to be free when their memory is used again or released",
             ),
             sentence(unmatched_frees, "free", "of blocks that were not in use; left out"),
             sentence(outside, "allocation", "in memory that no segment of the trace has; left out"),

@@ -93,8 +93,8 @@ impl Rewound {
                 .collect();
             let more = if open > shown.len() { ", and so on" } else { "" };
             notes.push(format!(
-                "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are taken as small as the rest of \
-                 the trace allows: {}{more}",
+                "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are \
+                 assumed to be as small as the rest of the trace allows: {}{more}",
                 counted(open, "block"),
                 shown.join(", ")
             ));

@@ -18,7 +18,7 @@ pub(crate) struct DryRunOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further ones, after
-    /// commas: the report says of each whether the program fits.
+    /// commas: the report says whether the program fits each.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu)]
     pub(crate) gpu: Vec<GpuProfile>,
     /// How many GPUs there are.

@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_read_is_named_by_its_place() {
         ("[[program]]\nprogram = \"a\"\nsteps = 0", "`steps` of entry 1"),
         ("[[program]]\nprogram = \"a\"\narguments = [1]", "`arguments` of entry 1"),
         ("[[program]]\nprogram = \"a\"\n[program.baseline]", "`peak_allocated` of the baseline of a"),
-        ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are of `a on h200`"),
+        ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are for `a on h200`"),
     ] {
         assert!(error(text).contains(words), "{text}: {}", error(text));
     }

@@ -292,7 +292,7 @@ impl<'a> FromTrace<'a> {
             "waited for another stream; which one is not in the trace, only when it was done",
         );
         note(self.pooled, "allocation", "placed in a private pool because the segment exists at the end");
-        note(self.inferred_releases, "release", "of cached segments taken for a call of empty_cache");
+        note(self.inferred_releases, "release", "of cached segments read as a call of empty_cache");
         let workload = self.builder.finish();
         Inferred { workload, start: self.start, notes, ..Inferred::default() }
     }

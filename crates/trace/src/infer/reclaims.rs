@@ -144,12 +144,12 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         }
     };
     note(scan.failed, "request", "failed; the trace has requested sizes only after rounding");
-    note(refused, "release", "taken for part of an allocation that the driver refused at first");
-    note(collected, "release", "taken for garbage collection");
+    note(refused, "release", "read as part of an allocation that the driver refused at first");
+    note(collected, "release", "read as garbage collection");
     note(
         undecided,
         "release",
-        "right before new memory taken for a call of empty_cache; an allocation that was refused at first would look the same",
+        "right before new memory read as a call of empty_cache; an allocation that was refused at first would look the same",
     );
     reclaims
 }

@@ -39,7 +39,7 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
         goal: Some(RatioGoal::AtLeast { mean: 1.1, each: 1.0 }),
         notes: vec![
             "one thread, as in most programs; the allocator is called with handles, the lock is taken once for each call; \
-             the goal is what the lock must save to be worth its text: a tenth of a pair"
+             the goal is a tenth of a pair, which the lock must save to be worth its code"
                 .to_owned(),
         ],
         ..Section::new(

@@ -89,7 +89,7 @@ pub enum ContainerError {
         name: String,
     },
     /// A file of the zip archive is neither stored nor deflated.
-    #[error("{name} is packed into the zip archive in a way that is not known")]
+    #[error("{name} of the zip archive has a compression that is not supported")]
     ZipMethod {
         /// The file.
         name: String,
@@ -104,7 +104,7 @@ pub enum PickleError {
     #[error("a text that is not UTF-8")]
     Utf8,
     /// More containers in each other than any snapshot has.
-    #[error("lists and dictionaries lie too deep in each other")]
+    #[error("lists and dictionaries are nested too deep")]
     Depth,
     /// A version of the format that PyTorch does not write.
     #[error("pickle protocol {0}; PyTorch writes 2 to 5")]
@@ -172,7 +172,7 @@ pub enum FieldError {
     #[error("a list of something else")]
     OtherList,
     /// A list of something else than traces.
-    #[error("a list of something else than traces")]
+    #[error("a list of items other than traces")]
     NoTraces,
     /// Keys and values for a list.
     #[error("keys for something that is not a dictionary")]
@@ -213,7 +213,7 @@ pub enum FieldError {
         above: u64,
     },
     /// Blocks share addresses.
-    #[error("the block begins before the one in front of it ends")]
+    #[error("the block begins before the end of the block in front of it")]
     BlockOverlap,
     /// A block outside of its segment.
     #[error("the block ends after the end of its segment")]
