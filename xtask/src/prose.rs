@@ -28,7 +28,7 @@ const fn pattern_but(found: &'static str, plain: &'static str, write: &'static s
     Pattern { found, plain: Some(plain), write }
 }
 
-const PATTERNS: [Pattern; 20] = [
+const PATTERNS: [Pattern; 22] = [
     pattern_but(
         r"\bbehind\b",
         r"\bbehind (?:an?|the|one|its|our|their) (?:same |common )?(?:C ABI|lock|trait|interface)\b",
@@ -71,6 +71,12 @@ const PATTERNS: [Pattern; 20] = [
     pattern(r"\b(?:less|more) than nothing\b", "negative, not zero"),
     pattern(r"\b(?:is|are) gone\b", "does not exist any more, was freed"),
     pattern(r"\bsays? of\b", "says about"),
+    pattern_but(
+        r"\b(?:is|are|was|were) no \w+",
+        r"\bthere (?:is|are|was|were) no \w+|\b(?:is|are|was|were) no (?:longer|more|less|sooner|cure)\b",
+        "is not a NOUN",
+    ),
+    pattern(r"\btaken (?:to be|to have)\b", "is assumed to be"),
 ];
 
 /// Files whose sentences nobody has read for this yet, or that keep the words of their day.

@@ -241,7 +241,7 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
     let count = keys.len();
     let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
     Some(Note::estimate(format!(
-        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): taken to be \
+        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
         if count == 1 { "key" } else { "keys" },
         running.join(", ")

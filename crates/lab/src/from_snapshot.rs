@@ -8,7 +8,7 @@ use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-/// The least that a device is taken to have, where nothing tells: more than any GPU has.
+/// The memory that is assumed for a device where nothing states it: more than any GPU has.
 const LEAST_CAPACITY: Bytes = Bytes::gib(256);
 
 impl Run {

@@ -1,4 +1,4 @@
-//! NCCL: ranks that run give each other what is known and small; a rank that does not run is taken to have what this one has. All else that
+//! NCCL: ranks that run give each other what is known and small; a rank that does not run is assumed to have what this one has. All else that
 //! is received is unknown.
 #![expect(unsafe_code, reason = "functions are exported under NCCL's names")]
 

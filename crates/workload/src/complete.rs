@@ -25,7 +25,7 @@ pub struct Completion {
 
 /// How many bytes of text before the place are searched for names: a search of more would delay each key.
 const SEARCHED_BYTES: usize = 256 << 10;
-/// More than this is no help.
+/// More than this does not help.
 const MOST_ITEMS: usize = 12;
 
 const STATEMENTS: [(&str, &str); 21] = [

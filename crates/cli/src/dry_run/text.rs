@@ -255,12 +255,12 @@ mod tests {
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
         let note = Note {
             kind: "estimate".to_owned(),
-            text: "a size is taken to be 0".to_owned(),
+            text: "a size is assumed to be 0".to_owned(),
             ..Note::default()
         };
         found.notes = vec![note.clone(), note];
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
-        assert!(text.ends_with("an estimate, because:\n    a size is taken to be 0\n"), "{text}");
+        assert!(text.ends_with("an estimate, because:\n    a size is assumed to be 0\n"), "{text}");
         let cut =
             Report { is_cut: true, status: 137, error: Some("SIGKILL".to_owned()), ..Report::default() };
         let text = shown(&cut, &gpus(&[Bytes::gib(80)]));

@@ -1,4 +1,4 @@
-//! What a rank that does not run is taken to have set in the store.
+//! What a rank that does not run is assumed to have set in the store.
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,7 @@ struct Contents {
     values: BTreeMap<String, Vec<u8>>,
     /// Keys whose values are answers for ranks that do not run.
     answered: BTreeSet<String>,
-    /// Such keys that were read, and are no matter of the store's own.
+    /// Such keys that were read, except the store's own.
     read: BTreeSet<String>,
     /// The keys that each waiting connection waits for, by the connection's number.
     waiting: BTreeMap<u64, Vec<String>>,
