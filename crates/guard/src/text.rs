@@ -210,10 +210,10 @@ mod tests {
         );
         assert!(text_of(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
         let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
-        let words = "the baseline is of PyTorch 2.11.0, this run of 2.12.1: a change may be PyTorch's";
+        let words = "the baseline was made with PyTorch 2.11.0, this run with 2.12.1: PyTorch may be the cause of a change";
         assert!(
             text_of(&run(&[]), &later).contains(words)
-                && !text_of(&later, &later).contains("the baseline is of")
+                && !text_of(&later, &later).contains("the baseline was made with")
         );
     }
 

@@ -103,10 +103,10 @@ fn a_file_that_cannot_be_read_is_named_by_its_place() {
     assert!(error("a = \n").contains("line 1"), "{}", error("a = \n"));
     for (text, words) in [
         ("version = 2", "has version 2"),
-        ("program = 1", "`program` is no list of `[[program]]`"),
+        ("program = 1", "`program` is not a list of `[[program]]`"),
         ("[[program]]\ngpu = \"h100\"", "entry 1 has no `program`"),
-        ("[[program]]\nprogram = \"a\"\nbudget = \"much\"", "`budget` of entry 1 is no size"),
-        ("[[program]]\nprogram = \"a\"\nbudget = -1", "`budget` of entry 1 is no whole number"),
+        ("[[program]]\nprogram = \"a\"\nbudget = \"much\"", "`budget` of entry 1 is not a size"),
+        ("[[program]]\nprogram = \"a\"\nbudget = -1", "`budget` of entry 1 is not a whole number"),
         ("[[program]]\nprogram = \"a\"\ntolerance = \"much\"", "`tolerance` of entry 1"),
         ("[[program]]\nprogram = \"a\"\nsteps = 0", "`steps` of entry 1"),
         ("[[program]]\nprogram = \"a\"\narguments = [1]", "`arguments` of entry 1"),
