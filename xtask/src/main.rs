@@ -36,8 +36,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::release::ReleaseStep;
 use crate::truth::Truth;
-use crate::update::Updated;
-use crate::wheel::WheelWanted;
+use crate::update::UpdateTarget;
+use crate::wheel::WheelOptions;
 use crate::workspace::Workspace;
 
 /// The developer's commands of Blockyard.
@@ -78,7 +78,7 @@ enum Command {
     /// Build the Python package into target/wheels/.
     Wheel {
         #[command(flatten)]
-        wanted: WheelWanted,
+        wanted: WheelOptions,
         /// Build it without optimization and run its tests instead.
         #[arg(long)]
         test: bool,
@@ -86,7 +86,7 @@ enum Command {
     /// Write the files of the repository that follow from others again: read each change before you keep it.
     Update {
         /// What is written; everything that needs no other program, where nothing is named.
-        what: Vec<Updated>,
+        what: Vec<UpdateTarget>,
         /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
@@ -124,28 +124,28 @@ enum Command {
     Model,
     /// Hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
-    Oracle(Passed),
+    Oracle(PassedArguments),
     /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
     #[command(disable_help_flag = true)]
-    Zoo(Passed),
+    Zoo(PassedArguments),
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
     #[command(disable_help_flag = true)]
-    DryRunTruth(Passed),
+    DryRunTruth(PassedArguments),
     /// Hold crates/torch against PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
     #[command(disable_help_flag = true)]
-    TorchOracle(Passed),
+    TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.
     #[command(disable_help_flag = true)]
-    Bench(Passed),
+    Bench(PassedArguments),
     /// `pack KIND`: pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench. `run KIND FOLDER [STAGE...]`: run
     /// what was packed, here; the results go to FOLDER. Without a toolchain: xtask/gpu/run-KIND.sh FOLDER [STAGE...].
     #[command(disable_help_flag = true)]
-    Gpu(Passed),
+    Gpu(PassedArguments),
 }
 
 /// The arguments of another program.
 #[derive(Debug, Args)]
-struct Passed {
+struct PassedArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -287,11 +287,11 @@ mod tests {
     fn what_stands_behind_bench_and_oracle_is_their_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
         assert!(
-            matches!(command, Ok(Command::Oracle(Passed { arguments })) if arguments == ["--seconds", "5", "--help"])
+            matches!(command, Ok(Command::Oracle(PassedArguments { arguments })) if arguments == ["--seconds", "5", "--help"])
         );
         let command = parsed(&["bench", "pytorch", "--rounds", "7"]);
         assert!(
-            matches!(command, Ok(Command::Bench(Passed { arguments })) if arguments == ["pytorch", "--rounds", "7"])
+            matches!(command, Ok(Command::Bench(PassedArguments { arguments })) if arguments == ["pytorch", "--rounds", "7"])
         );
     }
 
@@ -326,7 +326,7 @@ mod tests {
     fn what_is_written_anew_is_named() {
         assert!(matches!(parsed(&["update"]), Ok(Command::Update { what, .. }) if what.is_empty()));
         assert!(matches!(parsed(&["update", "answers", "figure"]), Ok(Command::Update { what, .. })
-                if what == [Updated::Answers, Updated::Figure]));
+                if what == [UpdateTarget::Answers, UpdateTarget::Figure]));
         assert!(parsed(&["update", "everything"]).is_err());
         assert!(parsed(&["truth"]).is_err());
         assert!(parsed(&["truth", "programs", "programs/dqn", "--requests", "here.txt"]).is_ok());

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use sha2::{Digest as _, Sha256};
 
-use crate::wheel::WheelWanted;
+use crate::wheel::WheelOptions;
 use crate::workspace::{self, Workspace};
 use crate::{bundle, wheel};
 
@@ -75,7 +75,7 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
         bail!("{} exists: a file of another build would pass for one of this release", out.display());
     }
     fs::create_dir_all(&out)?;
-    let for_target = |target: Option<&String>| WheelWanted {
+    let for_target = |target: Option<&String>| WheelOptions {
         out: Some(out.clone()),
         sdist: target.is_none(),
         target: target.cloned(),

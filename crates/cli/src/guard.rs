@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Report, Torch, find_standin, prepare};
-use blockyard_guard::{Comparison, Ended, Entry, Failure, GuardFile, Measured, compare, report};
+use blockyard_guard::{Comparison, Entry, Failure, GuardFile, MeasuredRun, RunFailure, compare, report};
 
 pub(crate) use self::options::GuardOptions;
 use self::runs::Runs;
@@ -23,7 +23,7 @@ const INTERRUPTED: u8 = 130;
 /// A program that ran.
 struct Held {
     entry: Entry,
-    run: Measured,
+    run: MeasuredRun,
     report: Report,
     found: Comparison,
 }
@@ -106,7 +106,10 @@ impl Place {
         let Ok(inside) = absolute.strip_prefix(&self.folder) else {
             bail!("{} is not below the folder of {}", program.display(), self.file.display());
         };
-        inside.to_str().map(str::to_owned).with_context(|| format!("the path {} is not UTF-8", program.display()))
+        inside
+            .to_str()
+            .map(str::to_owned)
+            .with_context(|| format!("the path {} is not UTF-8", program.display()))
     }
 }
 
@@ -161,7 +164,10 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     }
     let unread = file.unread_keys();
     if !unread.is_empty() && !options.quiet {
-        output::line(&mut out, &format!("{name} has keys that the guard does not know: {}", unread.join(", ")))?;
+        output::line(
+            &mut out,
+            &format!("{name} has keys that the guard does not know: {}", unread.join(", ")),
+        )?;
     }
     if options.update {
         let written = held.iter().filter(|held| held.run.ended.is_none()).count();
@@ -194,7 +200,7 @@ fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
 
 /// 0 where all pass, 1 where one fails, 2 where one did not run to its end for another reason than memory.
 fn status(is_update: bool, held: &[Held]) -> ExitCode {
-    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(Ended::Failed(_)));
+    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
         ExitCode::from(2)
     } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {

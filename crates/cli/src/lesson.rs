@@ -86,8 +86,7 @@ fn open(name: &str) -> anyhow::Result<PlayedLesson> {
     } else {
         let ids: Vec<&str> = lessons().iter().map(|file| file.id).collect();
         let what = || format!("{name} (neither a lesson's file nor one of the lessons {})", ids.join(", "));
-        String::from_utf8(output::read(path).with_context(what)?)
-            .map_err(|_| anyhow!("{name}: not UTF-8"))?
+        String::from_utf8(output::read(path).with_context(what)?).map_err(|_| anyhow!("{name}: not UTF-8"))?
     };
     let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
     let lesson = lesson.map_err(|error| anyhow!("{name}: {error}"))?;

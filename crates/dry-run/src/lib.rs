@@ -28,5 +28,5 @@ pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use record::{ChildPeak, PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
 pub use run::{Program, run, run_until};
-pub use symbols::{Wanted, defined};
+pub use symbols::{Imports, defined};
 pub use torch::Torch;

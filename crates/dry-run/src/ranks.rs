@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use blockyard_record::Bytes;
 
 pub use self::store::Store;
-use crate::run::Started;
+use crate::run::RunningProgram;
 use crate::{DryRunError, Note, Prepared, Program, Report, Torch};
 
 /// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
@@ -209,7 +209,7 @@ pub fn run_ranks(
     for rank in ranks.asked() {
         let mut program = program(*rank);
         program.environment.extend(ranks.environment(*rank, store.port()));
-        running.processes.push((*rank, Started::new(program, torch, prepared)?));
+        running.processes.push((*rank, RunningProgram::new(program, torch, prepared)?));
     }
     let mut failed = running.wait(&store, &is_interrupted)?;
     let assumed = assumed(&store, ranks);
@@ -250,7 +250,7 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
 
 /// Processes that run. They end with this value.
 struct Running {
-    processes: Vec<(u32, Started)>,
+    processes: Vec<(u32, RunningProgram)>,
 }
 
 impl Running {

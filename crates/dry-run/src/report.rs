@@ -103,7 +103,7 @@ pub struct Report {
 
 /// What the runner writes.
 #[derive(Debug, Default, Deserialize)]
-struct Counted {
+struct RunnerReport {
     error: Option<String>,
     error_at: Option<Place>,
     /// The program's exit status, where the program had ended when its memory was counted.
@@ -123,7 +123,7 @@ struct Counted {
 impl Report {
     /// The report from the texts of the runner and the libraries; `signal` is the signal that ended the process, if one did.
     pub(crate) fn of(status: i32, signal: Option<i32>, counted: Option<&str>, records: &str) -> Self {
-        let found: Option<Counted> = counted.and_then(|text| serde_json::from_str(text).ok());
+        let found: Option<RunnerReport> = counted.and_then(|text| serde_json::from_str(text).ok());
         let records = Records::read(records);
         let mut report = Self {
             status,

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
-use crate::preloaded::{Copied, Preloaded};
+use crate::preloaded::{Preloaded, ProcessCopy};
 use crate::{DryRunError, Prepared, Report, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
@@ -138,13 +138,16 @@ pub fn run_until(
     prepared: &Prepared,
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
-    let mut started = Started::new(program.clone(), torch, prepared)?;
+    let mut started = RunningProgram::new(program.clone(), torch, prepared)?;
     wait(&mut started, &is_stopped)?;
     started.finish(torch)
 }
 
 /// Waits for the end, or ends the process once `is_stopped` is true; whether that was so.
-pub(crate) fn wait(started: &mut Started, is_stopped: &impl Fn() -> bool) -> Result<bool, DryRunError> {
+pub(crate) fn wait(
+    started: &mut RunningProgram,
+    is_stopped: &impl Fn() -> bool,
+) -> Result<bool, DryRunError> {
     while started.poll()?.is_none() {
         if is_stopped() {
             started.end(true);
@@ -180,7 +183,7 @@ fn new_process(
 /// A process that was started for a program, or copied from one that has loaded modules.
 enum Process {
     Own(Child),
-    Copy(Copied),
+    Copy(ProcessCopy),
 }
 
 impl Process {
@@ -214,7 +217,7 @@ impl Process {
 }
 
 /// A program that runs.
-pub(crate) struct Started {
+pub(crate) struct RunningProgram {
     program: Program,
     process: Process,
     status: Option<ExitStatus>,
@@ -223,7 +226,7 @@ pub(crate) struct Started {
     host_peak: u64,
 }
 
-impl Started {
+impl RunningProgram {
     pub(crate) fn new(program: Program, torch: &Torch, prepared: &Prepared) -> Result<Self, DryRunError> {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();

@@ -12,7 +12,7 @@ use crate::DryRunError;
 
 /// What a set of libraries wants of CUDA's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Imports {
     /// Names of libraries (`DT_NEEDED`).
     pub libraries: BTreeSet<String>,
     /// Names of functions.
@@ -114,7 +114,7 @@ pub fn defined(path: &Path) -> Result<BTreeSet<String>, DryRunError> {
     Ok(read(path)?.defined.into_iter().collect())
 }
 
-impl Wanted {
+impl Imports {
     /// What these libraries want together, less what they have themselves.
     ///
     /// # Errors

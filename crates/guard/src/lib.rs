@@ -1,7 +1,7 @@
 //! What programs may take of a GPU's memory: `blockyard guard`.
 //!
 //! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its [`Entry`]s name a program, its arguments
-//! and a GPU, perhaps a budget, and the [`Baseline`] that a run of the program left. [`compare`] holds a [`Measured`] run against an entry:
+//! and a GPU, perhaps a budget, and the [`Baseline`] that a run of the program left. [`compare`] holds a [`MeasuredRun`] run against an entry:
 //! what failed, and which lines of the program the change of the peak comes from, as rows that add up to the byte. This crate runs
 //! nothing.
 //!
@@ -27,7 +27,7 @@ mod tolerance;
 mod write;
 
 pub use compare::{Comparison, Failure, Growth, Row, StepChange, compare};
-pub use entry::{Baseline, Ended, Entry, Holder, Measured, ProgramLine};
+pub use entry::{Baseline, Entry, Holder, MeasuredRun, ProgramLine, RunFailure};
 pub use file::{GuardFile, NotAGuardFile};
 pub use text::{report, signed};
 pub use tolerance::{NotATolerance, Tolerance};

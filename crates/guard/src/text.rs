@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use blockyard_record::{Bytes, grouped};
 
-use crate::{Baseline, Comparison, Ended, Entry, Failure, Growth, Measured, Row};
+use crate::{Baseline, Comparison, Entry, Failure, Growth, MeasuredRun, Row, RunFailure};
 
 /// At most this many rows, notes and steps are listed.
 const SHOWN: usize = 10;
@@ -23,7 +23,7 @@ pub fn signed(change: i128) -> String {
 /// None in fact: a text can always be written to.
 pub fn report(
     entry: &Entry,
-    run: &Measured,
+    run: &MeasuredRun,
     found: &Comparison,
     outcome: &str,
 ) -> Result<String, fmt::Error> {
@@ -61,11 +61,11 @@ fn plain(bytes: Bytes) -> String {
 
 fn sentence(failure: &Failure, entry: &Entry) -> String {
     match failure {
-        Failure::Ended(Ended::OutOfMemory(at)) => {
+        Failure::Ended(RunFailure::OutOfMemory(at)) => {
             let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
             format!("it runs out of memory{at}; the peaks are those until then")
         }
-        Failure::Ended(Ended::Failed(why)) => format!("the run has no result: {why}"),
+        Failure::Ended(RunFailure::Failed(why)) => format!("the run has no result: {why}"),
         Failure::Budget { budget, reserved } => format!(
             "over the budget: the peak reserved is {}, which is {} more than {budget}",
             size(*reserved),
@@ -94,7 +94,7 @@ fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Resu
     writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
 }
 
-fn against(text: &mut String, baseline: &Baseline, run: &Measured, found: &Comparison) -> fmt::Result {
+fn against(text: &mut String, baseline: &Baseline, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
     peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
     rows(text, baseline, run, &found.rows)?;
     peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
@@ -116,7 +116,7 @@ fn against(text: &mut String, baseline: &Baseline, run: &Measured, found: &Compa
     Ok(())
 }
 
-fn rows(text: &mut String, baseline: &Baseline, run: &Measured, rows: &[Row]) -> fmt::Result {
+fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Row]) -> fmt::Result {
     let [changed @ .., rest] = rows else { return Ok(()) };
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
@@ -148,7 +148,7 @@ fn number(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
 
-fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) -> fmt::Result {
+fn sure(text: &mut String, entry: &Entry, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
     if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
         writeln!(
             text,
@@ -181,16 +181,16 @@ mod tests {
     use super::*;
     use crate::{Holder, ProgramLine, compare};
 
-    fn run(notes: &[&str]) -> Measured {
-        Measured {
+    fn run(notes: &[&str]) -> MeasuredRun {
+        MeasuredRun {
             torch: "2.11.0".into(),
             is_exact: notes.is_empty(),
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
-            ..Measured::default()
+            ..MeasuredRun::default()
         }
     }
 
-    fn text_of(before: &Measured, after: &Measured) -> String {
+    fn text_of(before: &MeasuredRun, after: &MeasuredRun) -> String {
         let entry =
             Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
         report(&entry, after, &compare(&entry, after), "passes").unwrap()
@@ -209,7 +209,7 @@ mod tests {
             "{text}"
         );
         assert!(text_of(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
-        let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
+        let later = MeasuredRun { torch: "2.12.1".into(), ..run(&[]) };
         let words = "the baseline was made with PyTorch 2.11.0, this run with 2.12.1: PyTorch may be the cause of a change";
         assert!(
             text_of(&run(&[]), &later).contains(words)
@@ -223,8 +223,11 @@ mod tests {
             line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
             bytes: Bytes::new(u64::from(line)),
         };
-        let after =
-            Measured { holders: (1..=13).map(holder).collect(), peak_allocated: Bytes::new(100), ..run(&[]) };
+        let after = MeasuredRun {
+            holders: (1..=13).map(holder).collect(),
+            peak_allocated: Bytes::new(100),
+            ..run(&[])
+        };
         let text = text_of(&run(&[]), &after);
         // The ten largest are 4 to 13; 1, 2 and 3 follow, and 9 bytes that no line holds.
         assert!(text.contains("              +6  3 more lines\n"), "{text}");

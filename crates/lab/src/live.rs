@@ -26,12 +26,12 @@ pub(crate) struct Live {
 
 /// Which request every allocation came from.
 #[derive(Default)]
-struct Served {
+struct AllocationRequests {
     request: usize,
     of: HashMap<AllocationId, usize>,
 }
 
-impl EventSink for Served {
+impl EventSink for AllocationRequests {
     fn record(&mut self, event: Event) {
         if let Event::Allocated { allocation, .. } = event {
             self.of.insert(allocation, self.request);
@@ -65,7 +65,7 @@ impl Live {
         end: usize,
         tell: Tell<'_>,
     ) -> Result<Self, LabError> {
-        let mut replayer = terms.replayer(run, config, Served::default())?;
+        let mut replayer = terms.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
             if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
                 return Err(LabError::Cancelled);

@@ -7,7 +7,7 @@ use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied::{implied_limit, recorded_limit};
@@ -62,7 +62,7 @@ impl Run {
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
-        let Inferred { workload, start, notes, .. } = inferred;
+        let InferredRun { workload, start, notes, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let goes_on = failed.first().is_some_and(|first| {
@@ -297,7 +297,7 @@ impl Run {
 }
 
 /// Takes a memory fraction that was inferred out of the requests; returns the limit that it means.
-fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Option<Bytes> {
+fn without_inferred_fraction(run: &RecordedRun, inferred: &mut InferredRun) -> Option<Bytes> {
     let Some(Request::SetFraction { fraction }) = inferred.workload.requests().first().copied() else {
         return None;
     };
@@ -315,7 +315,11 @@ fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Opti
 
 /// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded
 /// to the same. Says so.
-fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &AllocatorConfig) -> Vec<String> {
+fn guess_failed_sizes(
+    run: &RecordedRun,
+    inferred: &mut InferredRun,
+    config: &AllocatorConfig,
+) -> Vec<String> {
     if !run.operations.is_empty() || !config.has_roundup() {
         return Vec::new();
     }
@@ -382,7 +386,7 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
 }
 
 /// The requests that ran out of memory when the run was recorded, as indices.
-fn failed_requests(run: &RecordedRun, inferred: &Inferred) -> Vec<usize> {
+fn failed_requests(run: &RecordedRun, inferred: &InferredRun) -> Vec<usize> {
     let requests = inferred.workload.requests().iter().enumerate();
     let allocations = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));
     if run.operations.is_empty() {

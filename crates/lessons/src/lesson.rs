@@ -6,7 +6,7 @@ use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, Surroundings};
 use crate::markdown::{Part, Piece, without_values};
-use crate::measured::Measured;
+use crate::measured::MeasuredSize;
 use crate::proof::{LessonNote, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
@@ -21,7 +21,7 @@ pub struct Lesson {
     pub(crate) front_notes: Vec<LessonNote>,
     minutes: Option<u32>,
     profile: Option<String>,
-    pub(crate) measured: Vec<Measured>,
+    pub(crate) measured: Vec<MeasuredSize>,
     pub(crate) runs: Vec<Script>,
     pub(crate) cards: Vec<CardText>,
 }
@@ -105,7 +105,7 @@ impl Lesson {
             front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
             minutes: minutes.transpose()?,
             profile: reader.profile,
-            measured: front.all("measured").map(Measured::parse).collect::<Result<_, _>>()?,
+            measured: front.all("measured").map(MeasuredSize::parse).collect::<Result<_, _>>()?,
             runs: reader.runs,
             cards: reader.cards,
         };

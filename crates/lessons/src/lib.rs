@@ -103,7 +103,7 @@ pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeErr
 pub use glossary::{Entry, Glossary};
 pub use handout::{Handout, handout};
 pub use lesson::Lesson;
-pub use measured::Measured;
+pub use measured::MeasuredSize;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::ProgramEnd;
 pub use proof::LessonNote;

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, Workload};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
@@ -23,7 +23,7 @@ const MOST_ATTEMPTS: usize = 48;
 pub(crate) fn infer_fraction(
     run: &RecordedRun,
     settings: &RunSettings,
-    inferred: &mut Inferred,
+    inferred: &mut InferredRun,
     on_progress: OnProgress,
 ) -> Result<(), RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
@@ -67,7 +67,7 @@ pub(crate) fn infer_fraction(
 }
 
 /// The largest reserved memory of the program. The limit cannot have been lower.
-fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
+fn most_reserved(inferred: &InferredRun, trace: &[TraceEntry]) -> Bytes {
     let mut reserved: Bytes =
         inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
     let mut most = reserved;
@@ -87,7 +87,7 @@ fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
-fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
+fn with_limit(inferred: &InferredRun, limit: Bytes, total: Bytes) -> InferredRun {
     // A quarter of a byte is added, so that the product, which is cut off or rounded to whole bytes, is the limit again.
     let fraction = ((limit.get() as f64 + 0.25) / total.get().max(1) as f64).min(1.0);
     let first = Request::SetFraction { fraction };
@@ -97,7 +97,7 @@ fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
     workload.set_labels(
         labels.map(|(at, text)| (if *at == 0 { 0 } else { at.saturating_add(1) }, text.clone())).collect(),
     );
-    Inferred { workload, ..inferred.clone() }
+    InferredRun { workload, ..inferred.clone() }
 }
 
 /// The result of a replay under one limit.
@@ -111,7 +111,7 @@ struct Attempt {
 fn attempt(
     run: &RecordedRun,
     settings: &RunSettings,
-    inferred: &Inferred,
+    inferred: &InferredRun,
     on_progress: OnProgress,
 ) -> Result<Attempt, RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();

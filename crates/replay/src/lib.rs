@@ -77,7 +77,7 @@ pub use replayer::{FailedRequest, Replayer};
 pub use rival::{RivalRun, replay_rival};
 pub use runner::{Runner, StepResult, TraceRecorder};
 pub use totals::{PreparedWorkload, Totals, sweep, totals, totals_into};
-pub use verify::{Verified, verify, verify_on};
+pub use verify::{Verification, verify, verify_on};
 
 use std::ops::ControlFlow;
 

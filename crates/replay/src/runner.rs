@@ -7,7 +7,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
+use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::notes::note_of;
 use crate::{RunError, RunSettings};
 
@@ -226,9 +226,9 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             recorder.note(title, sentence);
         }
         match self.dispatcher.perform(&request, |number| self.workload.settings(number)) {
-            Ok(Dispatched::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
-            Ok(Dispatched::Done) => Ok(StepResult::Done),
-            Ok(Dispatched::Skipped(tensor)) => Ok(self.skipped(tensor)),
+            Ok(RequestResult::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
+            Ok(RequestResult::Done) => Ok(StepResult::Done),
+            Ok(RequestResult::Skipped(tensor)) => Ok(self.skipped(tensor)),
             Err(error) => failure(error),
         }
     }

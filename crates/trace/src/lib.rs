@@ -49,7 +49,7 @@ mod unplaced;
 use blockyard_rules::{AllocatorConfig, Release, known_config};
 
 pub use before::{BlockBefore, MemoryBefore, Region, SegmentBefore, UndoError};
-pub use infer::{DeviceFailure, Inferred, OomReport, requests, requests_after};
+pub use infer::{DeviceFailure, InferredRun, OomReport, requests, requests_after};
 pub use layout::Misfits;
 pub use record::{DeviceRecording, beginning, record};
 pub use rewind::{RewindError, Rewound, SizeRange, SizeSources, rewind};

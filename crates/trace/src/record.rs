@@ -16,7 +16,7 @@ use crate::beginning::Beginning;
 use crate::layout::{Layout, Misfits, NewSegment};
 use crate::names::Names;
 use crate::settings;
-use crate::sizes::{Asked, Rules, Size, UNIT, least};
+use crate::sizes::{BlockOrigin, Rules, Size, UNIT, least};
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -156,7 +156,7 @@ struct TraceReplay<'a> {
     pools: FxHashMap<u64, (usize, PoolId)>,
     rules: Rules,
     sizes_at_end: &'a [(u32, Bytes)],
-    shown: &'a FxHashMap<Asked, u64>,
+    shown: &'a FxHashMap<BlockOrigin, u64>,
     steps: u32,
     /// Whether entries of a step came that has not ended.
     is_open: bool,
@@ -294,7 +294,7 @@ impl TraceReplay<'_> {
             // A size that ends in another segment is not the size of this block.
             let is_inside =
                 |size: &u64| (least..=room).contains(size) && addr.saturating_add(*size) < segment.end;
-            self.shown.get(&Asked::Entry(number)).copied().filter(is_inside)
+            self.shown.get(&BlockOrigin::Entry(number)).copied().filter(is_inside)
         };
         let size = match at_end.or_else(shown) {
             Some(size) => Size { size, extra: 0 },

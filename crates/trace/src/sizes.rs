@@ -136,7 +136,7 @@ pub(crate) fn size_before(least: u64, place: Place, max_split: Option<u64>) -> S
 
 /// A block whose size something after it may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
+pub(crate) enum BlockOrigin {
     /// It existed before the first entry.
     Before(u64),
     /// The entry allocated it.
@@ -150,11 +150,11 @@ pub(crate) fn shown_sizes(
     before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
     asks_entries: bool,
-) -> FxHashMap<Asked, u64> {
+) -> FxHashMap<BlockOrigin, u64> {
     let mut shown = FxHashMap::default();
     let open = before.iter().filter(|(_, size)| size.extra > 0);
-    let mut watched: BTreeMap<u64, (Asked, Size)> =
-        open.map(|(addr, size)| (*addr, (Asked::Before(*addr), *size))).collect();
+    let mut watched: BTreeMap<u64, (BlockOrigin, Size)> =
+        open.map(|(addr, size)| (*addr, (BlockOrigin::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
     for index in 0..trace.len() {
         if watched.is_empty() && !asks_entries {
@@ -176,7 +176,7 @@ pub(crate) fn shown_sizes(
                 if asks_entries && let Ok(index) = u32::try_from(index) {
                     let size = least(entry.size, u64::MAX);
                     let extra = size.checked_next_power_of_two().unwrap_or(size).saturating_sub(size);
-                    watched.insert(entry.addr, (Asked::Entry(index), Size { size, extra }));
+                    watched.insert(entry.addr, (BlockOrigin::Entry(index), Size { size, extra }));
                 }
             }
             TraceAction::FreeCompleted => {

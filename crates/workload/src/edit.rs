@@ -10,7 +10,7 @@ mod splice;
 mod statement;
 
 pub use header::with_header;
-pub use resize::{Resized, resize};
+pub use resize::{ResizedText, resize};
 
 use blockyard_record::{Bytes, StreamId, index_u32};
 use thiserror::Error;

@@ -198,16 +198,16 @@ impl Job {
     }
 }
 
-struct Wanted {
+struct Options {
     python: String,
     files: Vec<PathBuf>,
     is_verbose: bool,
     keep: Option<PathBuf>,
 }
 
-fn wanted() -> Result<Option<Wanted>> {
+fn wanted() -> Result<Option<Options>> {
     let mut wanted =
-        Wanted { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
+        Options { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {

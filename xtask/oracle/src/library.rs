@@ -25,7 +25,7 @@ pub struct Library {
 /// A sequence that the driver is busy with.
 #[must_use]
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingAnswer {
     operations: usize,
     /// Those of them that change settings.
     changes: Vec<usize>,
@@ -70,7 +70,7 @@ impl Library {
     /// # Errors
     ///
     /// When the driver ended.
-    pub fn ask(&mut self, sequence: &Sequence, wants_all: bool) -> Result<Asked> {
+    pub fn ask(&mut self, sequence: &Sequence, wants_all: bool) -> Result<PendingAnswer> {
         let words = wire::encode(sequence, wants_all);
         let mut bytes = Vec::with_capacity(8 * words.len() + 8);
         bytes.extend((words.len() as u64).to_ne_bytes());
@@ -81,7 +81,7 @@ impl Library {
         let changes = operations
             .filter(|(_, operation)| matches!(operation, Operation::ApplySettings { .. }))
             .map(|(index, _)| index);
-        Ok(Asked { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
+        Ok(PendingAnswer { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
     }
 
     /// The answer to the last sequence, and the kinds of steps on the way to it.
@@ -89,7 +89,7 @@ impl Library {
     /// # Errors
     ///
     /// When the library died over the sequence.
-    pub fn answer(&mut self, asked: Asked) -> Result<(SequenceResult, Paths)> {
+    pub fn answer(&mut self, asked: PendingAnswer) -> Result<(SequenceResult, Paths)> {
         let mut count = [0; 8];
         self.responses.read_exact(&mut count).context("the driver ended")?;
         let mut bytes = vec![0; 8 * usize::try_from(u64::from_ne_bytes(count))?];

@@ -29,7 +29,7 @@ use blockyard_torch::memory::LogEntry;
 use blockyard_torch::{Session, SessionSettings, Tensor, Value, autograd, call, install, session};
 use serde::Deserialize;
 
-pub use learn::{Learned, learn};
+pub use learn::{LearnedSizes, learn};
 
 /// Bytes of cuDNN's state for dropout on an H200.
 pub(crate) const DROPOUT_STATE: i64 = 6_488_064;

@@ -20,10 +20,7 @@ pub(super) fn text(
     let nodes = if nodes == 1 { String::new() } else { format!(", {nodes} nodes with {per_node} each") };
     if count < usize::try_from(world).unwrap_or(usize::MAX) {
         let ran = if count == 1 { "1 rank of".to_owned() } else { format!("{count} ranks of") };
-        writeln!(
-            text,
-            "  {ran} {world} ran{nodes}; the others are assumed to have the same values"
-        )?;
+        writeln!(text, "  {ran} {world} ran{nodes}; the others are assumed to have the same values")?;
     } else {
         writeln!(text, "  {world} {}{nodes}", if world == 1 { "rank" } else { "ranks, all of which ran" })?;
     }

@@ -91,7 +91,11 @@ pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
     } else if report.error.is_some() {
         writeln!(text, "  the program ended with {error}{at}; the numbers are those of the part that ran")?;
     } else if report.status != 0 {
-        writeln!(text, "  the program ended with status {}; the numbers are those of the part that ran", report.status)?;
+        writeln!(
+            text,
+            "  the program ended with status {}; the numbers are those of the part that ran",
+            report.status
+        )?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blockyard_dry_run::Torch;
-use blockyard_guard::{Baseline, Ended, Entry, Failure, Holder, Row, StepChange, report as text};
+use blockyard_guard::{Baseline, Entry, Failure, Holder, Row, RunFailure, StepChange, report as text};
 use blockyard_record::Bytes;
 use serde_json::{Value, json};
 
@@ -53,8 +53,8 @@ fn program(is_update: bool, held: &Held) -> Value {
 
 fn failure(failure: &Failure) -> Value {
     match failure {
-        Failure::Ended(Ended::OutOfMemory(at)) => json!({"kind": "out_of_memory", "at": at}),
-        Failure::Ended(Ended::Failed(why)) => json!({"kind": "error", "why": why}),
+        Failure::Ended(RunFailure::OutOfMemory(at)) => json!({"kind": "out_of_memory", "at": at}),
+        Failure::Ended(RunFailure::Failed(why)) => json!({"kind": "error", "why": why}),
         Failure::Budget { budget, reserved } => {
             json!({"kind": "budget", "budget": budget.get(), "reserved": reserved.get()})
         }

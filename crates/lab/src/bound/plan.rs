@@ -10,7 +10,7 @@ const STRIDE: usize = 256;
 const INTERVAL: usize = 1024;
 
 /// The placed allocations, found by when they live.
-struct Placed<'a> {
+struct PlacedAllocations<'a> {
     lifetimes: &'a [Lifetime],
     offsets: Vec<u64>,
     /// A bit for each allocation that is placed, in the order of their requests.
@@ -19,7 +19,7 @@ struct Placed<'a> {
     lists: Vec<Vec<u32>>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedAllocations<'a> {
     fn new(lifetimes: &'a [Lifetime]) -> Self {
         let count = lifetimes.len();
         Self {
@@ -89,7 +89,7 @@ pub(super) fn place(
     order: &[u32],
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Option<(u64, Vec<u64>)> {
-    let mut placed = Placed::new(lifetimes);
+    let mut placed = PlacedAllocations::new(lifetimes);
     let mut in_the_way = Vec::new();
     let mut height = 0;
     for (done, index) in order.iter().enumerate() {

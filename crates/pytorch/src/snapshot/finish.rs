@@ -7,7 +7,7 @@ use blockyard_record::{StackId, TextId};
 use rustc_hash::FxHashMap;
 
 use super::heap::lists::RowKind;
-use super::heap::{Heap, Misfit, Object, Passed, SegmentRow, Unknown, Value};
+use super::heap::{Heap, Misfit, Object, SegmentRow, SkippedItems, UnknownParts, Value};
 use super::keys as key;
 use super::{
     Annotation, DeviceSnapshot, DeviceTrace, FieldError, OtherFile, SnapshotError, SnapshotFile,
@@ -135,7 +135,7 @@ impl Finish {
             self.pass(1, wrong);
             return None;
         };
-        let Passed { misfits, first, .. } = self.heap.take_passed(kind, number);
+        let SkippedItems { misfits, first, .. } = self.heap.take_passed(kind, number);
         if let Some(first) = first {
             self.pass(misfits, first.inside(path));
         }
@@ -211,7 +211,7 @@ impl Finish {
         let named = |counts: &FxHashMap<TextId, u64>, what: &str| {
             sentence(counts.iter().map(|(id, count)| (texts.get(*id), *count)).collect(), what)
         };
-        let Unknown { fields, values, actions, states, devices } = &self.heap.unknown;
+        let UnknownParts { fields, values, actions, states, devices } = &self.heap.unknown;
         let devices = devices.iter().map(|(device, count)| (device.as_str(), *count)).collect();
         let notes = [
             named(fields, "fields that are not known are"),
