@@ -8,11 +8,11 @@
 //! # Example
 //!
 //! ```
-//! use blockyard_guard::{GuardFile, Measured, compare};
+//! use blockyard_guard::{GuardFile, MeasuredRun, compare};
 //! use blockyard_record::Bytes;
 //!
 //! let file = GuardFile::read("[[program]]\nprogram = \"train.py\"\ngpu = \"h100\"\nbudget = \"60 GiB\"\n")?;
-//! let run = Measured { peak_reserved: Bytes::gib(61), ..Measured::default() };
+//! let run = MeasuredRun { peak_reserved: Bytes::gib(61), ..MeasuredRun::default() };
 //! let found = compare(&file.entries()[0], &run);
 //! assert!(!found.failures.is_empty());
 //! # Ok::<(), blockyard_guard::NotAGuardFile>(())

@@ -302,7 +302,8 @@ mod tests {
         let (calls, steps) =
             checked("stream side; a = alloc 3 MiB; record_stream a side; free a", Bytes::ZERO);
         let named: Vec<_> = calls.iter().map(|(call, stream, _)| (*call, *stream)).collect();
-        assert_eq!(named, [("fill", 0), ("check", 0), ("check", 1)]);
+        // After its step, and then before its free on both streams.
+        assert_eq!(named, [("fill", 0), ("check", 0), ("check", 0), ("check", 1)]);
         assert_eq!(steps[0].filled, Bytes::mib(3));
         assert_eq!((steps[2].blocks, steps[2].checked), (1, Bytes::mib(3)));
     }
