@@ -157,7 +157,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.dispatcher.allocator
     }
 
-    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_trace::Inferred::placements`]).
+    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_trace::InferredRun::placements`]).
     #[must_use]
     pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
         self.dispatcher.allocator.place_as_recorded(placements.iter().copied());
