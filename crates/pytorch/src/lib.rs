@@ -4,7 +4,7 @@
 //! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
 //! this crate reads.
 //!
-//! This crate has formats alone: what a trace implies is in the crate `trace`, and an allocator is known to neither.
+//! This crate knows file formats and no allocator. The crate `trace` has the facts that a trace implies.
 //!
 //! # Example
 //!

@@ -1,8 +1,8 @@
-//! What a trace of PyTorch implies and does not say: the memory before its first entry, where segments begin and end, the sizes of
+//! Facts that a trace of PyTorch implies: the memory before its first entry, where segments begin and end, the sizes of
 //! blocks, the requests of the program, and which calls of the driver failed.
 //!
 //! A trace is read in two ways. For drawing, [`record`] makes a recording of a snapshot: the segments at the end are right, an entry that
-//! does not fit them is counted and passed over, and a size that stays open is drawn as small as it can be. For replaying, [`requests`]
+//! does not fit them is counted and skipped, and a size that stays open is drawn as small as it can be. For replaying, [`requests`]
 //! and [`rewind`] make requests and the memory to begin with: an entry that does not fit is an error, and each block has one size, which
 //! replays may correct ([`Rewound`]). Both go back through [`MemoryBefore`].
 //!
