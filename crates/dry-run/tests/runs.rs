@@ -337,7 +337,7 @@ fn a_release_without_recordings_is_named() {
     let asked = RunOptions { is_new_release: true, ..RunOptions::default() };
     let Some(new) = done("new", source, &asked) else { return };
     assert!(
-        new.report.remarks[0].contains("those of 2.99 may ask for other sizes"),
+        new.report.remarks[0].contains("those of 2.99 may have other sizes"),
         "{:?}",
         new.report.remarks
     );
