@@ -15,6 +15,7 @@ use blockyard_guard::{Comparison, Entry, Failure, GuardFile, MeasuredRun, RunFai
 
 pub(crate) use self::options::GuardOptions;
 use self::runs::Runs;
+use crate::questions::json_line;
 use crate::{dry_run, output, progress};
 
 /// The exit status of a process that Ctrl-C ended.
@@ -62,7 +63,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.json {
         output::write_whole(
             path,
-            (json::report(options.update, &place.file, &runs.torch, &held).to_string() + "\n").as_bytes(),
+            (json_line(&json::report(options.update, &place.file, &runs.torch, &held))? + "\n").as_bytes(),
         )?;
     }
     Ok(status(options.update, &held))

@@ -23,7 +23,7 @@ pub(crate) struct SiteOptions {
     pub(crate) out: PathBuf,
     /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
     pub(crate) files: Vec<PathBuf>,
-    /// What the index is headed with.
+    /// The heading of the index.
     #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
     pub(crate) title: String,
     #[command(flatten)]
@@ -44,7 +44,7 @@ struct OwnFile {
     /// Its name, without folders.
     name: String,
     bytes: Vec<u8>,
-    /// What the index calls it.
+    /// Its name in the index.
     title: String,
     /// Its text in the index.
     about: String,

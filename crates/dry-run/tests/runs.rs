@@ -336,11 +336,7 @@ fn a_release_without_recordings_is_named() {
     assert!(known.report.remarks.is_empty());
     let asked = RunOptions { is_new_release: true, ..RunOptions::default() };
     let Some(new) = done("new", source, &asked) else { return };
-    assert!(
-        new.report.remarks[0].contains("those of 2.99 may have other sizes"),
-        "{:?}",
-        new.report.remarks
-    );
+    assert!(new.report.remarks[0].contains("those of 2.99 may have other sizes"), "{:?}", new.report.remarks);
     assert!(new.report.remarks[1].starts_with("Python 3.12.3 keeps"), "{:?}", new.report.remarks);
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct DryRunOptions {
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
-    /// The value of the device that a line reads, where nobody knows it: a number, true or false; where results are counted, how many there
+    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false; where results are counted, how many there
     /// are. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
@@ -52,7 +52,7 @@ pub(crate) struct DryRunOptions {
     /// Write the report there, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Print what the program prints and nothing else.
+    /// Print only the program's output.
     #[arg(long)]
     pub(crate) quiet: bool,
     /// Open the snapshot in the page at the end, as `blockyard open` does.

@@ -16,7 +16,7 @@ pub(crate) struct GuardOptions {
     /// The file. Programs start in its folder.
     #[arg(long, default_value = "memory.toml", value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Write what the programs take now into the file. A program that the file does not have is added.
+    /// Store the memory that the programs take now in the file. A program that the file does not have is added.
     #[arg(long)]
     pub(crate) update: bool,
     /// The GPU that the program sees: h200, h100, a100, a100-40g, l4, t4, rtx4090.
@@ -40,7 +40,7 @@ pub(crate) struct GuardOptions {
     /// Write the report there, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Print failures alone.
+    /// Print only failures.
     #[arg(long)]
     pub(crate) quiet: bool,
     /// The program's own arguments, after `--`.

@@ -117,7 +117,7 @@ pub struct AutopsyQuestion {
 /// How good any allocator could be.
 #[derive(Clone, Debug, Default, Args)]
 pub struct BoundQuestion {
-    /// Write the layout too, with --json: where each allocation lies and from when to when.
+    /// Write the layout too, with --json: the address of each allocation, and from when to when it lives.
     #[arg(long)]
     pub layout: bool,
 }
