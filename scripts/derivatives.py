@@ -37,7 +37,7 @@ def lines(wheel):
 
 
 def name(attribute):
-    """A view of a tensor's sizes is no tensor; what is left is the member's name."""
+    """A view of a tensor's sizes is not a tensor; then the name is the member's."""
     own = attribute.nctype.name
     return own if isinstance(own, str) else own.name
 

@@ -1,4 +1,4 @@
-"""What others say of recorded programs beside a dry run: `python scripts/dry_run_peers.py --blockyard BLOCKYARD RECORD.json.gz...`.
+"""The estimates of other tools for recorded programs, beside a dry run: `python scripts/dry_run_peers.py --blockyard BLOCKYARD RECORD.json.gz...`.
 
 PYTHON has PyTorch and the programs' libraries, accelerate among them. For each program, in bytes of peak allocated on the first GPU:
 

@@ -122,7 +122,7 @@ class Recording:
 
 
 def recording(path, device=None, name=None, max_entries=None):
-    """Starts a recording of a device, by default the current one; `max_entries` bounds the trace to the last so many."""
+    """Starts a recording of a device, by default the current one; `max_entries` is the most entries of the trace, which keeps the last ones."""
     return Recording(path, device, name, max_entries)
 
 

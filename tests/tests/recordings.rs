@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use blockyard_pytorch::{OperationKind, RecordedRun};
-use blockyard_replay::{RunError, Verified, verify};
+use blockyard_replay::{RunError, Verification, verify};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(format!("{name}.jsonl.gz"))
@@ -22,7 +22,7 @@ fn read(name: &str) -> RecordedRun {
     RecordedRun::read(&bytes).expect("the fixture is a recording")
 }
 
-fn replay(name: &str) -> Result<Verified, RunError> {
+fn replay(name: &str) -> Result<Verification, RunError> {
     verify(&read(name), &mut |_| ControlFlow::Continue(()))
 }
 

@@ -56,13 +56,13 @@ pub(crate) fn copy_built(page: &Path, out: &Path) -> Result<()> {
 
 /// The program that takes longest to build by far, and that the page needs last.
 const LATE: &str = "blockyard-interpreter";
-/// While this file is there, the page knows that [`LATE`] is being built.
+/// While this file exists, the page knows that [`LATE`] is being built.
 const BUILDING: &str = "blockyard-interpreter.building";
 
 /// Brings `dist/` up to date without the Python interpreter, calls `serve`, and builds the interpreter after it.
 ///
-/// The interpreter is compiled in a run of cargo of its own here, so what it shares with the page may be compiled twice: a page
-/// that is there minutes earlier is worth it.
+/// The interpreter is compiled in a separate run of cargo here, so what it shares with the page may be compiled twice: a page
+/// that is ready minutes earlier is worth it.
 pub(crate) fn build_interpreter_last<R>(
     workspace: &Workspace,
     serve: impl FnOnce() -> Result<R>,
@@ -79,7 +79,7 @@ pub(crate) fn build_interpreter_last<R>(
     files.insert(BUILDING.into(), b"building\n".to_vec());
     update(&out, &with_service_worker(files.clone()))?;
     let served = serve()?;
-    println!("    building the Python interpreter; the page takes it when it is there");
+    println!("    building the Python interpreter; the page takes it when it is ready");
     if let Err(error) = add_programs(&mut files, workspace, &metadata, &late) {
         // The page is there all the same, and says that it has no interpreter.
         println!("    the Python interpreter was not built: {error:#}");
@@ -149,7 +149,7 @@ fn add_assets(files: &mut Files, workspace: &Workspace, page: Page) -> Result<()
     Ok(())
 }
 
-/// Lets Trunk build the page too, in a folder of its own, and checks that the same files come out.
+/// Lets Trunk build the page too, in another folder, and checks that the same files come out.
 pub(crate) fn build_with_trunk(workspace: &Workspace) -> Result<StageOutcome> {
     if !workspace::succeeds(workspace.program("trunk").arg("--version")) {
         let why = "there is no Trunk, which takes 11 minutes of a processor to build; `cargo install --locked trunk`";
@@ -202,7 +202,7 @@ fn compile(workspace: &Workspace, metadata: &Metadata, programs: &[Program]) -> 
     Ok(programs.iter().map(place).collect())
 }
 
-/// Makes the files that the browser loads of `wasm` in a folder of `place`, unless they are there already: the page's own program
+/// Makes the files that the browser loads of `wasm` in a folder of `place`, unless they exist already: the page's own program
 /// is cut into parts, every program gets its JavaScript half.
 fn bind(program: &Program, wasm: &Path, place: &Path) -> Result<PathBuf> {
     let folder = place.join(&program.bin);
@@ -290,7 +290,7 @@ fn link_parts(folder: &Path, bin: &str) -> Result<()> {
             replace(&format!("new URL(\"./{name}\", import.meta.url)"), &format!("\"./{renamed}\""))?;
             let part = fs::read(folder.join(&*name))?;
             let plain =
-                without_custom_sections(&part).with_context(|| format!("{name} is no WebAssembly"))?;
+                without_custom_sections(&part).with_context(|| format!("{name} is not WebAssembly"))?;
             fs::write(folder.join(renamed), plain)?;
             fs::remove_file(folder.join(&*name))?;
         }
@@ -309,7 +309,7 @@ fn hand_over(folder: &Path, bin: &str) -> Result<()> {
 }
 
 /// The same module without the names of its functions and what else only tools read: a quarter of what a part weighs. `None` where
-/// the bytes are no module.
+/// the bytes are not a module.
 fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     const CUSTOM: u8 = 0;
     let (header, mut rest) = module.split_at_checked(8)?;
@@ -328,7 +328,7 @@ fn without_custom_sections(module: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// The same script or style without indents, empty lines, and comments that have lines of their own: a fifth of what the bindings weigh.
+/// The same script or style without indents, empty lines, and comments that fill whole lines: a fifth of what the bindings weigh.
 ///
 /// Bindings and styles have no text that goes over several lines.
 fn without_comments(script: &str) -> String {
@@ -345,7 +345,7 @@ fn without_comments(script: &str) -> String {
     plain
 }
 
-/// Changes whenever cargo writes the file anew, and whenever it writes this program anew, which cuts the file.
+/// Changes whenever cargo writes the file again, and whenever it writes this program again, which cuts the file.
 fn stamp(wasm: &Path) -> Result<String> {
     let written = |file: &Path| -> Result<String> {
         let metadata = fs::metadata(file).with_context(|| format!("{} was not built", file.display()))?;

@@ -1,8 +1,8 @@
 //! Which of our packages may depend on which: the table of ARCHITECTURE.md, compared with the manifests.
 //!
 //! A row names packages by their folders, and in its last column those of ours that their normal and build dependencies may
-//! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out behind
-//! `but`, and what else behind `; also`.
+//! name: folders of `crates/` by their last part, others whole, `nothing`, or `` any of `crates` `` with what is left out after
+//! `but`, and what else after `; also`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -15,6 +15,7 @@ mod metadata;
 mod miri;
 mod model;
 mod page;
+mod prose;
 mod references;
 mod release;
 mod setup;
@@ -35,8 +36,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::release::ReleaseStep;
 use crate::truth::Truth;
-use crate::update::Updated;
-use crate::wheel::WheelWanted;
+use crate::update::UpdateTarget;
+use crate::wheel::WheelOptions;
 use crate::workspace::Workspace;
 
 /// The developer's commands of Blockyard.
@@ -77,15 +78,15 @@ enum Command {
     /// Build the Python package into target/wheels/.
     Wheel {
         #[command(flatten)]
-        wanted: WheelWanted,
+        wanted: WheelOptions,
         /// Build it without optimization and run its tests instead.
         #[arg(long)]
         test: bool,
     },
-    /// Write files of the repository anew that follow from others: read each change before you keep it.
+    /// Write the files of the repository that follow from others again: read each change before you keep it.
     Update {
         /// What is written; everything that needs no other program, where nothing is named.
-        what: Vec<Updated>,
+        what: Vec<UpdateTarget>,
         /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
@@ -102,6 +103,8 @@ enum Command {
     },
     /// Check which of our crates depend on which, by the table of ARCHITECTURE.md.
     Deps,
+    /// Check sentences of documents, comments, errors and help for patterns that are hard to read.
+    Prose,
     /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
     /// Check the size of the page in dist/.
@@ -121,28 +124,28 @@ enum Command {
     Model,
     /// Hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
-    Oracle(Passed),
+    Oracle(PassedArguments),
     /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
     #[command(disable_help_flag = true)]
-    Zoo(Passed),
+    Zoo(PassedArguments),
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
     #[command(disable_help_flag = true)]
-    DryRunTruth(Passed),
+    DryRunTruth(PassedArguments),
     /// Hold crates/torch against PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
     #[command(disable_help_flag = true)]
-    TorchOracle(Passed),
+    TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.
     #[command(disable_help_flag = true)]
-    Bench(Passed),
+    Bench(PassedArguments),
     /// `pack KIND`: pack what a machine with a GPU and without a toolchain runs; KIND is cuda, torch or bench. `run KIND FOLDER [STAGE...]`: run
     /// what was packed, here; the results go to FOLDER. Without a toolchain: xtask/gpu/run-KIND.sh FOLDER [STAGE...].
     #[command(disable_help_flag = true)]
-    Gpu(Passed),
+    Gpu(PassedArguments),
 }
 
 /// The arguments of another program.
 #[derive(Debug, Args)]
-struct Passed {
+struct PassedArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -178,6 +181,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Truth { what } => truth::run(&workspace, what)?,
         Command::Release { step } => release::run(&workspace, step)?,
         Command::Deps => deps::check(&workspace)?,
+        Command::Prose => prose::check(&workspace)?,
         Command::Licenses => licenses::check(&workspace)?,
         Command::Size => size::check(&workspace)?,
         Command::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), *seconds)?,
@@ -237,7 +241,7 @@ mod tests {
                 let arguments: Vec<&str> = arguments.split(' ').collect();
                 assert!(parsed(&arguments).is_ok(), "{command}");
             }
-            assert!(!text.contains("run: |"), "one command a step, so that a step is what a developer types");
+            assert!(!text.contains("run: |"), "one command a step, so that a developer can type each step");
         }
         assert!(count >= 4);
     }
@@ -283,11 +287,11 @@ mod tests {
     fn what_stands_behind_bench_and_oracle_is_their_own() {
         let command = parsed(&["oracle", "--seconds", "5", "--help"]);
         assert!(
-            matches!(command, Ok(Command::Oracle(Passed { arguments })) if arguments == ["--seconds", "5", "--help"])
+            matches!(command, Ok(Command::Oracle(PassedArguments { arguments })) if arguments == ["--seconds", "5", "--help"])
         );
         let command = parsed(&["bench", "pytorch", "--rounds", "7"]);
         assert!(
-            matches!(command, Ok(Command::Bench(Passed { arguments })) if arguments == ["pytorch", "--rounds", "7"])
+            matches!(command, Ok(Command::Bench(PassedArguments { arguments })) if arguments == ["pytorch", "--rounds", "7"])
         );
     }
 
@@ -322,7 +326,7 @@ mod tests {
     fn what_is_written_anew_is_named() {
         assert!(matches!(parsed(&["update"]), Ok(Command::Update { what, .. }) if what.is_empty()));
         assert!(matches!(parsed(&["update", "answers", "figure"]), Ok(Command::Update { what, .. })
-                if what == [Updated::Answers, Updated::Figure]));
+                if what == [UpdateTarget::Answers, UpdateTarget::Figure]));
         assert!(parsed(&["update", "everything"]).is_err());
         assert!(parsed(&["truth"]).is_err());
         assert!(parsed(&["truth", "programs", "programs/dqn", "--requests", "here.txt"]).is_ok());

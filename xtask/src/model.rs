@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::workspace::{self, Workspace};
 
-/// Runs them, in a folder of its own: everything is compiled with another setting.
+/// Runs them, in another folder: everything is compiled with another setting.
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let mut cargo = workspace.cargo(["test", "--release", "--package", "blockyard-lock", "--lib"]);
     cargo.args(["--target-dir", "target/loom"]).env("RUSTFLAGS", "--cfg loom");

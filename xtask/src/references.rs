@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use cargo_metadata::Metadata;
 
 const PACKAGE: &str = "rustpython-common";
-/// The file of the package that changes, its words, and what stands in their place.
+/// The file of the package that changes, its words, and the words that replace them.
 const FILE: &str = "src/refcount.rs";
 const NARROW: &str = "const WEAK_WIDTH: u32 = TOTAL_COUNT_WIDTH / 2;";
 const WIDE: &str = "const WEAK_WIDTH: u32 = 1;";
@@ -31,7 +31,7 @@ pub(crate) fn cargo_arguments(metadata: &Metadata) -> Result<[String; 2]> {
     Ok(["--config".to_owned(), format!("paths={:?}", [copy.as_str()])])
 }
 
-/// Copies the package; a file that is there already is left alone, so that cargo compiles nothing again.
+/// Copies the package; a file that exists already is left alone, so that cargo compiles nothing again.
 fn copy_changed(source: &Path, copy: &Path) -> Result<()> {
     let mut changed = false;
     for file in files_below(source)? {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Subcommand;
 use sha2::{Digest as _, Sha256};
 
-use crate::wheel::WheelWanted;
+use crate::wheel::WheelOptions;
 use crate::workspace::{self, Workspace};
 use crate::{bundle, wheel};
 
@@ -35,7 +35,7 @@ pub(crate) enum ReleaseStep {
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// Stands in a draft until a person has made sentences of it.
+/// A draft has this line until a person has made sentences of it.
 const DRAFT: &str = "<!-- draft -->";
 
 /// Takes a step.
@@ -47,7 +47,7 @@ pub(crate) fn run(workspace: &Workspace, step: &ReleaseStep) -> Result<()> {
 }
 
 fn prepare(workspace: &Workspace, version: &str) -> Result<()> {
-    ensure!(is_version(version), "`{version}` is no version: three numbers with dots between, as 0.2.0");
+    ensure!(is_version(version), "`{version}` is not a version: three numbers with dots between, as 0.2.0");
     ensure_clean(workspace)?;
     let tag = workspace.program("git").args(["describe", "--tags", "--abbrev=0"]).output()?;
     let range = match String::from_utf8_lossy(&tag.stdout).trim() {
@@ -75,7 +75,7 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
         bail!("{} exists: a file of another build would pass for one of this release", out.display());
     }
     fs::create_dir_all(&out)?;
-    let for_target = |target: Option<&String>| WheelWanted {
+    let for_target = |target: Option<&String>| WheelOptions {
         out: Some(out.clone()),
         sdist: target.is_none(),
         target: target.cloned(),

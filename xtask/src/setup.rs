@@ -18,7 +18,7 @@ const AXE_NPM: &str = "axe-core@4.12.1";
 /// A Python package that carries the same file.
 const AXE_PIP: &str = "axe-playwright-python==0.1.8";
 
-/// Makes sure that the standard library for WebAssembly is there.
+/// Makes sure that the standard library for WebAssembly is installed.
 pub(crate) fn wasm_target(workspace: &Workspace) -> Result<()> {
     let mut rustc = workspace.program(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let library = workspace::read(rustc.args(["--print", "target-libdir", "--target", WASM]))?;
@@ -99,7 +99,7 @@ fn is_driver(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "json")
 }
 
-/// Makes sure that `target/tools/axe.min.js` is there, in the version that the tests were written for.
+/// Makes sure that `target/tools/axe.min.js` exists, in the version that the tests were written for.
 ///
 /// It comes from a registry and not from git, since its license is not ours.
 pub(crate) fn axe(workspace: &Workspace) -> Result<()> {
@@ -127,7 +127,7 @@ fn is_axe(file: &Path) -> bool {
     fs::read(file).is_ok_and(|bytes| bytes.starts_with(banner.as_bytes()))
 }
 
-/// Downloads axe-core below `folder` with whichever package manager is there.
+/// Downloads axe-core below `folder` with whichever package manager is installed.
 fn fetch_axe(workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
     if which("npm").is_some() {
         let packed = workspace::run(

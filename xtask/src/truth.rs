@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: programs that our interpreter runs, held against what a GPU printed and allocated.
+//! `cargo xtask truth`: programs that our interpreter runs, compared with what a GPU printed and allocated.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use crate::workspace::{self, Workspace};
 
-/// What is held against the recordings.
+/// What is compared with the recordings.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Truth {
     /// Lines, allocations and frees of recorded programs; of one that is named, what differs.

@@ -1,13 +1,13 @@
-//! `cargo xtask update`: files that follow from others, written anew.
+//! `cargo xtask update`: files that follow from others, written again.
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 
 use crate::workspace::{self, Workspace};
 
-/// What is written anew.
+/// What is written again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Updated {
+pub(crate) enum UpdateTarget {
     /// JSON Schema, classes of the Python package and tables of the documents, from the types of crates/answers.
     Answers,
     /// Scenes and words of the figure, in crates/figure/tests.
@@ -27,29 +27,29 @@ pub(crate) enum Updated {
 }
 
 /// Writes what is named, or all of it.
-pub(crate) fn run(workspace: &Workspace, what: &[Updated], python: &[String]) -> Result<()> {
-    ensure!(python.is_empty() || what == [Updated::Symbols], "--python belongs to `symbols` alone");
-    let all = Updated::value_variants();
+pub(crate) fn run(workspace: &Workspace, what: &[UpdateTarget], python: &[String]) -> Result<()> {
+    ensure!(python.is_empty() || what == [UpdateTarget::Symbols], "--python belongs to `symbols` alone");
+    let all = UpdateTarget::value_variants();
     for what in if what.is_empty() { all } else { what } {
         update(workspace, *what, python)?;
     }
     workspace::run(workspace.program("git").args(["status", "--short"]))
 }
 
-fn update(workspace: &Workspace, what: Updated, python: &[String]) -> Result<()> {
+fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Result<()> {
     // The tests that hold a file against what it follows from write it where a variable says so.
     let (variable, arguments): (&str, &[&str]) = match what {
-        Updated::Answers => {
+        UpdateTarget::Answers => {
             let run = ["run", "--quiet", "--package", "blockyard-answers-writer"];
             return workspace::run(&mut workspace.cargo(run));
         }
-        Updated::Figure => ("UPDATE_EXPECT", &["--package", "blockyard-figure"]),
-        Updated::Lessons => ("UPDATE_EXPECT", &["--package", "blockyard-lessons"]),
-        Updated::Workload => ("UPDATE_EXPECT", &["--package", "blockyard-workload"]),
-        Updated::Behavior => ("UPDATE_EXPECT", &["--package", "blockyard-tests", "--test", "behavior"]),
-        Updated::Programs => ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded"]),
-        Updated::Nodes => ("UPDATE_FLOORS", &["--package", "blockyard-torch", "--lib", "nodes"]),
-        Updated::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
+        UpdateTarget::Figure => ("UPDATE_EXPECT", &["--package", "blockyard-figure"]),
+        UpdateTarget::Lessons => ("UPDATE_EXPECT", &["--package", "blockyard-lessons"]),
+        UpdateTarget::Workload => ("UPDATE_EXPECT", &["--package", "blockyard-workload"]),
+        UpdateTarget::Behavior => ("UPDATE_EXPECT", &["--package", "blockyard-tests", "--test", "behavior"]),
+        UpdateTarget::Programs => ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded"]),
+        UpdateTarget::Nodes => ("UPDATE_FLOORS", &["--package", "blockyard-torch", "--lib", "nodes"]),
+        UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
     };
     let mut cargo = workspace.cargo(["test", "--quiet"]);
     cargo.args(arguments).env(variable, "1");

@@ -20,7 +20,7 @@ const ZIG: &str = "ziglang==0.15.2";
 
 /// Which wheel to build.
 #[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct WheelWanted {
+pub(crate) struct WheelOptions {
     /// The folder; target/wheels where none is named.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(crate) struct WheelWanted {
 }
 
 /// Builds the wheel, and the source package where it is asked for.
-pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
+pub(crate) fn build(workspace: &Workspace, wanted: &WheelOptions) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
     bundle::build_to(workspace, &packed_page(workspace), None)?;
     let out = wanted.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
@@ -63,7 +63,7 @@ pub(crate) fn build(workspace: &Workspace, wanted: &WheelWanted) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a virtual environment of its own and
+/// Builds the wheel without optimization and with the page in the folder `page`, installs it into a new virtual environment and
 /// runs its tests there.
 pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;

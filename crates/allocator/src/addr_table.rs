@@ -138,7 +138,7 @@ impl AddrTable {
         self.put(addr, index);
     }
 
-    /// Removes the block at this address. `place` is what [`AddrTable::find`] returned, with no change to the table in
+    /// Removes the block at this address. `place` was returned by [`AddrTable::find`], with no change to the table in
     /// between.
     #[inline]
     pub(crate) fn remove(&mut self, addr: DeviceAddr, place: usize) {

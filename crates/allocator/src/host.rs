@@ -19,7 +19,7 @@ use blockyard_record::{Bytes, HostAddr, HostStats, StreamId};
 use blockyard_rules::{PinnedConfig, size};
 use stats::HostCounters;
 
-/// One list of cached blocks for each power of two: the blocks that are no larger, and larger than half of that.
+/// One list of cached blocks for each power of two: the blocks that are not larger, and larger than half of that.
 const LISTS: usize = 64;
 /// Blocks from the reserve are multiples of this.
 const PAGE: Bytes = Bytes::kib(4);

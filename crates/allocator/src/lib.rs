@@ -34,12 +34,25 @@
 //! # Reading order
 //!
 //! Thresholds, rounding and settings are in [`blockyard_rules`]. `block` (the only owner of blocks), `bins` and `pool` (free blocks
-//! in best-fit order), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` (the calls for users),
-//! `request` (the steps of an allocation), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage
-//! collection and retries when no cached block fits), `expandable` (expandable segments), `shared` with `addr_table` (several
-//! threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
+//! ordered by stream, size, address), `counters` (statistics), `private_pool` (memory pools and scopes), `allocator` and `request`
+//! (allocate and free as lists of their steps), `segment` (splits and merges), `stream` (pending frees), `reclaim` (garbage collection,
+//! a new segment, releases of oversize blocks and of the whole cache), `expandable` (expandable segments), `shared` with `addr_table`
+//! (several threads, and frees by address), `beginning` (an allocator that begins with a snapshot), `snapshot`, `queries`,
 //! `invariants`. Three modules are apart from these: `malloc_async` (the driver's memory pool), `backend` (the choice between
 //! the two allocators) and `host` (pinned host memory).
+//!
+//! # Decisions
+//!
+//! - **Ids follow PyTorch's block objects.** A split makes a new object for the front and keeps the old object for the remainder; a
+//!   merge keeps the object of the block that is being freed. So stale `requested_size` values equal PyTorch's, and a figure has keys
+//!   that survive a split.
+//! - **Expandable segments are one more way to find space** (`reclaim::find_new_block`). They need the optional part of the device trait
+//!   ([`VirtualMemory`](blockyard_device::VirtualMemory)).
+//! - **Memory pools are pairs of block pools** beside the default pair; `AllocParams` names the memory pool of its request.
+//! - **`malloc_async` is another allocator**: PyTorch's thin layer over a model of the driver's pool, which was derived from a recording. Its
+//!   events are those of a segment that grows, so that figures need no special case. What PyTorch reports under it is a projection of the
+//!   statistics ([`Stats::reported_by`](blockyard_record::Stats::reported_by)). `replay` uses `backend`, which selects one of the two.
+//! - **`host` caches pinned memory** over [`HostMemory`](blockyard_device::HostMemory).
 //!
 //! # Invariants
 //!
@@ -62,8 +75,8 @@
 //! `per_process_memory_fraction`, `throw_on_cudamalloc_oom`, `expandable_segments` and `expandable_segments_reserve`; memory pools of
 //! programs and captures. The settings name the release whose rules hold ([`blockyard_rules::Release`]). `backend:cudaMallocAsync` is
 //! another allocator, [`AsyncAllocator`], and [`BackendAllocator`] is the one that the settings ask for. [`HostAllocator`] caches pinned
-//! host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take (`getCheckpointState`), and pools with an
-//! allocator of their own.
+//! host memory. Not modeled: the checkpoints of memory pools that CUDA graph trees take (`getCheckpointState`), and pools with
+//! their own allocator.
 //!
 //! # Deviations
 //!
@@ -85,7 +98,7 @@
 //!   "already recording".
 //! * A block of a split segment is never released alone. PyTorch does that when `max_split_size_mb` became smaller, or when
 //!   `expandable_segments` was switched on too, and damages its own state.
-//! * A capture that was announced counts for every stream; PyTorch asks besides whether the current stream is captured.
+//! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is captured.
 //! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
 //! * `allocateWithAddress` (2.13) is missing.
 //! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small for it; here it gets one that
@@ -93,7 +106,7 @@
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.
 //! * A pool out of use never ends before its last block does. PyTorch uses a counter that is wrong when expandable segments
 //!   are mapped and unmapped in unequal pieces, and may end the pool too early, which leaves garbage in snapshots.
-//! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also behind a gap.
+//! * [`CachingAllocator::pool_snapshot`] lists all memory of expandable segments, also after a gap.
 //! * The statistics of active pinned memory fall by the block when its free completes; releases 2.11 and 2.12 skip blocks that no
 //!   stream has used, and decrease the bytes by 1 for the others. See [`HostAllocator`].
 //!
@@ -103,7 +116,7 @@
 //!   of another allocator is an error, and nothing changes. The same holds for the other allocators.
 //! * All functions refuse requests of 2^60 bytes and more; in PyTorch only the functions that allocate tensors do. Pinned
 //!   requests above 2^63 bytes, which PyTorch rounds up to zero, are refused too.
-//! * Errors about settings that C++ cannot read as numbers, or that end too early, name the token besides PyTorch's text.
+//! * Errors about settings that C++ cannot read as numbers, or that end too early, have PyTorch's text and name the token.
 //! * The driver's pool under `backend:cudaMallocAsync` is a model: see [`malloc_async`].
 
 #![forbid(unsafe_code)]

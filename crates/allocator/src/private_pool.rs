@@ -204,7 +204,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// The bytes of the segments of each private pool that ever had a segment, by the pool's identity; `memory_stats()` has them from release 2.13 on.
-    /// Where a pool is gone, current values are zero.
+    /// Where a pool was released, current values are zero.
     #[must_use]
     pub fn reserved_by_private_pools(&self) -> &BTreeMap<PoolId, StatArray> {
         &self.private_reserved

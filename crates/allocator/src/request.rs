@@ -30,7 +30,7 @@ pub(crate) struct AllocParams {
 
 /// The block that a request gets.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct ChosenBlock {
     index: BlockIndex,
     /// The request after rounding.
     rounded: Bytes,
@@ -116,11 +116,11 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     /// Takes a cached block of the default pool by the rules for default settings.
     #[expect(clippy::inline_always, reason = "as its callers")]
     #[inline(always)]
-    fn find_fast_path(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<Found> {
+    fn find_fast_path(&mut self, rounded: Bytes, stream: StreamId, pool: PoolKind) -> Option<ChosenBlock> {
         let list = self.default_list(pool, stream);
         let (index, size) = self.free_lists[list].cached.take_first_fitting(pool, rounded, &self.blocks)?;
         let splits = size::should_split_by_default(size, rounded, pool);
-        Some(Found { index, rounded, list, pool, splits })
+        Some(ChosenBlock { index, rounded, list, pool, splits })
     }
 
     #[inline(never)]
@@ -133,7 +133,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     }
 
     /// Finds a block as PyTorch does it step by step, with pending frees, scopes and settings (`malloc`).
-    fn find_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<Found, AllocError> {
+    fn find_slow_path(&mut self, requested: Bytes, stream: StreamId) -> Result<ChosenBlock, AllocError> {
         // This check comes before garbage collection and releases, which could not help.
         if self.config.expandable_segments() && self.device.virtual_memory().is_none() {
             return Err(AllocError::NoVirtualMemory);
@@ -173,7 +173,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         let expands = params.expands && block.list == params.list;
         let splits = size::should_split(block.size, rounded, block.pool, expands, &self.config)
             && !self.free_lists[block.list].never_splits;
-        Ok(Found { index, rounded, list: block.list, pool: block.pool, splits })
+        Ok(ChosenBlock { index, rounded, list: block.list, pool: block.pool, splits })
     }
 
     /// The free list of the stream in this block pool.
@@ -295,7 +295,7 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn allocate_found_block<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
         &mut self,
         requested: Bytes,
-        found: &Found,
+        found: &ChosenBlock,
     ) -> BlockIndex {
         let allocation = AllocationId::new(self.allocations);
         self.allocations = self.allocations.wrapping_add(1);
@@ -323,10 +323,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn take_whole<const IS_FAST_PATH: bool>(
         &mut self,
         requested: Bytes,
-        found: &Found,
+        found: &ChosenBlock,
         allocation: AllocationId,
     ) -> AllocatedBlock {
-        let Found { index, pool, .. } = *found;
+        let ChosenBlock { index, pool, .. } = *found;
         let block = &mut self.blocks[index];
         block.state = BlockState::Allocated;
         block.requested = requested;
@@ -344,10 +344,10 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
     fn take_front<const IS_FAST_PATH: bool, const IS_RECORDED: bool>(
         &mut self,
         requested: Bytes,
-        found: &Found,
+        found: &ChosenBlock,
         allocation: AllocationId,
     ) -> AllocatedBlock {
-        let Found { index: remainder_index, rounded, list, pool, .. } = *found;
+        let ChosenBlock { index: remainder_index, rounded, list, pool, .. } = *found;
         let index = self.blocks.claim();
         let id = self.blocks.new_id();
         let (places, _) = self.blocks.places();

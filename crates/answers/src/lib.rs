@@ -4,7 +4,7 @@
 //! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
 //! that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
+//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
 //! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
 //! counted from 1, and `notes` are sentences about what is not known.
 //!
@@ -28,6 +28,7 @@ mod autopsy;
 mod bound;
 mod certificate;
 mod diff;
+mod guard;
 mod leaks;
 mod limit;
 mod line;
@@ -45,6 +46,9 @@ pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
 pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
+pub use guard::{
+    GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
+};
 pub use leaks::{GrowingSite, LeaksAnswer, StepSource};
 pub use limit::{LimitAnswer, LimitKind, LimitOrigin};
 pub use line::{Answer, AnswerLine, ErrorLine, Line, QUESTIONS_VERSION};

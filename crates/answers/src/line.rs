@@ -7,7 +7,7 @@ use crate::{
 
 /// The version of the answers to questions about runs.
 ///
-/// Version 1 had no bounds of a limit: `limit` stood in answers of `autopsy` alone, as `lowest` and `highest`.
+/// Version 1 had no bounds of a limit: only answers of `autopsy` had `limit`, as `lowest` and `highest`.
 pub const QUESTIONS_VERSION: u32 = 2;
 
 /// One line of `--json`: the answer about one run, or why one file has no answer.

@@ -125,7 +125,7 @@ pub struct OutOfMemoryRequest {
     pub allocations_before: u64,
     /// The bytes that the request asked for.
     pub size: u64,
-    /// PyTorch's text with the numbers of the replay, or a sentence where the file does not tell how much memory the device has.
+    /// PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much memory the device has.
     pub message: String,
 }
 

@@ -28,7 +28,7 @@ pub struct SnapshotAnswer {
     pub file: String,
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub config: String,
-    /// Each setting that the snapshot tells, as text; -1 is no limit.
+    /// Each setting that the snapshot has, as text; -1 means no limit.
     pub settings: BTreeMap<String, String>,
     /// How many beginnings and ends of named stretches the snapshot has.
     pub annotations: u64,
@@ -108,7 +108,7 @@ pub struct OutOfMemoryEvent {
 pub struct MomentAnswer {
     /// The moment in words.
     pub name: String,
-    /// After so many events of the trace.
+    /// After this many events of the trace.
     pub event: u64,
     /// Bytes of allocated blocks.
     pub allocated: u64,

@@ -23,7 +23,7 @@ impl FromStr for DeviceName {
             None if text == "virtual" => Ok(Self::Virtual),
             None if text == "cuda" => Ok(Self::Cuda(0)),
             Some(("cuda", index)) => {
-                index.parse().map(Self::Cuda).with_context(|| format!("`{index}` is no device number"))
+                index.parse().map(Self::Cuda).with_context(|| format!("`{index}` is not a device number"))
             }
             _ => bail!("expected `virtual`, or `cuda:` and a device number"),
         }

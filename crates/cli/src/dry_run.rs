@@ -30,7 +30,7 @@ const INTERRUPTED: i32 = 130;
 
 pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let gpus = gpus(options);
-    let [gpu, others @ ..] = gpus.as_slice() else { bail!("no GPU is named") };
+    let [gpu, others @ ..] = gpus.as_slice() else { bail!("--gpu names no GPU") };
     if !options.file.is_file() {
         bail!("{}: there is no such file", options.file.display());
     }
@@ -54,7 +54,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         ..Program::new(options.file.clone(), python, gpu.clone())
     };
     // The program gets the signal too, and its report is still to come.
-    ctrlc::set_handler(interrupted).context("Ctrl-C cannot be handed to the program")?;
+    ctrlc::set_handler(interrupted).context("cannot pass Ctrl-C on to the program")?;
     let (status, text, json) = if let Some(ranks) = &ranks {
         let of = |rank| of_rank(&program, ranks, rank);
         let port = options.ranks.master_port;

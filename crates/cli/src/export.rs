@@ -58,7 +58,7 @@ pub struct Export<'a> {
 ///
 /// # Errors
 ///
-/// The command's own: another format, a file that is no run, work that `on_progress` cancelled.
+/// The command's own: another format, a file that is not a run, work that `on_progress` cancelled.
 pub fn export_bytes(
     name: &str,
     bytes: Vec<u8>,
@@ -87,7 +87,7 @@ fn writer(export: &Export<'_>) -> anyhow::Result<Writer> {
             }
         }
         "png" => |name, bytes, export, bar| png(&svg(&read(bytes, name, bar)?, export.device, name, bar)?),
-        other => bail!("\"{other}\" is no format to export: pickle, jsonl, svg, png, csv and html are"),
+        other => bail!("\"{other}\" is not a format to export: write pickle, jsonl, svg, png, csv or html"),
     })
 }
 
@@ -125,7 +125,7 @@ impl Source {
             }
             None => Some(0),
         };
-        let place = place.ok_or_else(|| anyhow!("the snapshot has nothing of that device"))?;
+        let place = place.ok_or_else(|| anyhow!("the snapshot has nothing about that device"))?;
         let on_progress = &mut |done, total| bar.report(&Progress::new("recording", done, total));
         Ok(blockyard_trace::record(file, place, name, on_progress)?.recording)
     }
@@ -160,7 +160,7 @@ fn jsonl(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> 
     if let Source::Snapshot(file) = source
         && (device == Some(MemoryName::Host) || (file.devices.is_empty() && file.host.is_some()))
     {
-        bail!("a recording is replayed by the allocator of a GPU, and another one hands out host memory");
+        bail!("host memory has its own allocator: a recording (.jsonl) is for the allocator of a GPU");
     }
     let recording = source.recording(device, name, bar)?;
     let info = recording.info();
@@ -183,7 +183,7 @@ fn svg(source: &Source, device: Option<MemoryName>, name: &str, bar: &Bar) -> an
     Ok(scene.to_svg(Theme::Light, &format!("Memory over time: {name}"), &text))
 }
 
-/// The figure as pixels, two for each of its own in both directions, as screens of today show them.
+/// The figure as pixels, two for each pixel of the figure in both directions, as today's screens show them.
 fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     let mut options = resvg::usvg::Options::default();
     for face in typeface::FACES {
@@ -194,7 +194,7 @@ fn png(svg: &str) -> anyhow::Result<Vec<u8>> {
     options.fontdb_mut().set_sans_serif_family(typeface::SANS_REGULAR.family);
     let tree = resvg::usvg::Tree::from_str(svg, &options)?;
     let size = tree.size().to_int_size();
-    let scaled = size.scale_by(PIXEL_SCALE).context("the figure has no size")?;
+    let scaled = size.scale_by(PIXEL_SCALE).context("the figure is empty")?;
     let mut pixels = resvg::tiny_skia::Pixmap::new(scaled.width(), scaled.height())
         .context("the figure is too large for a PNG")?;
     resvg::render(

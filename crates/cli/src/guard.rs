@@ -1,4 +1,4 @@
-//! `blockyard guard`: programs of a repository, held against what its `memory.toml` says that they take.
+//! `blockyard guard`: programs of a repository, compared with its `memory.toml`.
 
 mod json;
 mod lines;
@@ -11,10 +11,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Report, Torch, find_standin, prepare};
-use blockyard_guard::{Comparison, Ended, Entry, Failure, GuardFile, Measured, compare, report};
+use blockyard_guard::{Comparison, Entry, Failure, GuardFile, MeasuredRun, RunFailure, compare, report};
 
 pub(crate) use self::options::GuardOptions;
 use self::runs::Runs;
+use crate::questions::json_line;
 use crate::{dry_run, output, progress};
 
 /// The exit status of a process that Ctrl-C ended.
@@ -23,7 +24,7 @@ const INTERRUPTED: u8 = 130;
 /// A program that ran.
 struct Held {
     entry: Entry,
-    run: Measured,
+    run: MeasuredRun,
     report: Report,
     found: Comparison,
 }
@@ -36,7 +37,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     let torch = Torch::find(&python)?;
     let standin = find_standin()?;
     let prepared = prepare(&torch, &std::path::absolute(&standin).unwrap_or(standin))?;
-    ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
+    ctrlc::set_handler(dry_run::interrupt).context("cannot wait for Ctrl-C")?;
     let bar = progress::line();
     if options.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
@@ -62,7 +63,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
     if let Some(path) = &options.json {
         output::write_whole(
             path,
-            (json::report(options.update, &place.file, &runs.torch, &held).to_string() + "\n").as_bytes(),
+            (json_line(&json::report(options.update, &place.file, &runs.torch, &held))? + "\n").as_bytes(),
         )?;
     }
     Ok(status(options.update, &held))
@@ -106,7 +107,10 @@ impl Place {
         let Ok(inside) = absolute.strip_prefix(&self.folder) else {
             bail!("{} is not below the folder of {}", program.display(), self.file.display());
         };
-        inside.to_str().map(str::to_owned).with_context(|| format!("{} is no text", program.display()))
+        inside
+            .to_str()
+            .map(str::to_owned)
+            .with_context(|| format!("the path {} is not UTF-8", program.display()))
     }
 }
 
@@ -142,7 +146,7 @@ fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::R
     Ok(entries)
 }
 
-/// Takes what the programs that came to their end took.
+/// Takes the results of the programs that ended.
 fn update(file: &mut GuardFile, held: &[Held]) -> anyhow::Result<()> {
     for Held { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
         let baseline = Some(run.baseline(entry.lines));
@@ -161,13 +165,16 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     }
     let unread = file.unread_keys();
     if !unread.is_empty() && !options.quiet {
-        output::line(&mut out, &format!("keys of {name} that are not read: {}", unread.join(", ")))?;
+        output::line(
+            &mut out,
+            &format!("{name} has keys that the guard does not know: {}", unread.join(", ")),
+        )?;
     }
     if options.update {
         let written = held.iter().filter(|held| held.run.ended.is_none()).count();
         let words = match written {
-            0 => format!("{name} is as it was"),
-            _ => format!("{name} has what {} took", blockyard_record::counted(written, "program")),
+            0 => format!("{name} is unchanged"),
+            _ => format!("{name} has the new baseline of {}", blockyard_record::counted(written, "program")),
         };
         output::line(&mut out, &words)?;
     } else if held.len() > 1 {
@@ -178,7 +185,7 @@ fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held])
     Ok(out.flush()?)
 }
 
-/// Whether a program fails. A growth is no failure of an update.
+/// Whether a program fails. A growth is not a failure of an update.
 fn is_failed(is_update: bool, failures: &[Failure]) -> bool {
     let is_growth = |failure: &Failure| matches!(failure, Failure::Allocated(_) | Failure::Reserved(_));
     failures.iter().any(|failure| !is_update || !is_growth(failure))
@@ -194,7 +201,7 @@ fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
 
 /// 0 where all pass, 1 where one fails, 2 where one did not run to its end for another reason than memory.
 fn status(is_update: bool, held: &[Held]) -> ExitCode {
-    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(Ended::Failed(_)));
+    let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
         ExitCode::from(2)
     } else if held.iter().any(|held| is_failed(is_update, &held.found.failures)) {

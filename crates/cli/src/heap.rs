@@ -38,8 +38,8 @@ fn grow(bytes: usize) {
 fn end() -> ! {
     // Another request must not come back here.
     MOST.store(usize::MAX, Ordering::Relaxed);
-    let text = b"blockyard: the program was stopped because one call in it needs more of this computer's memory than one run may take \
-(see --max-host-memory)\n";
+    let text = b"blockyard: the program was stopped because one of its calls needs more of the computer's \
+memory than a run may take (see --max-host-memory)\n";
     let _nobody_reads = std::io::stderr().write_all(text);
     std::process::exit(1)
 }

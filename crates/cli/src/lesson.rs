@@ -32,7 +32,7 @@ pub(crate) struct LessonOptions {
     /// Write a printable handout: one HTML file with the figures as SVG.
     #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
     pub(crate) handout: Option<PathBuf>,
-    /// Write the answers into a file of their own, and the handout without them.
+    /// Write the answers into another file, and the handout without them.
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
     pub(crate) answers: Option<PathBuf>,
 }
@@ -86,8 +86,7 @@ fn open(name: &str) -> anyhow::Result<PlayedLesson> {
     } else {
         let ids: Vec<&str> = lessons().iter().map(|file| file.id).collect();
         let what = || format!("{name} (neither a lesson's file nor one of the lessons {})", ids.join(", "));
-        String::from_utf8(output::read(path).with_context(what)?)
-            .map_err(|_| anyhow!("{name}: not a text"))?
+        String::from_utf8(output::read(path).with_context(what)?).map_err(|_| anyhow!("{name}: not UTF-8"))?
     };
     let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play());
     let lesson = lesson.map_err(|error| anyhow!("{name}: {error}"))?;
@@ -122,7 +121,7 @@ fn list() -> anyhow::Result<()> {
 
 fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let name = path.display().to_string();
-    let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not a text"))?;
+    let text = String::from_utf8(output::read(path)?).map_err(|_| anyhow!("{name}: not UTF-8"))?;
     let grade = match exercise.language {
         ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
         #[cfg(feature = "python")]
@@ -130,7 +129,7 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
         #[cfg(not(feature = "python"))]
         ExerciseLanguage::Python => {
             anyhow::bail!(
-                "{name}: the exercise is a Python program, and this command was built without Python"
+                "{name}: the exercise is a Python program, and this command was built without its Python interpreter"
             )
         }
     };
@@ -219,7 +218,7 @@ fn exercise_text(id: &str, exercise: &Exercise) -> String {
     text
 }
 
-/// The memory after so many steps of a card's run, and the recording that names its blocks.
+/// The memory after this many steps of a card's run, and the recording that names its blocks.
 fn moment<'a>(
     lesson: &'a PlayedLesson,
     card: &PlayedCard,
@@ -241,7 +240,7 @@ fn choices(question: &LessonQuestion) -> String {
     lines.collect()
 }
 
-/// The text in lines of at most [`WIDTH`] characters, the first behind `mark` and the others as far in.
+/// The text in lines of at most [`WIDTH`] characters, the first after `mark` and the others indented as far.
 fn wrapped(mark: &str, text: &str) -> String {
     let indent = mark.chars().count();
     let mut out = mark.to_owned();

@@ -17,8 +17,8 @@ use crate::questions::{
 use crate::site::SiteOptions;
 use crate::snapshot::At;
 
-/// PyTorch's CUDA caching allocator without a GPU: open memory snapshots and say what happened, run operations through it, compare
-/// it with recordings of the real one, play workloads.
+/// PyTorch's CUDA caching allocator without a GPU: show what happened in memory snapshots, run operations, compare the allocator
+/// with recordings of PyTorch's own, play workloads.
 ///
 /// `blockyard FILE` is short for `blockyard verdict FILE`.
 #[derive(Debug, Parser)]
@@ -39,11 +39,11 @@ impl Options {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say what runs came to: what happened, how sure that is, what grows, what helps, and what does not.
+    /// Give the verdict about runs: what happened, how sure that is, what grows, what helps, and what does not.
     ///
     /// The exit status is 0 if every run fits, 1 if one goes out of memory, 2 if a file cannot be read or replayed.
     Verdict(FileOptions<VerdictQuestion>),
-    /// Run operations through the allocator and write what it did, in the format of the input.
+    /// Run operations through the allocator and write the results, in the format of the input.
     Run(RunOptions),
     /// Replay recordings of PyTorch's allocator and compare everything that they contain.
     ///
@@ -64,18 +64,18 @@ pub(crate) enum Command {
     Export(ExportOptions),
     /// Write a report about a run: one HTML page to read, to send and to print, without a script and without a network.
     ///
-    /// It says what happened, who holds the memory, what other settings do, and how sure that is.
+    /// The report says what happened, who holds the memory, what other settings do, and how sure that is.
     Report(ReportOptions),
     /// Show a snapshot, a recording or a workload in the browser: serves the page on this machine until Ctrl-C.
     Open(OpenOptions),
-    /// Write a course for any web server: the page with its lessons, files of your own beside it, and an index of both.
+    /// Write a course for any web server: the page with its lessons, your own files beside it, and an index of both.
     ///
-    /// After one visit the site opens without a network, its Python included. The server needs no settings; a browser keeps a site
-    /// for that only if it comes over HTTPS, or from the same machine.
+    /// After one visit the site opens without a network, its Python included. The server needs no settings. A browser keeps a site
+    /// only if the site comes over HTTPS, or from the same machine.
     Site(SiteOptions),
     /// Measure what allocations cost on a device, beside the driver's own allocators where it has them.
     ///
-    /// Prints a table: nanoseconds as the median of all rounds and the range, and how many times ours that is. Contenders take
+    /// Prints a table: nanoseconds as the median of all rounds with the range, and as a multiple of our time. Contenders take
     /// turns in each round.
     Bench(BenchOptions),
     /// Replay the requests of runs under other settings, another capacity or another limit.
@@ -109,17 +109,17 @@ pub(crate) enum Command {
     Leaks(FileOptions<LeaksQuestion>),
     /// Read a lesson in the terminal, check an answer to its exercise, print a handout.
     ///
-    /// Without a lesson, lists those that Blockyard brings along.
+    /// Without a lesson, lists all lessons of Blockyard.
     Lesson(LessonOptions),
     /// Run a PyTorch program without PyTorch and without a GPU, and print what it would print.
     ///
-    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. What rests on no recording
-    /// is said on standard error, with its line. The exit status is the program's.
+    /// Allocations are PyTorch's, to the byte; values on the GPU are not computed and print as `?`. Each unverified estimate
+    /// is named on standard error, with its line. The exit status is the program's.
     #[cfg(feature = "python")]
     Python(PythonOptions),
     /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
     ///
-    /// PyTorch's own build for CUDA runs over libraries of ours that stand for CUDA's: kernels are not run, everything else is PyTorch's
+    /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels are not run, everything else is PyTorch's
     /// own. What the program prints comes first, then a report on standard error. Values that a kernel would have computed read as 0,
     /// and the report names each line that reads one. The exit status is the program's.
     DryRun(DryRunOptions),
@@ -129,11 +129,11 @@ pub(crate) enum Command {
     /// out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
     /// a run fails for another reason.
     Fit(FitOptions),
-    /// Hold programs to what `memory.toml` says that they may take of a GPU's memory, by dry runs of the programs.
+    /// Compare the GPU memory of programs with their limits in `memory.toml`, by dry runs of the programs.
     ///
-    /// `blockyard guard --update train.py --gpu h100 --steps 3 --budget "60 GiB" -- ARGUMENTS` adds a program with what it takes now, the
+    /// `blockyard guard --update train.py --gpu h100 --steps 3 --budget "60 GiB" -- ARGUMENTS` adds a program with the memory that it takes now, the
     /// baseline; `blockyard guard` runs all programs of the file, fails where a budget is exceeded or a peak grew by more than the
-    /// tolerance, and says which lines the change comes from, to the byte; `blockyard guard --update` takes the new peaks. The exit status
+    /// tolerance, and says which lines the change comes from, to the byte; `blockyard guard --update` stores the new peaks. The exit status
     /// is 0 if all pass, 1 if one fails, 2 if one does not run or the file cannot be read.
     Guard(GuardOptions),
 }
@@ -143,7 +143,7 @@ pub(crate) enum Command {
 pub(crate) struct PythonOptions {
     /// The program; `-` for standard input.
     pub(crate) file: PathBuf,
-    /// What the program finds in `sys.argv` behind its name.
+    /// What the program finds in `sys.argv` after its name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
@@ -167,26 +167,26 @@ pub(crate) struct PythonOptions {
     /// One JSON value instead of the program's output: that output, notes, estimates, statistics.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program is stopped when it has called so many operators.
+    /// The program is stopped when it has called this many operators.
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
-    /// The program is stopped when it has asked for so many allocations and frees of GPU memory.
+    /// The program is stopped when it has asked for this many allocations and frees of GPU memory.
     #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
     pub(crate) max_events: u64,
-    /// The program is stopped when its own data takes so much of this computer's memory.
+    /// The program is stopped when its own data takes this much of the computer's memory.
     #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
     pub(crate) max_host_memory: Bytes,
-    /// The program is stopped after so many seconds.
+    /// The program is stopped after this many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunOptions {
-    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are passed over.
+    /// Operations, one JSON value a line, plain or gzip; `-` for standard input. Recorded results are ignored.
     pub(crate) operations: PathBuf,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without it, those of the environment, where the first that is set counts as for
-    /// PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF` (what all devices have), `PYTORCH_ALLOC_CONF`; without
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`. Without the option, those of the environment, where the first variable that is set counts, as for
+    /// PyTorch: `PYTORCH_CUDA_ALLOC_CONF`, `PYTORCH_HIP_ALLOC_CONF` (for settings that all devices have), `PYTORCH_ALLOC_CONF`; without
     /// any, those that the file names.
     ///
     /// `PYTORCH_NO_CUDA_MEMORY_CACHING=1` switches caching off.
@@ -211,13 +211,13 @@ pub(crate) struct VerifyOptions {
     /// One JSON value a file instead of lines for people.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where segments are taken from: `virtual`, or `cuda:0` for a real one behind each recorded address.
+    /// Where segments are taken from: `virtual`, or `cuda:0` for a real segment at each recorded address.
     #[arg(long, default_value = "virtual")]
     pub(crate) device: DeviceName,
     /// The release of PyTorch whose rules hold ("2.15"); without it, the one that made the recording.
     #[arg(long, value_name = "RELEASE")]
     pub(crate) release: Option<Release>,
-    /// Says also under which other releases of PyTorch the replay would be identical.
+    /// Also say under which other releases of PyTorch the replay would be identical.
     #[arg(long)]
     pub(crate) every_release: bool,
 }
@@ -252,17 +252,17 @@ pub(crate) struct SnapshotOptions {
     /// Only this device, by its number, or `host` for pinned host memory.
     #[arg(long, value_name = "INDEX")]
     pub(crate) device: Option<MemoryName>,
-    /// The moment to look at: after so many events of the trace, at the peak of allocated memory, or at the first request that
+    /// The moment that is shown: after this many events of the trace, at the peak of allocated memory, or at the first request that
     /// ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
     pub(crate) at: Option<At>,
-    /// How many stacks to show of those that hold most.
+    /// How many of the stacks that hold most are shown.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) top: usize,
     /// Leave out the comparison with our allocator, which takes as long as the rest.
     #[arg(long)]
     pub(crate) no_certificate: bool,
-    /// One JSON value a file instead of lines for people; `docs/snapshot-json.md` says what is in it.
+    /// One JSON value a file instead of lines for people; `docs/snapshot-json.md` lists the fields.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -287,7 +287,7 @@ pub(crate) struct ReportOptions {
     /// The page to write; `-` for standard output.
     #[arg(short, long, value_name = "OUT.html")]
     pub(crate) out: PathBuf,
-    /// A paragraph of your own for the page; may be given several times.
+    /// A paragraph for the page; may be given several times.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Vec<String>,
     /// Leave out stacks, and the names of functions, files and tensors. Sizes stay.

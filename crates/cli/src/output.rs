@@ -43,7 +43,7 @@ pub(crate) fn workload_text(bytes: Vec<u8>) -> anyhow::Result<String> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Ok(blockyard_pytorch::unpack(&bytes)?);
     }
-    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not a text"))
+    String::from_utf8(bytes).map_err(|_| anyhow::anyhow!("not UTF-8"))
 }
 
 /// Writes beside the file and puts it in its place once it is complete.

@@ -88,7 +88,7 @@ impl BuiltPage {
         if let Some(folder) = named {
             return match missing_part(&folder) {
                 None => Ok(Self { folder }),
-                Some(part) => bail!("{} has no built page: there is no {part}", folder.display()),
+                Some(part) => bail!("{} has no built page: the file {part} is missing", folder.display()),
             };
         }
         let program = std::env::current_exe().unwrap_or_default();
@@ -98,8 +98,9 @@ impl BuiltPage {
             .flat_map(|folder| ["page", "share/blockyard/page", "dist"].map(|place| folder.join(place)));
         let found = beside.into_iter().find(|folder| missing_part(folder).is_none());
         found.map(|folder| Self { folder }).context(
-            "the built page is not here, which an HTML file is made of: run `cargo xtask build` in the repository, or name the \
-             page's folder with --page or BLOCKYARD_PAGE; the Python package brings the page along",
+            "an HTML file is made from the built page, which was not found: run `cargo xtask build` in the \
+             repository, or name the page's folder with --page or BLOCKYARD_PAGE; the Python package \
+             contains the page",
         )
     }
 
@@ -148,7 +149,7 @@ impl PageFile {
                 if let Some(wanted) = device {
                     file.retain(wanted);
                     if file.memories().next().is_none() {
-                        bail!("the snapshot has nothing of {wanted}");
+                        bail!("the snapshot has nothing about {wanted}");
                     }
                     let mut one = Vec::new();
                     file.write_pickle(&mut one)?;

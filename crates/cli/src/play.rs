@@ -82,7 +82,7 @@ fn play_recording(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Re
 /// The events of a snapshot, device by device, without our allocator.
 fn play_snapshot(name: &str, bytes: &[u8], options: &PlayOptions) -> anyhow::Result<ExitCode> {
     if options.conf.is_some() || options.total_memory.is_some() {
-        bail!("{name}: a snapshot is played as it happened; `what-if` asks about other settings");
+        bail!("{name}: a snapshot is played as it was recorded; `what-if` answers for other settings");
     }
     let file = open_bytes(bytes).with_context(|| name.to_owned())?;
     for (place, memory) in file.memories().enumerate() {

@@ -54,7 +54,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
 fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
     let Some(mut gpu) = GpuProfile::from_id(&options.gpu) else {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        bail!("there is no GPU {:?} here; there are {}", options.gpu, known.join(", "));
+        bail!("no GPU has the name {:?}; the names are {}", options.gpu, known.join(", "));
     };
     if let Some(total) = options.total_memory {
         gpu.total_memory = total;
@@ -92,20 +92,20 @@ pub struct PlayedProgram {
     pub snapshot: SnapshotFile,
 }
 
-/// Runs a program as the command does, and hands out each piece of printed text as soon as it is there.
+/// Runs a program as the command does, and hands out each piece of printed text as soon as the program prints it.
 ///
 /// `arguments` are the command's options, then the program, then the program's own arguments.
 ///
 /// # Errors
 ///
-/// The command's own: a wrong option, a file that cannot be read. A program that fails has a traceback and is no error.
+/// The command's own: a wrong option, a file that cannot be read. A program that fails has a traceback and is not an error.
 pub fn play_program(
     arguments: &[String],
     mut on_text: impl FnMut(&str) + Send + 'static,
 ) -> anyhow::Result<PlayedProgram> {
     let words = ["blockyard", "python"].into_iter().chain(arguments.iter().map(String::as_str));
     let Command::Python(options) = Options::try_parse_from(words)?.into_command() else {
-        bail!("these are no options of a program");
+        bail!("these are not the options of `blockyard python`");
     };
     let settings = ProgramSettings { is_recorded: true, ..settings(&options)? };
     let file = options.file.display().to_string();

@@ -73,7 +73,7 @@ pub fn ask(run: &Run, question: &RunQuestion, on_progress: OnProgress) -> anyhow
     Ok(line_of(None, &run.name, answer))
 }
 
-/// What changed from one run to another: what `diff` with `--json` says of the second file.
+/// What changed from one run to another: the answer of `diff` with `--json` about the second file.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ pub fn json_line(answer: &impl Serialize) -> anyhow::Result<String> {
     Ok(serde_json::to_value(answer)?.to_string())
 }
 
-/// Asks about each file in turn, and writes each answer as soon as it is there.
+/// Asks about each file in turn, and writes each answer as soon as it is known.
 pub(crate) fn each(
     files: &[PathBuf],
     as_json: bool,

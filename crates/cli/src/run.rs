@@ -7,7 +7,7 @@ use blockyard_pytorch::{OperationKind, RecordedOperation, RecordedRun, log, memo
 use blockyard_record::{Backend, Snapshot};
 use blockyard_replay::{Progress, RunSettings, Runner, device_of};
 use blockyard_rules::{AllocatorConfig, Environment};
-use blockyard_trace::{Inferred, requests};
+use blockyard_trace::{InferredRun, requests};
 use blockyard_workload::{Request, Workload};
 
 use crate::device::{DeviceName, open_cuda};
@@ -57,7 +57,7 @@ pub(crate) fn run(options: &RunOptions) -> anyhow::Result<ExitCode> {
 fn write_on<D: DeviceMemory + Advance>(
     device: D,
     run: &RecordedRun,
-    inferred: &Inferred,
+    inferred: &InferredRun,
     settings: RunSettings,
     bar: &Bar,
 ) -> anyhow::Result<()> {
@@ -89,7 +89,7 @@ fn config(conf: Option<&str>, of_file: &str) -> anyhow::Result<AllocatorConfig> 
 
 fn write_run<D>(
     run: &RecordedRun,
-    inferred: &Inferred,
+    inferred: &InferredRun,
     mut runner: Runner<'_, D>,
     bar: &Bar,
 ) -> anyhow::Result<()>
@@ -144,7 +144,7 @@ where
 /// A program's recording has no operations: write those that its trace shows.
 ///
 /// Snapshots are left out: they change nothing, and no operation stands for them.
-fn make_operations(run: &mut RecordedRun, inferred: &mut Inferred) -> anyhow::Result<()> {
+fn make_operations(run: &mut RecordedRun, inferred: &mut InferredRun) -> anyhow::Result<()> {
     let requests = inferred.workload.requests().iter().filter(|request| **request != Request::Snapshot);
     inferred.workload = Workload::from_requests(requests.copied().collect());
     for (index, request) in inferred.workload.requests().iter().enumerate() {

@@ -23,7 +23,7 @@ pub(crate) struct SiteOptions {
     pub(crate) out: PathBuf,
     /// Lessons, recordings, snapshots, workloads' texts and Python programs of your own, in the order of the index.
     pub(crate) files: Vec<PathBuf>,
-    /// What the index is headed with.
+    /// The heading of the index.
     #[arg(long, value_name = "TEXT", default_value = "GPU memory in PyTorch")]
     pub(crate) title: String,
     #[command(flatten)]
@@ -44,9 +44,9 @@ struct OwnFile {
     /// Its name, without folders.
     name: String,
     bytes: Vec<u8>,
-    /// What the index calls it.
+    /// Its name in the index.
     title: String,
-    /// What the index says of it.
+    /// Its text in the index.
     about: String,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn site(options: &SiteOptions) -> anyhow::Result<ExitCode> {
     let own = options.files.iter().map(|path| read_own(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let mut names = BTreeSet::new();
     if let Some(twice) = own.iter().find(|file| !names.insert(file.name.clone())) {
-        bail!("two files are called {}: a site has one of each name", twice.name);
+        bail!("two files have the name {}: the files of a site need different names", twice.name);
     }
     let out = &options.out;
     ensure_ours(out)?;
@@ -98,7 +98,7 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
     let name = path
         .file_name()
         .and_then(|name| name.to_str())
-        .with_context(|| format!("{shown}: the name is no text"))?;
+        .with_context(|| format!("{shown}: the name is not UTF-8"))?;
     let kind = file_kind(&bytes);
     let own = |title: String, about: &str, bytes| OwnFile {
         name: name.to_owned(),
@@ -116,7 +116,7 @@ fn read_own(path: &Path) -> anyhow::Result<OwnFile> {
             Ok(own(name.to_owned(), "a recording", bytes))
         }
         FileKind::Other if bytes.trim_ascii_start().starts_with(b"---") => {
-            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not a text"))?;
+            let text = String::from_utf8(bytes).map_err(|_error| anyhow::anyhow!("{shown}: not UTF-8"))?;
             let lesson = Lesson::parse(&text).and_then(|lesson| lesson.play().map(|_| lesson));
             let lesson = lesson.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
             let (title, about) = (lesson.title().to_owned(), said_of(&lesson));
@@ -168,7 +168,7 @@ fn index(title: &str, own: &[OwnFile]) -> anyhow::Result<String> {
     Ok(html)
 }
 
-/// What the index says of a lesson: what it teaches, and how long it takes.
+/// A lesson's text in the index: what the lesson teaches, and how long it takes.
 fn said_of(lesson: &Lesson) -> String {
     let minutes = lesson.minutes().map_or_else(String::new, |minutes| format!(" {minutes} min"));
     format!("{}{minutes}", lesson.summary())
@@ -196,7 +196,7 @@ fn ensure_ours(out: &Path) -> anyhow::Result<()> {
     };
     ensure!(
         entries.next().is_none() || is_ours(),
-        "{} has other files in it: name a new folder",
+        "{} has files of another origin: name a new folder",
         out.display()
     );
     Ok(())

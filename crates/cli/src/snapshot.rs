@@ -32,7 +32,7 @@ pub(crate) enum At {
     Peak,
     /// The first request that failed.
     OutOfMemory,
-    /// After so many entries of the trace.
+    /// After this many entries of the trace.
     Event(usize),
 }
 
@@ -44,7 +44,7 @@ impl FromStr for At {
             "peak" => Ok(Self::Peak),
             "oom" => Ok(Self::OutOfMemory),
             number => number.parse().map(Self::Event).with_context(|| {
-                format!("\"{number}\" is no moment: a number of events, \"peak\" or \"oom\" is")
+                format!("\"{number}\" is not a moment: write a number of events, \"peak\" or \"oom\"")
             }),
         }
     }
@@ -149,7 +149,7 @@ fn answer(
     if let Some(wanted) = options.device
         && reports.is_empty()
     {
-        bail!("nothing of {wanted} is in the snapshot; it has {}", file.memory_names());
+        bail!("the snapshot has nothing about {wanted}; it has {}", file.memory_names());
     }
     Ok((reports, FileSummary { file }))
 }

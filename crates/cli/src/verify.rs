@@ -136,7 +136,7 @@ fn runs(bytes: &[u8], name: &str) -> anyhow::Result<Vec<(String, RecordedRun)>> 
     });
     let runs: Vec<(String, RecordedRun)> = runs.collect::<anyhow::Result<_>>()?;
     if runs.is_empty() {
-        bail!("the snapshot has no trace, so there is nothing to decide again");
+        bail!("the snapshot has no trace, so there is nothing to verify");
     }
     Ok(runs)
 }
@@ -167,7 +167,7 @@ fn write_comparison(out: &mut impl Write, found: &VerifiedRun, as_json: bool) ->
     let verdict = match agreement(comparison) {
         Agreement::Identical => "identical",
         Agreement::Differs => "DIFFERS",
-        Agreement::Nothing => "nothing to compare, the file records no results",
+        Agreement::Nothing => "nothing to compare: the file has no results",
     };
     let counts: Vec<String> = comparison
         .counts

@@ -185,7 +185,7 @@ impl CudaDevice {
         self.streams.get(current, id)
     }
 
-    /// The bytes that may still be allocated; the driver can refuse them all the same.
+    /// The bytes that may still be allocated; the driver can still refuse them.
     fn check_budget(&self, size: Bytes) -> Result<(), DeviceError> {
         let most = self.budget.unwrap_or(self.total);
         let used = self.used.checked_add(size).filter(|used| *used <= most);

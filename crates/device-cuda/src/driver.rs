@@ -1,7 +1,7 @@
 //! The driver's calls, one function each. The other modules explain and combine them.
 //!
 //! Handles of the driver live in types that only this module makes and that a destroying call consumes, so that no other
-//! module can hand the driver one that is gone. Device addresses are plain numbers: the driver knows those that it gave
+//! module can hand the driver one that does not exist any more. Device addresses are plain numbers: the driver knows those that it gave
 //! out, and answers others with an error.
 #![expect(unsafe_code, reason = "the driver is a C library, and this is where it is called")]
 
@@ -192,7 +192,7 @@ pub(crate) fn memory_info(_: &Current) -> DriverResult<(Bytes, Bytes)> {
 
 /// Lets calls through that change memory while a stream of this thread is being captured, until the guard goes.
 ///
-/// They are no work of a stream, so that no graph can hold them.
+/// They are not work of a stream, so that no graph can hold them.
 pub(crate) fn relax_capture(_: &Current) -> Relaxed {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: reads and writes one number.
@@ -291,7 +291,7 @@ pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> DriverRes
     Ok(Page(handle))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the page is gone with this call")]
+#[expect(clippy::needless_pass_by_value, reason = "this call released the page")]
 pub(crate) fn release_page(_: &Current, page: Page) -> DriverResult<()> {
     // SAFETY: the page is alive, and gone with this call.
     answer("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })

@@ -83,7 +83,7 @@ pub enum CudaOpenError {
         #[source]
         source: CudaError,
     },
-    /// The driver refused for a reason of its own.
+    /// The driver refused for another reason.
     #[error("{operation} failed")]
     Driver {
         /// The operation.
@@ -119,7 +119,7 @@ const NO_DEVICE: u32 = 100;
 /// illegal addresses and instructions, failed assertions, launches that were cut off or failed.
 const STICKY: &[u32] = &[214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721];
 
-/// The driver was shut down, the device is gone, the context was destroyed or reset by somebody else.
+/// The driver was shut down, the device was lost, the context was destroyed or reset by somebody else.
 const LOST: &[u32] = &[4, 46, 201, 709];
 
 impl DriverError {

@@ -13,7 +13,7 @@ use crate::error::DriverError;
 
 /// Fills and checks memory of a [`CudaDevice`] with patterns, on its streams.
 ///
-/// The i-th word of 4 bytes of a pattern `p` is `p + i * 0x9e3779b1`, modulo 2^32. It holds 64 KiB of device memory of its own.
+/// The i-th word of 4 bytes of a pattern `p` is `p + i * 0x9e3779b1`, modulo 2^32. It holds 64 KiB of device memory for itself.
 #[derive(Debug)]
 pub struct Patterns {
     context: Arc<DeviceContext>,
@@ -108,7 +108,7 @@ impl Patterns {
         Ok(patterns)
     }
 
-    /// Writes the pattern to `size` bytes from `addr` on, when the stream comes to it.
+    /// Writes the pattern to `size` bytes from `addr` on, in the order of the stream.
     ///
     /// Addresses of a reserved range that have no memory break the device for the rest of the process.
     ///
@@ -128,7 +128,7 @@ impl Patterns {
         self.launch(device, stream, |code| &code.fill, blocks(words), parameters)
     }
 
-    /// Compares `size` bytes from `addr` on with the pattern, when the stream comes to it.
+    /// Compares `size` bytes from `addr` on with the pattern, in the order of the stream.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Patterns {
         }
     }
 
-    /// Lets work that is given to the stream from now on come so much later.
+    /// Delays work that is given to the stream from now on by this much.
     ///
     /// # Errors
     ///

@@ -32,7 +32,7 @@ impl Streams {
         self.foreign.insert(id, stream);
     }
 
-    /// Whether the stream is known; only then is no stream made for its number.
+    /// Whether the stream is known; a stream is made for a number that is not.
     pub(crate) fn knows(&self, id: StreamId) -> bool {
         id == StreamId::DEFAULT || self.foreign.contains_key(&id) || self.own.contains_key(&id)
     }

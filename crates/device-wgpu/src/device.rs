@@ -11,7 +11,7 @@ use crate::work::PendingWork;
 /// A point in the queue's work; all streams share the one queue.
 ///
 /// Natively it is complete when the driver has done all that was submitted before it, and waiting for it blocks. A browser
-/// tells that only between tasks and cannot block: there it becomes complete while its user awaits something, and waiting
+/// reports that only between tasks and cannot block: there it becomes complete while its user awaits something, and waiting
 /// returns at once, since whatever is submitted afterwards finds the work done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueEvent(u64);

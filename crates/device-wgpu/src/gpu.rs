@@ -9,7 +9,7 @@ use crate::patterns::Passes;
 
 /// An open adapter; a handle that is cloned freely.
 ///
-/// It has an adapter's queue for itself, and its buffers are gone with the last handle and device of it.
+/// It has an adapter's queue for itself, and its buffers are released with its last handle and device.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     pub(crate) device: wgpu::Device,

@@ -17,7 +17,7 @@ const WORKGROUP_WORDS: u64 = 8192;
 /// Every adapter of WebGPU has that many workgroups; they go over more words then.
 const MOST_WORKGROUPS: u64 = 65_535;
 
-/// Parameters of passes stand at multiples of this, the largest alignment that an adapter may ask for.
+/// Parameters of passes begin at multiples of this, the largest alignment that an adapter may ask for.
 const PARAMETERS: usize = 256;
 
 /// The bytes of one check's result; equal to the size of `Found` in the shader.
@@ -28,7 +28,7 @@ impl WgpuDevice {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is no multiple of
+    /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is not a multiple of
     /// [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
     pub fn fill(&mut self, range: Filled) -> Result<(), DeviceError> {
         self.go_over(range, None)

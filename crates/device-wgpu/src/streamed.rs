@@ -40,12 +40,12 @@ impl StreamedWgpu {
         Self { device, streams: BTreeMap::new(), late: None }
     }
 
-    /// As [`WgpuDevice::fill`], when the stream comes to it; a wrong range is reported then.
+    /// As [`WgpuDevice::fill`], in the order of the stream; a wrong range is reported then.
     pub fn fill(&mut self, stream: StreamId, range: Filled) {
         self.give(stream, Task::Fill(range));
     }
 
-    /// As [`WgpuDevice::check`], when the stream comes to it; a wrong range is reported then.
+    /// As [`WgpuDevice::check`], in the order of the stream; a wrong range is reported then.
     pub fn check(&mut self, stream: StreamId, range: Filled, tag: u32) {
         self.give(stream, Task::Check(range, tag));
     }

@@ -58,7 +58,7 @@ pub(crate) struct PendingWork {
     unread: Vec<(wgpu::Buffer, Vec<(Filled, u32)>)>,
 }
 
-/// So many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
+/// This many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
 const MOST_PASSES: usize = 256;
 
 impl PendingWork {

@@ -36,7 +36,7 @@ pub trait HostMemory {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::OutOfMemory`] when the host cannot pin so much, other errors as the driver reports them.
+    /// [`DeviceError::OutOfMemory`] when the host cannot pin this much, other errors as the driver reports them.
     fn allocate(&mut self, size: Bytes, pinning: Pinning) -> Result<PinnedAllocation, DeviceError>;
 
     /// Releases memory, which was pinned as `pinning` says. Returns the time in microseconds.

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 /// Which addresses are mapped, as runs that never touch each other.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Mapped {
+pub(crate) struct MappedAddresses {
     // From the start of each run to its end.
     runs: BTreeMap<u64, u64>,
 }
 
-impl Mapped {
+impl MappedAddresses {
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn runs_are_joined_and_divided() {
-        let mut mapped = Mapped::default();
+        let mut mapped = MappedAddresses::default();
         mapped.add(0, 10);
         mapped.add(20, 30);
         assert!(!mapped.covers(0, 30) && mapped.touches(9, 11) && !mapped.touches(10, 20));

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::mapped::Mapped;
+use crate::mapped::MappedAddresses;
 use crate::streams::Streams;
 use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
@@ -44,7 +44,7 @@ pub struct VirtualDevice {
 #[derive(Clone, Debug)]
 struct Reservation {
     size: Bytes,
-    mapped: Mapped,
+    mapped: MappedAddresses,
 }
 
 impl VirtualDevice {
@@ -109,7 +109,7 @@ impl VirtualDevice {
                 (base.offset(size), size)
             }
             InitialMemory::Reservation { base, size, mapped } => {
-                let mut range = Reservation { size, mapped: Mapped::default() };
+                let mut range = Reservation { size, mapped: MappedAddresses::default() };
                 for (start, size) in &mapped {
                     range.mapped.add(start.get(), start.offset(*size).get());
                 }
@@ -133,7 +133,7 @@ impl VirtualDevice {
     }
 
     pub(crate) fn reserve_at(&mut self, base: DeviceAddr, size: Bytes) -> DeviceAddr {
-        self.ranges.insert(base, Reservation { size, mapped: Mapped::default() });
+        self.ranges.insert(base, Reservation { size, mapped: MappedAddresses::default() });
         base
     }
 

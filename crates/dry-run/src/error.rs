@@ -1,7 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a program did not run. A program that fails by itself is no error.
+/// Why a program did not run. A program that fails by itself is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
     /// A file that cannot be read or written.
@@ -12,8 +12,8 @@ pub enum DryRunError {
         /// The system's words.
         error: io::Error,
     },
-    /// A library that is no shared library of this system.
-    #[error("{}: this is no shared library that can be read: {text}", path.display())]
+    /// A library that is not a shared library of this system.
+    #[error("{}: this is not a shared library that can be read: {text}", path.display())]
     Library {
         /// Which file.
         path: PathBuf,
@@ -50,17 +50,17 @@ pub enum DryRunError {
     },
     /// Our own library is not there.
     #[error(
-        "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program; \
-         `cargo build -p blockyard-standin` makes it, and BLOCKYARD_STANDIN names it where it lies elsewhere"
+        "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program: build it \
+         with `cargo build -p blockyard-standin`, or name its path in BLOCKYARD_STANDIN"
     )]
     NoStandin,
     /// A system that no library is written for.
     #[error(
-        "a dry run needs Linux on an x86-64 processor: PyTorch's build for CUDA runs nowhere else that is known here"
+        "a dry run needs Linux on an x86-64 processor: on other systems no dry run of PyTorch's build for CUDA was tried"
     )]
     System,
     /// The ranks of the program cannot find each other.
-    #[error("no store for the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
+    #[error("cannot open the store of the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
     Port {
         /// The port that was asked for.
         port: Option<u16>,

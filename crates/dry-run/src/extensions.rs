@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::symbols::Wanted;
+use crate::symbols::Imports;
 
 /// Folders within a package that are looked into: `package/lib/x.so`, `package/backends/cuda/x.so`.
 const DEPTH: u32 = 3;
@@ -44,15 +44,15 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for another release of CUDA are
-/// not loaded. What is no shared library of this system is left out.
-pub(crate) fn add_wanted(wanted: &mut Wanted, libraries: &[PathBuf]) {
-    let all = libraries.iter().filter_map(|path| Wanted::of(std::slice::from_ref(path)).ok());
+/// not loaded. What is not a shared library of this system is left out.
+pub(crate) fn add_wanted(wanted: &mut Imports, libraries: &[PathBuf]) {
+    let all = libraries.iter().filter_map(|path| Imports::of(std::slice::from_ref(path)).ok());
     for found in all {
         merge(wanted, found);
     }
 }
 
-fn merge(wanted: &mut Wanted, found: Wanted) {
+fn merge(wanted: &mut Imports, found: Imports) {
     let is_same = |name: &String| name.starts_with("libcudart.so") && wanted.libraries.contains(name);
     if found.libraries.iter().any(is_same) {
         wanted.libraries.extend(found.libraries);
@@ -65,11 +65,11 @@ mod tests {
     use std::fs;
 
     use super::{add_wanted, libraries_beside, merge};
-    use crate::symbols::Wanted;
+    use crate::symbols::Imports;
 
-    fn wanted(libraries: &[&str], functions: &[&str]) -> Wanted {
+    fn wanted(libraries: &[&str], functions: &[&str]) -> Imports {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        Wanted { libraries: set(libraries), functions: set(functions) }
+        Imports { libraries: set(libraries), functions: set(functions) }
     }
 
     #[test]

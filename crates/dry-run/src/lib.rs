@@ -1,7 +1,8 @@
 //! Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU: `blockyard dry-run`.
 //!
-//! [`Torch`] finds the installed package, [`prepare`] makes the folder of libraries that stand for CUDA's, and [`run`] starts the
-//! program over them and tells what it took. The folder is made once for each installed package and kept in the cache directory.
+//! [`Torch`] finds the installed package. [`prepare`] makes a folder of libraries that replace CUDA's, once for each installed package, and
+//! keeps the folder in the cache directory. [`run`] starts the program over these libraries and returns a [`Report`] of the memory that the
+//! program took.
 
 mod elf;
 mod error;
@@ -28,5 +29,5 @@ pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use record::{ChildCounts, ChildPeak, PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};
 pub use run::{Program, run, run_until};
-pub use symbols::{Wanted, defined};
+pub use symbols::{Imports, defined};
 pub use torch::Torch;

@@ -56,7 +56,7 @@ impl Note {
                 "the program reads {} {} that a kernel would have computed: {}",
                 self.bytes,
                 if self.bytes == 1 { "byte" } else { "bytes" },
-                if self.text.is_empty() { "taken to be 0" } else { &self.text }
+                if self.text.is_empty() { "assumed to be 0" } else { &self.text }
             ),
             _ => self.text.clone(),
         };

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use blockyard_record::Bytes;
 use serde_json::{Value, json};
 
-use crate::run::{Started, wait};
+use crate::run::{RunningProgram, wait};
 use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
 
 /// Where segments lie.
@@ -178,7 +178,7 @@ pub fn run_other_orders(
             let mut program =
                 Program { snapshot: None, output: Some(PathBuf::from("/dev/null")), ..program.clone() };
             program.environment.push(("STANDIN_ADDRESSES".to_owned(), order.name().to_owned()));
-            started.push((*order, Started::new(program, torch, prepared)?));
+            started.push((*order, RunningProgram::new(program, torch, prepared)?));
         }
         for (order, mut started) in started {
             let was_stopped = wait(&mut started, &is_stopped)?;

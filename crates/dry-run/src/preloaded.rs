@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::run::{environment, no_python};
 use crate::{DryRunError, Prepared, Program, Torch};
 
-/// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is gone.
+/// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is dropped.
 ///
 /// Modules that are loaded before the program begins do not see variables that the program sets for them.
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl Preloaded {
         program: &Program,
         settings: &Value,
         environment: &[(OsString, OsString)],
-    ) -> Result<Copied, DryRunError> {
+    ) -> Result<ProcessCopy, DryRunError> {
         let failed = |error: Error| no_python(program, error);
         let text = |text: &OsString| text.to_string_lossy().into_owned();
         let job = {
@@ -124,7 +124,7 @@ impl Preloaded {
         let mut state = self.0.state();
         loop {
             if let Some(copy) = state.copies.get(&job) {
-                return Ok(Copied { shared: Arc::clone(&self.0), job, pid: copy.pid });
+                return Ok(ProcessCopy { shared: Arc::clone(&self.0), job, pid: copy.pid });
             }
             if let Some(fault) = &state.fault {
                 return Err(failed(Error::other(fault.clone())));
@@ -198,13 +198,13 @@ impl Drop for Shared {
 }
 
 /// A copy that runs a program.
-pub(crate) struct Copied {
+pub(crate) struct ProcessCopy {
     shared: Arc<Shared>,
     job: u64,
     pid: u32,
 }
 
-impl Copied {
+impl ProcessCopy {
     pub(crate) fn id(&self) -> u32 {
         self.pid
     }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::elf::{Library, write_library};
 use crate::extensions::{add_wanted, libraries_beside};
-use crate::symbols::{Wanted, defined};
+use crate::symbols::{Imports, defined};
 use crate::{DryRunError, Torch};
 
 /// Our library.
@@ -105,7 +105,7 @@ pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepare
         fs::create_dir_all(cache).map_err(DryRunError::file(cache))?;
         // Written beside and moved, so that a second run never sees half of it.
         let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
-        let mut wanted = Wanted::of(&libraries)?;
+        let mut wanted = Imports::of(&libraries)?;
         add_wanted(&mut wanted, &others);
         fill(&part, &wanted, standin)?;
         if let Err(error) = fs::rename(&part, &folder) {
@@ -127,7 +127,7 @@ pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepare
 }
 
 /// Writes the folder's files.
-fn fill(folder: &Path, wanted: &Wanted, standin: &Path) -> Result<(), DryRunError> {
+fn fill(folder: &Path, wanted: &Imports, standin: &Path) -> Result<(), DryRunError> {
     fs::create_dir_all(folder).map_err(DryRunError::file(folder))?;
     let by_hand = defined(standin)?;
     let rest: BTreeSet<&str> =

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use blockyard_record::Bytes;
 
 pub use self::store::Store;
-use crate::run::{STORE, Started};
+use crate::run::{RunningProgram, STORE};
 use crate::{DryRunError, Note, Prepared, Program, Report, Torch};
 
 /// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
@@ -52,7 +52,7 @@ impl fmt::Display for NoSuchRank {
 impl std::error::Error for NoSuchRank {}
 
 impl Ranks {
-    /// The ranks of so many nodes with so many processes each, of which those that are asked for run; where none is, all of one node, or
+    /// The ranks of this many nodes with this many processes each, of which those that are asked for run; where none is, all of one node, or
     /// rank 0 of several.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl RanksReport {
 
 /// Runs the ranks that are asked for to their ends. Where one fails, or once `is_interrupted` is true, the others are ended.
 ///
-/// `program` is what a rank runs, without torchrun's variables, which are added.
+/// `program` is the program of a rank, without torchrun's variables, which are added.
 ///
 /// # Errors
 ///
@@ -209,7 +209,7 @@ pub fn run_ranks(
     for rank in ranks.asked() {
         let mut program = program(*rank);
         program.environment.extend(ranks.environment(*rank, store.port()));
-        running.processes.push((*rank, Started::new(program, torch, prepared)?));
+        running.processes.push((*rank, RunningProgram::new(program, torch, prepared)?));
     }
     let mut failed = running.wait(&store, &is_interrupted)?;
     let assumed = assumed(&store, ranks);
@@ -218,7 +218,7 @@ pub fn run_ranks(
         let mut report = started.finish(torch)?;
         report.notes.extend(assumed.clone());
         if let Some(failed) = failed.filter(|failed| *failed != rank && report.status != 0) {
-            report.remarks.push(format!("rank {rank} was ended, or failed, after rank {failed} had failed"));
+            report.remarks.push(format!("rank {rank} was stopped or failed after rank {failed} had failed"));
         }
         reports.push(RankReport { rank, report });
     }
@@ -241,7 +241,7 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
     let count = keys.len();
     let running: Vec<String> = ranks.asked().iter().map(ToString::to_string).collect();
     Some(Note::estimate(format!(
-        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): taken to be \
+        "the program reads {count} {} of the store that ranks which do not run would have set (the first is {first}): assumed to be \
          those of rank {}",
         if count == 1 { "key" } else { "keys" },
         running.join(", ")
@@ -250,7 +250,7 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
 
 /// Processes that run. They end with this value.
 struct Running {
-    processes: Vec<(u32, Started)>,
+    processes: Vec<(u32, RunningProgram)>,
 }
 
 impl Running {

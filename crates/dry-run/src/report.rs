@@ -33,7 +33,7 @@ pub struct PeakHolder {
     pub bytes: Bytes,
 }
 
-/// The place at which segments came to exceed a number of bytes.
+/// The place at which segments exceeded a number of bytes for the first time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Crossing {
     /// This number.
@@ -87,7 +87,7 @@ pub struct Report {
     pub steps: Vec<Step>,
     /// Who holds the peak of the last step, where steps were counted; together all of it.
     pub holders: Vec<PeakHolder>,
-    /// Where segments came to exceed the GPUs that the run was compared with.
+    /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<Crossing>,
     /// The request that ran out of memory, where the run was to end there.
     pub failed: Option<FailedRequest>,
@@ -95,7 +95,7 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
-    /// What processes took that the program started; in no other number, unless [`Report::is_of_children`].
+    /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].
     pub children: Vec<ChildPeak>,
     /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two of them used the same.
     pub is_of_children: bool,
@@ -105,7 +105,7 @@ pub struct Report {
 
 /// What the runner writes.
 #[derive(Debug, Default, Deserialize)]
-struct Counted {
+struct RunnerReport {
     error: Option<String>,
     error_at: Option<Place>,
     /// The program's exit status, where the program had ended when its memory was counted.
@@ -123,9 +123,9 @@ struct Counted {
 }
 
 impl Report {
-    /// The report of what the runner and the libraries wrote; `signal` is what ended the process, if one did.
+    /// The report from the texts of the runner and the libraries; `signal` is the signal that ended the process, if one did.
     pub(crate) fn of(status: i32, signal: Option<i32>, counted: Option<&str>, records: &str) -> Self {
-        let found: Option<Counted> = counted.and_then(|text| serde_json::from_str(text).ok());
+        let found: Option<RunnerReport> = counted.and_then(|text| serde_json::from_str(text).ok());
         let records = Records::read(records);
         let mut report = Self {
             status,
@@ -284,7 +284,7 @@ fn devices_of_children(children: &[ChildPeak]) -> Option<Vec<DeviceReport>> {
     Some(devices.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// What steps say of a run whose process ended before its end.
+/// The steps of a run whose process ended before its end.
 fn devices_of(steps: &[Step]) -> Vec<DeviceReport> {
     let mut devices: Vec<DeviceReport> = Vec::new();
     for step in steps {

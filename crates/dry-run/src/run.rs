@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
-use crate::preloaded::{Copied, Preloaded};
+use crate::preloaded::{Preloaded, ProcessCopy};
 use crate::{DryRunError, Prepared, Report, Store, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
@@ -43,7 +43,7 @@ pub struct Program {
     pub snapshot: Option<PathBuf>,
     /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
     pub steps: Option<u32>,
-    /// Bytes of GPUs for which the report says at which line segments came to exceed them.
+    /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
     /// Whether the report has the lines that the program prints.
     pub lists_lines: bool,
@@ -121,7 +121,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs the program to its end and tells what it took. A program that fails has a report too.
+/// Runs the program to its end and reports the memory that it took. A program that fails has a report too.
 ///
 /// # Errors
 ///
@@ -141,13 +141,16 @@ pub fn run_until(
     prepared: &Prepared,
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
-    let mut started = Started::new(program.clone(), torch, prepared)?;
+    let mut started = RunningProgram::new(program.clone(), torch, prepared)?;
     wait(&mut started, &is_stopped)?;
     started.finish(torch)
 }
 
 /// Waits for the end, or ends the process once `is_stopped` is true; whether that was so.
-pub(crate) fn wait(started: &mut Started, is_stopped: &impl Fn() -> bool) -> Result<bool, DryRunError> {
+pub(crate) fn wait(
+    started: &mut RunningProgram,
+    is_stopped: &impl Fn() -> bool,
+) -> Result<bool, DryRunError> {
     while started.poll()?.is_none() {
         if is_stopped() {
             started.end(true);
@@ -183,7 +186,7 @@ fn new_process(
 /// A process that was started for a program, or copied from one that has loaded modules.
 enum Process {
     Own(Child),
-    Copy(Copied),
+    Copy(ProcessCopy),
 }
 
 impl Process {
@@ -217,7 +220,7 @@ impl Process {
 }
 
 /// A program that runs.
-pub(crate) struct Started {
+pub(crate) struct RunningProgram {
     program: Program,
     process: Process,
     status: Option<ExitStatus>,
@@ -228,7 +231,7 @@ pub(crate) struct Started {
     host_peak: u64,
 }
 
-impl Started {
+impl RunningProgram {
     pub(crate) fn new(program: Program, torch: &Torch, prepared: &Prepared) -> Result<Self, DryRunError> {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
@@ -273,7 +276,7 @@ impl Started {
         self.process.end(if at_once { Signal::KILL } else { Signal::TERM });
     }
 
-    /// Waits for the end and tells what the program took.
+    /// Waits for the end and reports the memory that the program took.
     pub(crate) fn finish(mut self, torch: &Torch) -> Result<Report, DryRunError> {
         let waited = self.process.wait().map_err(|error| no_python(&self.program, error))?;
         let status = self.status.unwrap_or(waited);
@@ -310,14 +313,14 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
     let (major, minor) = torch.release();
     if (major, minor) != RECORDED {
         remarks.push(format!(
-            "what NVIDIA's libraries ask for was recorded with PyTorch {}.{}; those of {major}.{minor} may ask for other sizes",
+            "the requests of NVIDIA's libraries were recorded with PyTorch {}.{}; those of {major}.{minor} may have other sizes",
             RECORDED.0, RECORDED.1
         ));
     }
     if torch.python == KEEPS_CLOSED_GENERATORS {
         remarks.push(format!(
-            "Python {KEEPS_CLOSED_GENERATORS} keeps what a closed generator holds until the generator itself is gone; other releases free it \
-             when the generator is closed"
+            "Python {KEEPS_CLOSED_GENERATORS} keeps the objects of a closed generator until the generator \
+             dies; other releases free them when the generator is closed"
         ));
     }
     remarks

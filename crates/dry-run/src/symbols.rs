@@ -12,7 +12,7 @@ use crate::DryRunError;
 
 /// What a set of libraries wants of CUDA's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Imports {
     /// Names of libraries (`DT_NEEDED`).
     pub libraries: BTreeSet<String>,
     /// Names of functions.
@@ -109,17 +109,17 @@ fn read(path: &Path) -> Result<Read, DryRunError> {
 ///
 /// # Errors
 ///
-/// A file that is no shared library.
+/// A file that is not a shared library.
 pub fn defined(path: &Path) -> Result<BTreeSet<String>, DryRunError> {
     Ok(read(path)?.defined.into_iter().collect())
 }
 
-impl Wanted {
+impl Imports {
     /// What these libraries want together, less what they have themselves.
     ///
     /// # Errors
     ///
-    /// A file that is no shared library.
+    /// A file that is not a shared library.
     pub fn of(libraries: &[PathBuf]) -> Result<Self, DryRunError> {
         let mut wanted = Self::default();
         let mut own = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::DryRunError;
-use crate::symbols::{Wanted, libraries_in};
+use crate::symbols::{Imports, libraries_in};
 
 /// An installed PyTorch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl Torch {
     /// # Errors
     ///
     /// A library that cannot be read.
-    pub fn wanted(&self) -> Result<Wanted, DryRunError> {
-        Wanted::of(&self.libraries()?)
+    pub fn wanted(&self) -> Result<Imports, DryRunError> {
+        Imports::of(&self.libraries()?)
     }
 
     /// Release, as two numbers.

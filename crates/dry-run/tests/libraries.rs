@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char};
 use std::path::PathBuf;
 use std::{env, fs};
 
-use blockyard_dry_run::{Library, Wanted, defined, write_library};
+use blockyard_dry_run::{Imports, Library, defined, write_library};
 
 /// A folder that is removed at the end.
 struct Folder(PathBuf);
@@ -35,11 +35,11 @@ impl Drop for Folder {
 fn libraries_are_read() {
     let folder = Folder::new("read");
     let own = env::current_exe().expect("the test has a file");
-    let wanted = Wanted::of(&[own]).expect("it is read");
-    assert_eq!(wanted, Wanted::default(), "a test wants nothing of CUDA's");
+    let wanted = Imports::of(&[own]).expect("it is read");
+    assert_eq!(wanted, Imports::default(), "a test wants nothing of CUDA's");
     let damaged = folder.0.join("damaged.so");
     fs::write(&damaged, b"no library").expect("the file is written");
-    assert!(defined(&damaged).is_err() && Wanted::of(&[damaged]).is_err());
+    assert!(defined(&damaged).is_err() && Imports::of(&[damaged]).is_err());
 }
 
 /// `strdup` of the C library takes a text and gives a copy.

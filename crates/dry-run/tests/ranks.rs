@@ -31,7 +31,7 @@ fn checkpoints_are_saved_and_loaded_where_ranks_are_absent() {
         for rank in &report.ranks {
             let notes = rank.report.sentences().join("\n");
             assert!(
-                notes.contains("the object that is gathered of it is taken to be this rank's own"),
+                notes.contains("the object that is gathered of it is assumed to be this rank's own"),
                 "{notes}"
             );
             assert_eq!(notes.contains("rank 1 plans the checkpoint in its place"), asked[0] == 1, "{notes}");

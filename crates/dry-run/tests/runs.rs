@@ -25,7 +25,7 @@ impl Drop for Folder {
 
 /// What a test asks for beside a program that is run.
 #[derive(Default)]
-struct Asked {
+struct RunOptions {
     steps: Option<u32>,
     totals: Vec<u64>,
     is_with_snapshot: bool,
@@ -73,7 +73,7 @@ fn torch(folder: PathBuf) -> Torch {
 }
 
 /// Runs a program with the runner alone; none where there is no Python.
-fn done(name: &str, source: &str, asked: &Asked) -> Option<Done> {
+fn done(name: &str, source: &str, asked: &RunOptions) -> Option<Done> {
     if !has_python() {
         return None;
     }
@@ -116,7 +116,7 @@ fn json(report: &Report) -> Value {
 /// How a program ends in these ways, and what must hold of each: it took 5,000 bytes before.
 fn ended(name: &str, how: &str) -> Option<Done> {
     let source = format!("import os, sys, torch\ntorch.take(5000)\nprint('started')\n{how}\n");
-    let done = done(name, &source, &Asked::default())?;
+    let done = done(name, &source, &RunOptions::default())?;
     assert!(!done.report.is_cut, "{name}: {:?}", done.report);
     assert_eq!(done.report.devices[0].peak_allocated.get(), 5000, "{name}");
     assert!(done.output.starts_with("started\n"), "{name}: {}", done.output);
@@ -157,7 +157,9 @@ fn every_end_of_a_program_has_its_status_and_its_report() {
 #[test]
 fn a_process_that_is_killed_has_what_its_steps_said() {
     let source = "import os, torch\no = torch.optim.Optimizer()\ntorch.take(700)\no.step()\ntorch.take(9)\nos.kill(os.getpid(), 9)\n";
-    let Some(done) = done("killed", source, &Asked { steps: Some(5), ..Asked::default() }) else { return };
+    let Some(done) = done("killed", source, &RunOptions { steps: Some(5), ..RunOptions::default() }) else {
+        return;
+    };
     assert!(done.report.is_cut && !done.report.is_exact());
     assert_eq!((done.report.status, done.report.error.as_deref()), (137, Some("SIGKILL")));
     assert_eq!(done.report.devices[0].peak_allocated.get(), 700);
@@ -167,7 +169,7 @@ fn a_process_that_is_killed_has_what_its_steps_said() {
 fn threads_and_handlers_at_the_end_count() {
     let source = "import atexit, threading, time, torch\ntorch.take(10)\natexit.register(torch.take, 300)\n\
                   threading.Thread(target=lambda: (time.sleep(0.2), torch.take(5000))).start()\n";
-    let Some(done) = done("threads", source, &Asked::default()) else { return };
+    let Some(done) = done("threads", source, &RunOptions::default()) else { return };
     assert_eq!(done.report.devices[0].peak_allocated.get(), 5310);
 }
 
@@ -188,7 +190,9 @@ for i in range(9):
 
 #[test]
 fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
-    let Some(done) = done("steps", STEPS, &Asked { steps: Some(3), ..Asked::default() }) else { return };
+    let Some(done) = done("steps", STEPS, &RunOptions { steps: Some(3), ..RunOptions::default() }) else {
+        return;
+    };
     // The program sees the peaks that it would have seen: those since its own reset.
     assert_eq!(done.output, "['one'] __main__\n0 3000\n1 1000\n");
     let peaks: Vec<(u32, u64, u64)> = done
@@ -210,7 +214,9 @@ fn a_run_ends_after_its_steps_and_peaks_are_those_of_each_step() {
 fn the_end_of_the_steps_is_no_error_even_in_other_clothes() {
     let source = "import torch\ntorch.take(1)\no = torch.optim.Optimizer()\ntry:\n    o.step()\n\
                   except BaseException as error:\n    raise RuntimeError('training failed') from error\n";
-    let Some(done) = done("clothes", source, &Asked { steps: Some(1), ..Asked::default() }) else { return };
+    let Some(done) = done("clothes", source, &RunOptions { steps: Some(1), ..RunOptions::default() }) else {
+        return;
+    };
     assert_eq!((done.report.status, done.report.error.as_deref(), done.output.as_str()), (0, None, ""));
 }
 
@@ -220,7 +226,9 @@ fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
     let source = format!(
         "import importlib.util as util\nassert util.find_spec('torch') and util.find_spec('torch')\n{STEPS}"
     );
-    let Some(done) = done("asked", &source, &Asked { steps: Some(2), ..Asked::default() }) else { return };
+    let Some(done) = done("asked", &source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
+        return;
+    };
     assert_eq!(done.report.steps.len(), 2, "{}", done.output);
     assert!(done.report.remarks.is_empty());
 }
@@ -228,14 +236,16 @@ fn steps_are_counted_if_a_library_asked_for_pytorch_before_it_was_loaded() {
 #[test]
 fn peaks_are_known_if_pytorch_is_loaded_unseen() {
     let source = "import sys\nsys.meta_path.pop(0)\nimport torch\ntorch.take(700)\n";
-    let Some(done) = done("unseen", source, &Asked { steps: Some(2), ..Asked::default() }) else { return };
+    let Some(done) = done("unseen", source, &RunOptions { steps: Some(2), ..RunOptions::default() }) else {
+        return;
+    };
     assert_eq!(done.report.devices[0].peak_allocated.get(), 700);
     assert!(done.report.remarks[0].contains("loaded unseen"), "{:?}", done.report.remarks);
 }
 
 #[test]
 fn a_program_without_steps_is_left_alone() {
-    let Some(done) = done("alone", STEPS, &Asked::default()) else { return };
+    let Some(done) = done("alone", STEPS, &RunOptions::default()) else { return };
     assert_eq!(done.output.lines().count(), 10);
     assert_eq!(done.report.lines.len(), 10);
     assert!(done.report.lines.iter().all(|line| line.why.is_none()) && done.report.is_exact());
@@ -249,7 +259,7 @@ fn a_smaller_gpu_names_the_line_also_within_backward() {
     let source = "import threading, torch\ntorch.take(1000)\ndef backward():\n    \
                   thread = threading.Thread(target=torch.take, args=(6000,))\n    thread.start()\n    thread.join()\n\
                   torch.take(3000)\ntorch.autograd._engine_run_backward(backward)\n";
-    let asked = Asked { totals: vec![3999, 5000, 10_000], ..Asked::default() };
+    let asked = RunOptions { totals: vec![3999, 5000, 10_000], ..RunOptions::default() };
     let Some(done) = done("smaller", source, &asked) else { return };
     let at: Vec<(u64, Option<u32>)> = done
         .report
@@ -265,11 +275,11 @@ fn a_smaller_gpu_names_the_line_also_within_backward() {
 fn a_run_may_end_at_the_first_request_that_runs_out() {
     let source = "import threading, torch\ntorch.take(1000)\ntry:\n    torch.take(600 << 10)\n\
                   except torch.OutOfMemoryError:\n    print('caught', flush=True)\ntorch.take(7000)\n";
-    let asked = Asked { fraction: Some(0.5), ..Asked::default() };
+    let asked = RunOptions { fraction: Some(0.5), ..RunOptions::default() };
     let Some(goes_on) = done("goes-on", source, &asked) else { return };
     assert_eq!((goes_on.report.status, goes_on.output.as_str()), (0, "caught\n"));
     assert_eq!((goes_on.report.failed, goes_on.report.files.len()), (None, 0));
-    let asked = Asked { ends_at_oom: true, ..asked };
+    let asked = RunOptions { ends_at_oom: true, ..asked };
     let Some(ended) = done("ends", source, &asked) else { return };
     assert_eq!((ended.report.status, ended.output.as_str()), (1, ""));
     assert_eq!(ended.report.error.as_deref(), Some("OutOfMemoryError"));
@@ -286,7 +296,7 @@ fn a_run_may_end_at_the_first_request_that_runs_out() {
     let failed = below.report.failed.expect("a request failed");
     assert!(failed.is_below && failed.at.is_some_and(|at| (3..=4).contains(&at.line)));
     // Memory for all of it.
-    let asked = Asked { ends_at_oom: true, ..Asked::default() };
+    let asked = RunOptions { ends_at_oom: true, ..RunOptions::default() };
     let Some(fits) = done("fits", source, &asked) else { return };
     assert_eq!((fits.report.status, fits.report.failed), (0, None));
 }
@@ -314,7 +324,7 @@ fn program(file: PathBuf, output: PathBuf) -> Program {
 
 #[test]
 fn a_snapshot_is_written_even_after_an_exception() {
-    let asked = Asked { is_with_snapshot: true, ..Asked::default() };
+    let asked = RunOptions { is_with_snapshot: true, ..RunOptions::default() };
     let Some(done) = done("snapshot", "import torch\ntorch.take(1)\n1 / 0\n", &asked) else { return };
     assert_eq!(done.snapshot.as_deref(), Some("snapshot"));
 }
@@ -322,21 +332,17 @@ fn a_snapshot_is_written_even_after_an_exception() {
 #[test]
 fn a_release_without_recordings_is_named() {
     let source = "import torch\ntorch.take(1)\n";
-    let Some(known) = done("known", source, &Asked::default()) else { return };
+    let Some(known) = done("known", source, &RunOptions::default()) else { return };
     assert!(known.report.remarks.is_empty());
-    let asked = Asked { is_new_release: true, ..Asked::default() };
+    let asked = RunOptions { is_new_release: true, ..RunOptions::default() };
     let Some(new) = done("new", source, &asked) else { return };
-    assert!(
-        new.report.remarks[0].contains("those of 2.99 may ask for other sizes"),
-        "{:?}",
-        new.report.remarks
-    );
+    assert!(new.report.remarks[0].contains("those of 2.99 may have other sizes"), "{:?}", new.report.remarks);
     assert!(new.report.remarks[1].starts_with("Python 3.12.3 keeps"), "{:?}", new.report.remarks);
 }
 
 #[test]
 fn a_program_without_pytorch_has_a_report() {
-    let Some(done) = done("plain", "print('no torch')", &Asked::default()) else { return };
+    let Some(done) = done("plain", "print('no torch')", &RunOptions::default()) else { return };
     assert!(done.report.devices.is_empty() && done.report.is_exact());
     assert_eq!(json(&done.report)["lines"][0]["text"], "no torch");
 }

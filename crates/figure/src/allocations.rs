@@ -14,7 +14,7 @@ pub(crate) const NEVER: u32 = u32::MAX;
 
 /// All allocations of a recording, by ascending [`AllocationId`], and the memory that the allocator had reserved.
 ///
-/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees is there at the
+/// Moments count complete steps, as everywhere in figures. A block that step `s` allocates and step `f` frees exists at the
 /// moments `s + 1 ..= f`. A [`Collector`] makes the columns in slices, so that a page can do it between frames.
 ///
 /// At each moment the sizes of the allocations whose free was not requested add up to the allocated bytes, and the sizes of
@@ -35,7 +35,7 @@ pub struct Allocations {
     pool_places: Vec<u16>,
     streams: Vec<StreamId>,
     pools: Vec<(PoolId, PoolKind)>,
-    reserved: Vec<Reserved>,
+    reserved: Vec<ReservedRange>,
     moments: usize,
     // Active bytes at each moment, in units of 512 bytes; larger sums than fit are cut off, since only their order counts.
     pub(crate) active: Vec<u32>,
@@ -57,7 +57,7 @@ pub struct AllocationLifetime {
     pub size: Bytes,
     /// What the caller asked for.
     pub requested: Bytes,
-    /// The first moment at which it is there; 0 if it is older than the recording.
+    /// The first moment at which it exists; 0 if it is older than the recording.
     pub start: usize,
     /// The first moment at which its free is requested; `None` if that is not in the recording.
     pub freed: Option<usize>,
@@ -75,7 +75,7 @@ pub struct AllocationLifetime {
 
 /// Addresses with memory of the device: a segment, or a range of mapped pages of an expandable segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedRange {
     pub(crate) addr: u64,
     pub(crate) size: u64,
     pub(crate) start: u32,
@@ -229,7 +229,7 @@ impl Allocations {
     }
 
     /// The reserved memory at this moment, in no order.
-    pub(crate) fn reserved_at(&self, moment: u32, mut found: impl FnMut(&Reserved)) {
+    pub(crate) fn reserved_at(&self, moment: u32, mut found: impl FnMut(&ReservedRange)) {
         self.reserved_index.at(moment, |place| {
             if let Some(reserved) = self.reserved.get(place) {
                 found(reserved);
@@ -237,7 +237,7 @@ impl Allocations {
         });
     }
 
-    pub(crate) fn reserved(&self) -> &[Reserved] {
+    pub(crate) fn reserved(&self) -> &[ReservedRange] {
         &self.reserved
     }
 
@@ -273,7 +273,10 @@ impl Allocations {
         let per_row = 3 * size_of::<u64>() + 5 * size_of::<u32>() + 2 * size_of::<u16>();
         let classes: usize =
             self.classes.iter().map(|class| class.rows.len() * 8 + class.index.memory()).sum();
-        self.len() * per_row + classes + self.active.len() * 4 + self.reserved.len() * size_of::<Reserved>()
+        self.len() * per_row
+            + classes
+            + self.active.len() * 4
+            + self.reserved.len() * size_of::<ReservedRange>()
     }
 }
 

@@ -91,7 +91,7 @@ const NOTHING: u32 = u32::MAX;
 const RESERVED: u32 = u32::MAX - 1;
 const SMALL: u32 = u32::MAX - 2;
 
-/// So many columns apart are the first ones that are drawn; those between repeat them until their turn comes.
+/// The first columns that are drawn are this many columns apart; those between repeat them until their turn comes.
 const COARSEST: usize = 8;
 
 /// The most visits to allocations for a whole grid: what bounds the cost of a frame where an allocation is smaller than a pixel.

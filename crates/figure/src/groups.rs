@@ -274,7 +274,7 @@ fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
 
 /// Orders the sites that have a color by their categories, the heaviest first in each, and gives them the shades of the category's hue; at
 /// most as many of a category as there are shades, so that no two have one color. `None`, and no other order, where all are of one
-/// category: then each has a hue of its own.
+/// category: then each has its own hue.
 fn shaded(
     order: &mut Vec<usize>,
     category: &impl Fn(usize) -> Option<Option<StackCategory>>,

@@ -32,6 +32,18 @@
 //! assert!(svg.starts_with("<svg"));
 //! # Ok::<(), blockyard_record::RecordingError>(())
 //! ```
+//!
+//! # Decisions
+//!
+//! - **Lifetimes are a grid of cells, not rectangles** ([`Grid`]). Each column of pixels shows one true moment, the one with the most active
+//!   bytes among those that the column covers. An index finds the allocations of that moment that are large enough to be seen, and the
+//!   others are counted. So a figure costs pixels and not allocations, and one look into the grid finds what the pointer is on.
+//! - **Rectangles for a GPU are ordered by size** ([`Rects`]), so that those which are high enough to be seen are a prefix. Lower ones are drawn
+//!   below it, a line of pixels each. Stacked allocations stay a grid everywhere, since each free moves all allocations above.
+//! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB), which are data. So a text has one
+//!   width in every browser, on paper and in a PNG of the command. A saved SVG holds no font, and each of its texts states its width.
+//! - **The stage is interpolated in bytes.** [`Stage`] is plain data along one ruler, so a moment between two is arithmetic, numbers count by
+//!   themselves, and every moment can be tested, drawn as SVG and printed.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -3,7 +3,7 @@
 use blockyard_record::{Event, Recording, StepOutcome};
 
 /// How many steps of a recording are complete after one of its allocations: the last but `later`. A request that ran out of memory
-/// counts as an allocation. `None` where there are not so many.
+/// counts as an allocation. `None` where there are fewer.
 ///
 /// The requests of a replay have other numbers than the steps of the recorded run that they come from, but as many allocations: those
 /// at the end are the same ones, also where the recording begins late.

@@ -50,7 +50,7 @@ pub(crate) fn share(part: Bytes, whole: Bytes) -> f64 {
     if whole.is_zero() { 0.0 } else { (bytes_f64(part) / bytes_f64(whole)).clamp(0.0, 1.0) }
 }
 
-/// A step index as recordings store it. Recordings have fewer than 2^32 steps, so that a larger index stays behind the last step.
+/// A step index as recordings store it. Recordings have fewer than 2^32 steps, so that a larger index stays after the last step.
 pub(crate) fn step_u32(step: usize) -> u32 {
     u32::try_from(step).unwrap_or(u32::MAX)
 }

@@ -19,7 +19,7 @@ pub const RECT_UNIT: u64 = MIN_BLOCK_SIZE.get();
 /// units of [`RECT_UNIT`].
 pub const RECT_WORDS: usize = 4;
 
-/// So many rectangles are drawn although some of them are lower than half a pixel.
+/// This many rectangles are drawn although some of them are lower than half a pixel.
 const MOST_RECTS: usize = 1_000_000;
 
 /// The color of reserved memory.
@@ -35,7 +35,7 @@ pub const RECT_OPEN_END: u32 = NEVER;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rects {
     geometry: Vec<u32>,
-    /// The row of each rectangle behind those of reserved memory.
+    /// The row of each rectangle after those of reserved memory.
     rows: Vec<u32>,
     /// The rectangles of reserved memory, which come first.
     reserved: usize,
@@ -111,7 +111,7 @@ impl Rects {
         reserved.chain(self.rows.iter().map(of_row)).collect()
     }
 
-    /// The rectangles that are drawn where a pixel is so many bytes, one range over the other: reserved memory, allocations lower
+    /// The rectangles that are drawn where a pixel is this many bytes, one range over the other: reserved memory, allocations lower
     /// than half a pixel while all together are at most a million, and the ones that can be seen.
     #[must_use]
     pub fn ranges(&self, bytes_per_px: f64) -> [Range<usize>; 3] {
@@ -121,7 +121,7 @@ impl Rects {
         [0..self.reserved, visible..drawn, self.reserved..visible]
     }
 
-    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is so many bytes.
+    /// How many of the rectangles, from the first, are at least half a pixel high where a pixel is this many bytes.
     fn visible(&self, bytes_per_px: f64) -> usize {
         let half = Bytes::new(floor_count((bytes_per_px / 2.0).max(0.0)) as u64);
         let least = size_class(half.get());

@@ -122,7 +122,7 @@ pub enum Role {
     PoolLarge,
     /// A stream by its index, modulo [`Role::STREAMS`].
     Stream(u8),
-    /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group of their own.
+    /// A group of allocations by its index, modulo [`Role::GROUPS`]. The last is for all that have no group.
     Group(u8),
     /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
     /// [`Role::SHADES`]; the last color is for allocations without a stack.
@@ -130,19 +130,19 @@ pub enum Role {
 }
 
 impl Role {
-    /// How many categories have a hue of their own.
+    /// How many categories have their own hue.
     pub const HUES: u8 = 5;
 
     /// How many shades a hue has.
     pub const SHADES: u8 = 4;
 
-    /// How many sites have a color of their own.
+    /// How many sites have their own color.
     pub const SITES: u8 = Self::HUES * Self::SHADES + 1;
 
-    /// How many streams have a color of their own.
+    /// How many streams have their own color.
     pub const STREAMS: u8 = 6;
 
-    /// How many groups of allocations have a color of their own.
+    /// How many groups of allocations have their own color.
     pub const GROUPS: u8 = 10;
 
     /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`] and sites up to [`Role::SITES`].

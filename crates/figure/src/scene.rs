@@ -92,7 +92,7 @@ pub enum Mark {
         role: Role,
         /// The font size.
         size_px: f32,
-        /// Which part of the text stands at `at`.
+        /// Which part of the text is at `at`.
         anchor: Anchor,
         /// The rectangle that the text is clipped to.
         clip: Option<Rect>,
@@ -124,7 +124,7 @@ impl Dash {
     }
 }
 
-/// Which part of a text stands at its position.
+/// Which part of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// Its beginning.
@@ -208,7 +208,7 @@ impl Scene {
         self.targets.iter().rev().find(|target| target.rect.contains(x_px, y_px))
     }
 
-    /// Adds a color with what it stands for behind it, as in a legend.
+    /// Adds a color and, after it, its meaning, as in a legend.
     pub fn add_swatch(&mut self, rect: Rect, fill: Fill, text: &str) {
         self.rect(rect, fill, None);
         let at = Point::new(rect.right_px() + 6.0, rect.bottom_px() - 2.0);
@@ -224,7 +224,7 @@ impl Scene {
         self.marks.push(Mark::Rounded { rect, fill, radius_px });
     }
 
-    /// Gives allocated blocks colors of their own in the place of the one that all have; a block without one keeps its color.
+    /// Gives allocated blocks their own colors in place of the one that all have; a block without one keeps its color.
     pub fn color_blocks(&mut self, role_of: impl Fn(BlockId) -> Option<Role>) {
         // A block's mark begins where its target does; rounding stands to the right of it.
         let corner = |rect: &Rect| (rect.x_px.to_bits(), rect.y_px.to_bits());

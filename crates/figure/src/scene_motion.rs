@@ -8,7 +8,7 @@ use crate::scene::{Mark, Scene, TargetId};
 
 /// More blocks than these do not move: nobody could follow them, and a frame would cost too much.
 const MOST_BLOCKS: usize = 600;
-/// What belongs to a block stands out of it by so much at most.
+/// What belongs to a block extends beyond it by this much at most.
 const MARGIN_PX: f32 = 6.0;
 
 /// The motion from one scene to another.
@@ -16,13 +16,13 @@ const MARGIN_PX: f32 = 6.0;
 pub struct SceneMotion {
     to: Scene,
     /// The marks of `to` that move, each with the rectangle of its block before and after; a mark stays in its place in its block.
-    marks: Vec<(usize, Moved)>,
+    marks: Vec<(usize, MovedBlock)>,
     /// The targets of `to` that move.
-    targets: Vec<(usize, Moved)>,
+    targets: Vec<(usize, MovedBlock)>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Moved {
+struct MovedBlock {
     from: Rect,
     to: Rect,
 }
@@ -40,17 +40,17 @@ impl SceneMotion {
         if before.len() > MOST_BLOCKS || to.targets.len() > 2 * MOST_BLOCKS {
             return None;
         }
-        let blocks: Vec<(usize, Moved)> = to
+        let blocks: Vec<(usize, MovedBlock)> = to
             .targets
             .iter()
             .enumerate()
             .filter_map(|(place, target)| {
                 let known = before.get(&is_block(target.what)?);
                 let from = known.copied().unwrap_or(target.rect);
-                Some((place, Moved { from, to: target.rect }))
+                Some((place, MovedBlock { from, to: target.rect }))
             })
             .collect();
-        let targets: Vec<(usize, Moved)> =
+        let targets: Vec<(usize, MovedBlock)> =
             blocks.iter().filter(|(_, moved)| moved.is_far()).copied().collect();
         if targets.is_empty() {
             return None;
@@ -91,7 +91,7 @@ impl SceneMotion {
     }
 }
 
-impl Moved {
+impl MovedBlock {
     fn is_far(self) -> bool {
         let Self { from, to } = self;
         let edges = [(from.x_px, to.x_px), (from.right_px(), to.right_px()), (from.y_px, to.y_px)];

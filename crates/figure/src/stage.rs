@@ -21,7 +21,7 @@ pub use draw::{process_stage_height, stage_height};
 
 /// One moment of a run, or a moment between two, as the stage shows it: bytes along one ruler.
 ///
-/// Lengths and places are bytes, as floats, so that a moment between two is a plain interpolation. Texts have numbers of their own,
+/// Lengths and places are bytes, as floats, so that a moment between two is a plain interpolation. Texts have their own numbers,
 /// those of one moment: a number that no moment has is never shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
@@ -44,7 +44,7 @@ pub struct Stage {
     has_failures: bool,
 }
 
-/// What texts say of one moment; never interpolated.
+/// The texts about one moment; never interpolated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers {
     /// In [`BreakdownClass::ALL`]'s order.
@@ -60,7 +60,7 @@ struct StageSegment {
     id: SegmentId,
     start: f64,
     size: f64,
-    /// 1 where it is there, less while it comes and goes.
+    /// 1 where it is shown, less while it comes and goes.
     presence: f32,
     pool: PoolKind,
     pool_name: Option<String>,
@@ -116,11 +116,11 @@ pub struct StageView {
     pub is_compact: bool,
 }
 
-/// How many blocks are moved one by one; with more, the next moment stands there at once.
+/// How many blocks are moved one by one; with more, the next moment is shown at once.
 const MOST_MOVED: usize = 600;
 
 impl Stage {
-    /// The moment after the player's step; `changes` are those of the step, `names` tells what pools are called.
+    /// The moment after the player's step; `changes` are those of the step, `names` has the names of pools.
     #[must_use]
     pub fn new(
         state: &MemoryState,
@@ -158,7 +158,7 @@ impl Stage {
         made
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its CUDA context stands before the ruler, not to scale, and the
+    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
     /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there.
     #[must_use]
     pub fn of_process(self, context: Bytes, least_shown: Bytes) -> Self {

@@ -81,7 +81,7 @@ impl Term {
                  nvidia-smi shows this and the CUDA context on top."
             }
             Self::Cached => {
-                "Reserved, and in no tensor: PyTorch keeps these bytes for the next request. Other texts say \
+                "ReservedRange, and in no tensor: PyTorch keeps these bytes for the next request. Other texts say \
                  \"unallocated\"."
             }
             Self::Free => "What the device has left: other programs can take these bytes.",

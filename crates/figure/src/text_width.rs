@@ -41,7 +41,7 @@ fn advance(character: char, weight: Weight) -> Option<u16> {
     latin.get(place).copied()
 }
 
-/// The text, or its longest beginning of whole words that fits with `…` behind it; `None` where not even three characters do.
+/// The text, or its longest beginning of whole words that fits with `…` after it; `None` where not even three characters do.
 pub(crate) fn fitted(text: &str, size_px: f32, weight: Weight, room_px: f32) -> Option<String> {
     if text_width_px(text, size_px, weight) <= room_px {
         return Some(text.to_owned());

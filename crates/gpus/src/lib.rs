@@ -1,5 +1,5 @@
-//! GPUs as PyTorch sees them, for everything that stands for one: `blockyard-torch` and `blockyard-standin`. What a person says of a
-//! value that only a GPU knows is here too, since the command reads it and the library that stands for CUDA's uses it.
+//! GPUs as PyTorch sees them, and the recorded sizes that NVIDIA's libraries ask for: `blockyard-torch` and `blockyard-standin` use both. A
+//! person can name a value that only a GPU knows ([`Assumption`]); the command reads the value, and the stand-in for CUDA's library uses it.
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,15 +1,15 @@
-//! A run, held against its entry.
+//! A run, compared with its entry.
 
 use blockyard_record::Bytes;
 
 use crate::lines::pairs;
-use crate::{Baseline, Ended, Entry, Measured, ProgramLine};
+use crate::{Baseline, Entry, MeasuredRun, ProgramLine, RunFailure};
 
 /// What a run is failed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The program did not come to its end.
-    Ended(Ended),
+    /// The program did not run to its end.
+    Ended(RunFailure),
     /// More was reserved than the budget.
     Budget {
         /// The budget.
@@ -76,7 +76,7 @@ pub struct Comparison {
     pub rows: Vec<Row>,
     /// Steps whose peak is another one.
     pub steps: Vec<StepChange>,
-    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written anew.
+    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written again.
     pub is_lower: bool,
     /// Whether something was assumed in the run or in the baseline's.
     pub is_estimate: bool,
@@ -86,7 +86,7 @@ pub struct Comparison {
 
 /// Holds a run against its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
 #[must_use]
-pub fn compare(entry: &Entry, run: &Measured) -> Comparison {
+pub fn compare(entry: &Entry, run: &MeasuredRun) -> Comparison {
     let mut found = Comparison { is_estimate: !run.is_exact, ..Comparison::default() };
     found.failures.extend(run.ended.clone().map(Failure::Ended));
     if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved > *budget) {
@@ -110,7 +110,7 @@ pub fn compare(entry: &Entry, run: &Measured) -> Comparison {
     found
 }
 
-fn rows(baseline: &Baseline, run: &Measured) -> Vec<Row> {
+fn rows(baseline: &Baseline, run: &MeasuredRun) -> Vec<Row> {
     let pairs = pairs(&baseline.holders, &run.holders);
     // What a line that is not listed can have held, where some are not.
     let least = baseline.holders.iter().map(|holder| holder.bytes).min().unwrap_or_default();

@@ -68,7 +68,7 @@ pub struct Baseline {
     pub further: u64,
 }
 
-/// What a program is held against.
+/// What a program is compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The program, from the folder of the file.
@@ -105,9 +105,9 @@ impl Entry {
     }
 }
 
-/// Why a run did not come to its end.
+/// Why a run did not reach its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunFailure {
     /// A request found no memory, at this line where it is known.
     OutOfMemory(Option<String>),
     /// For another reason, in a sentence.
@@ -116,7 +116,7 @@ pub enum Ended {
 
 /// What a run took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredRun {
     /// PyTorch's version.
     pub torch: String,
     /// Whether nothing was assumed.
@@ -134,11 +134,11 @@ pub struct Measured {
     /// All lines that hold something at the peak allocated, those first that hold most; none where the run left no history.
     pub holders: Vec<Holder>,
     /// Why the run ended early.
-    pub ended: Option<Ended>,
+    pub ended: Option<RunFailure>,
 }
 
-impl Measured {
-    /// The baseline that this run leaves, with at most so many lines.
+impl MeasuredRun {
+    /// The baseline that this run leaves, with at most this many lines.
     #[must_use]
     pub fn baseline(&self, lines: usize) -> Baseline {
         Baseline {

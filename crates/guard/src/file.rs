@@ -17,7 +17,7 @@ const KEYS: [&str; 9] =
 /// The keys at the top.
 const TOP_KEYS: [&str; 2] = ["version", PROGRAM];
 
-/// Why a text is no file of the guard.
+/// Why a text is not a file of the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAGuardFile {
     /// It is not TOML.
@@ -27,7 +27,7 @@ pub enum NotAGuardFile {
     #[error("the file has version {0}, and this command reads version {VERSION}")]
     Version(i64),
     /// Something has another kind.
-    #[error("{place} is no {kind}")]
+    #[error("{place} is not a {kind}")]
     Kind {
         /// Where, from the top.
         place: String,
@@ -38,7 +38,7 @@ pub enum NotAGuardFile {
     #[error("entry {0} has no `program`")]
     NoProgram(usize),
     /// Two entries are of one program with the same arguments and GPU.
-    #[error("two entries are of `{0}`")]
+    #[error("two entries are for `{0}`")]
     Twice(String),
 }
 
@@ -185,7 +185,7 @@ fn entry(table: &Table, number: usize) -> Result<Entry, NotAGuardFile> {
     let tolerance = match (fields.text("tolerance"), fields.number("tolerance")) {
         (_, Ok(Some(bytes))) => Tolerance::Bytes(Bytes::new(bytes)),
         (Ok(Some(text)), _) => text.parse().map_err(|_error| {
-            fields.wrong("tolerance", "share such as \"1%\" and no size such as \"64 MiB\"")
+            fields.wrong("tolerance", "share such as \"1%\" or a size such as \"64 MiB\"")
         })?,
         (Ok(None), _) => Tolerance::default(),
         (Err(error), _) => return Err(error),
@@ -224,7 +224,7 @@ fn baseline(fields: &Fields<'_>) -> Result<Baseline, NotAGuardFile> {
     }
     let is_exact = match fields.table.get("exact") {
         None => true,
-        Some(item) => item.as_bool().ok_or_else(|| fields.wrong("exact", "true and no false"))?,
+        Some(item) => item.as_bool().ok_or_else(|| fields.wrong("exact", "true or false"))?,
     };
     Ok(Baseline {
         torch: fields.text("torch")?.unwrap_or_default().to_owned(),

@@ -1,18 +1,18 @@
 //! What programs may take of a GPU's memory: `blockyard guard`.
 //!
 //! A repository has a file `memory.toml` that a person reads and reviews: [`GuardFile`]. Its [`Entry`]s name a program, its arguments
-//! and a GPU, perhaps a budget, and the [`Baseline`] that a run of the program left. [`compare`] holds a [`Measured`] run against an entry:
-//! what failed, and which lines of the program the change of the peak comes from, as rows that add up to the byte. This crate runs
+//! and a GPU, a budget if there is one, and the [`Baseline`] of an earlier run. [`compare`] compares a [`MeasuredRun`] with an entry:
+//! what failed, and which lines of the program change the peak, as rows that add up to the byte. This crate runs
 //! nothing.
 //!
 //! # Example
 //!
 //! ```
-//! use blockyard_guard::{GuardFile, Measured, compare};
+//! use blockyard_guard::{GuardFile, MeasuredRun, compare};
 //! use blockyard_record::Bytes;
 //!
 //! let file = GuardFile::read("[[program]]\nprogram = \"train.py\"\ngpu = \"h100\"\nbudget = \"60 GiB\"\n")?;
-//! let run = Measured { peak_reserved: Bytes::gib(61), ..Measured::default() };
+//! let run = MeasuredRun { peak_reserved: Bytes::gib(61), ..MeasuredRun::default() };
 //! let found = compare(&file.entries()[0], &run);
 //! assert!(!found.failures.is_empty());
 //! # Ok::<(), blockyard_guard::NotAGuardFile>(())
@@ -27,7 +27,7 @@ mod tolerance;
 mod write;
 
 pub use compare::{Comparison, Failure, Growth, Row, StepChange, compare};
-pub use entry::{Baseline, Ended, Entry, Holder, Measured, ProgramLine};
+pub use entry::{Baseline, Entry, Holder, MeasuredRun, ProgramLine, RunFailure};
 pub use file::{GuardFile, NotAGuardFile};
 pub use text::{report, signed};
 pub use tolerance::{NotATolerance, Tolerance};

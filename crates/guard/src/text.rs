@@ -4,9 +4,9 @@ use std::fmt::{self, Write as _};
 
 use blockyard_record::{Bytes, grouped};
 
-use crate::{Baseline, Comparison, Ended, Entry, Failure, Growth, Measured, Row};
+use crate::{Baseline, Comparison, Entry, Failure, Growth, MeasuredRun, Row, RunFailure};
 
-/// So many rows, notes and steps are listed.
+/// At most this many rows, notes and steps are listed.
 const SHOWN: usize = 10;
 
 /// A change with its sign: `+1,024`.
@@ -23,7 +23,7 @@ pub fn signed(change: i128) -> String {
 /// None in fact: a text can always be written to.
 pub fn report(
     entry: &Entry,
-    run: &Measured,
+    run: &MeasuredRun,
     found: &Comparison,
     outcome: &str,
 ) -> Result<String, fmt::Error> {
@@ -44,7 +44,7 @@ pub fn report(
         writeln!(text, "  {left} are left of the budget of {budget}")?;
     }
     if found.is_lower {
-        writeln!(text, "  a peak fell: `blockyard guard --update` keeps that")?;
+        writeln!(text, "  a peak fell: `blockyard guard --update` stores the lower peak")?;
     }
     sure(&mut text, entry, run, found)?;
     Ok(text)
@@ -61,11 +61,11 @@ fn plain(bytes: Bytes) -> String {
 
 fn sentence(failure: &Failure, entry: &Entry) -> String {
     match failure {
-        Failure::Ended(Ended::OutOfMemory(at)) => {
+        Failure::Ended(RunFailure::OutOfMemory(at)) => {
             let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
             format!("it runs out of memory{at}; the peaks are those until then")
         }
-        Failure::Ended(Ended::Failed(why)) => format!("the run says nothing: {why}"),
+        Failure::Ended(RunFailure::Failed(why)) => format!("the run has no result: {why}"),
         Failure::Budget { budget, reserved } => format!(
             "over the budget: the peak reserved is {}, which is {} more than {budget}",
             size(*reserved),
@@ -94,7 +94,7 @@ fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Resu
     writeln!(text, "  peak {what}: {} instead of {} ({change})", size(after), size(before))
 }
 
-fn against(text: &mut String, baseline: &Baseline, run: &Measured, found: &Comparison) -> fmt::Result {
+fn against(text: &mut String, baseline: &Baseline, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
     peak(text, "allocated", baseline.peak_allocated, run.peak_allocated)?;
     rows(text, baseline, run, &found.rows)?;
     peak(text, "reserved", baseline.peak_reserved, run.peak_reserved)?;
@@ -116,7 +116,7 @@ fn against(text: &mut String, baseline: &Baseline, run: &Measured, found: &Compa
     Ok(())
 }
 
-fn rows(text: &mut String, baseline: &Baseline, run: &Measured, rows: &[Row]) -> fmt::Result {
+fn rows(text: &mut String, baseline: &Baseline, run: &MeasuredRun, rows: &[Row]) -> fmt::Result {
     let [changed @ .., rest] = rows else { return Ok(()) };
     if changed.is_empty() && rest.change() == 0 {
         return Ok(());
@@ -148,11 +148,11 @@ fn number(bytes: Bytes) -> i128 {
     i128::from(bytes.get())
 }
 
-fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) -> fmt::Result {
+fn sure(text: &mut String, entry: &Entry, run: &MeasuredRun, found: &Comparison) -> fmt::Result {
     if let Some(baseline) = entry.baseline.as_ref().filter(|_| found.has_other_torch) {
         writeln!(
             text,
-            "  the baseline is of PyTorch {}, this run of {}: a change may be PyTorch's",
+            "  the baseline was made with PyTorch {}, this run with {}: PyTorch may be the cause of a change",
             baseline.torch, run.torch
         )?;
     }
@@ -160,7 +160,7 @@ fn sure(text: &mut String, entry: &Entry, run: &Measured, found: &Comparison) ->
         writeln!(text, "  {remark}")?;
     }
     if !found.is_estimate {
-        return writeln!(text, "  exact: nothing was assumed, but for the order of the driver's addresses");
+        return writeln!(text, "  exact: nothing was assumed except the order of the driver's addresses");
     }
     if run.notes.is_empty() {
         let whose = if run.is_exact { "the baseline's" } else { "this run's" };
@@ -181,16 +181,16 @@ mod tests {
     use super::*;
     use crate::{Holder, ProgramLine, compare};
 
-    fn run(notes: &[&str]) -> Measured {
-        Measured {
+    fn run(notes: &[&str]) -> MeasuredRun {
+        MeasuredRun {
             torch: "2.11.0".into(),
             is_exact: notes.is_empty(),
             notes: notes.iter().map(|note| (*note).to_owned()).collect(),
-            ..Measured::default()
+            ..MeasuredRun::default()
         }
     }
 
-    fn text_of(before: &Measured, after: &Measured) -> String {
+    fn text_of(before: &MeasuredRun, after: &MeasuredRun) -> String {
         let entry =
             Entry { program: "train.py".into(), baseline: Some(before.baseline(10)), ..Entry::default() };
         report(&entry, after, &compare(&entry, after), "passes").unwrap()
@@ -201,7 +201,7 @@ mod tests {
         let marked = run(&["train.py:3: the program reads 4 bytes"]);
         assert!(
             text_of(&run(&[]), &run(&[]))
-                .ends_with("exact: nothing was assumed, but for the order of the driver's addresses\n")
+                .ends_with("exact: nothing was assumed except the order of the driver's addresses\n")
         );
         let text = text_of(&run(&[]), &marked);
         assert!(
@@ -209,11 +209,11 @@ mod tests {
             "{text}"
         );
         assert!(text_of(&marked, &run(&[])).ends_with("an estimate: the baseline's numbers are marked\n"));
-        let later = Measured { torch: "2.12.1".into(), ..run(&[]) };
-        let words = "the baseline is of PyTorch 2.11.0, this run of 2.12.1: a change may be PyTorch's";
+        let later = MeasuredRun { torch: "2.12.1".into(), ..run(&[]) };
+        let words = "the baseline was made with PyTorch 2.11.0, this run with 2.12.1: PyTorch may be the cause of a change";
         assert!(
             text_of(&run(&[]), &later).contains(words)
-                && !text_of(&later, &later).contains("the baseline is of")
+                && !text_of(&later, &later).contains("the baseline was made with")
         );
     }
 
@@ -223,8 +223,11 @@ mod tests {
             line: ProgramLine { file: "train.py".into(), line, ..ProgramLine::default() },
             bytes: Bytes::new(u64::from(line)),
         };
-        let after =
-            Measured { holders: (1..=13).map(holder).collect(), peak_allocated: Bytes::new(100), ..run(&[]) };
+        let after = MeasuredRun {
+            holders: (1..=13).map(holder).collect(),
+            peak_allocated: Bytes::new(100),
+            ..run(&[])
+        };
         let text = text_of(&run(&[]), &after);
         // The ten largest are 4 to 13; 1, 2 and 3 follow, and 9 bytes that no line holds.
         assert!(text.contains("              +6  3 more lines\n"), "{text}");

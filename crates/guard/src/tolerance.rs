@@ -10,18 +10,18 @@ use thiserror::Error;
 /// How much more than the baseline a peak may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tolerance {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// So many millionths of the baseline; written in percent.
+    /// Millionths of the baseline; written in percent.
     Share(u64),
 }
 
 /// The millionths of one percent.
 const PERCENT: u64 = 10_000;
 
-/// A text that is no tolerance.
+/// A text that is not a tolerance.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{0}\" is no tolerance: write a share (\"1%\", at most four decimals) or a size (\"64 MiB\")")]
+#[error("\"{0}\" is not a tolerance: write a share (\"1%\", at most four decimals) or a size (\"64 MiB\")")]
 pub struct NotATolerance(String);
 
 impl Default for Tolerance {

@@ -1,4 +1,4 @@
-//! `memory.toml`: written anew. Comments and the person's own keys stay.
+//! `memory.toml`, written again. Comments and the person's own keys stay.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// [`NotAGuardFile`] where `program` is no list of tables; the file is unchanged then.
+    /// [`NotAGuardFile`] where `program` is not a list of tables; the file is unchanged then.
     pub fn set(&mut self, entry: &Entry) -> Result<(), NotAGuardFile> {
         let is_same = |known: &Entry| {
             (&known.program, &known.arguments, &known.gpu) == (&entry.program, &entry.arguments, &entry.gpu)
@@ -160,7 +160,7 @@ fn holder(holder: &Holder) -> InlineTable {
     table
 }
 
-/// A list with a value in each line, and a comment behind each.
+/// A list with a value in each line, and a comment after each.
 fn list(rows: impl Iterator<Item = (Value, String)>) -> Item {
     let mut array = Array::new();
     let mut before = String::new();

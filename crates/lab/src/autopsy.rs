@@ -110,7 +110,7 @@ pub fn autopsy(
     let config = conditions.config(run)?;
     let failure = Failure::replayed(run, &terms, &config, request, &mut tell)?;
     let limit = replay.limit().unwrap_or(met);
-    let examined = Examined { replay: &replay, run, conditions, limit: met, failure: &failure };
+    let examined = Examination { replay: &replay, run, conditions, limit: met, failure: &failure };
     let (cause, others) = cause::cause(&examined, &mut tell)?;
     let (changes, in_vain) = changes::changes(&examined, on_progress)?;
     let mut notes = run.notes().to_vec();
@@ -120,7 +120,7 @@ pub fn autopsy(
     }
     if met.highest < limit.highest {
         notes.push(format!(
-            "whether the run goes out of memory depends on the limit, which is {}: this is what happens at {}",
+            "whether the run goes out of memory depends on the limit, which is {}: the answer is for {}",
             limit.range(),
             met.highest
         ));
@@ -146,7 +146,7 @@ pub fn autopsy(
 }
 
 /// What all parts of an autopsy look at.
-struct Examined<'a> {
+struct Examination<'a> {
     replay: &'a Replay<'a>,
     run: &'a Run,
     conditions: &'a Conditions,
@@ -172,7 +172,7 @@ impl Passes {
     }
 }
 
-impl Examined<'_> {
+impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings.
     fn passes_under(&self, conf: &str, tell: Tell<'_>) -> Result<Passes, LabError> {
         Self::passes_at_ends(self.run, &self.replay.ends(conf), self.failure.index, tell)

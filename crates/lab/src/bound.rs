@@ -35,7 +35,7 @@ pub struct Bound {
 pub struct Placement {
     /// The request that asked for it, counted from 1.
     pub request: u64,
-    /// The first request, counted from 1, behind which nothing uses it any more; one more than there are if that never comes.
+    /// The first request, counted from 1, after which nothing uses it any more; one more than there are if that never comes.
     pub until: u64,
     /// Its place: bytes from the beginning of the layout.
     pub offset: Bytes,
@@ -62,7 +62,7 @@ pub fn bound(run: &Run, on_progress: OnProgress) -> Result<Bound, LabError> {
         size: lifetime.size,
     });
     let mut notes = vec![
-        "the layout knows every lifetime beforehand and lets streams share memory, which a program would have to wait for"
+        "the layout knows every lifetime in advance and lets streams share memory, for which a program would have to wait"
             .to_owned(),
     ];
     notes.extend_from_slice(run.notes());

@@ -12,7 +12,7 @@ use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, Replay, Run};
 
-/// What a run comes to under an allocator.
+/// The result of a run under an allocator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocatorRow {
     /// The allocator.
@@ -53,7 +53,7 @@ impl AllocatorRow {
     }
 }
 
-/// Makes an allocator over a device of so many bytes.
+/// Makes an allocator over a device of this many bytes.
 type Make = fn(Bytes) -> Box<dyn Allocator>;
 
 /// Runs the requests through PyTorch's allocator under the run's own and a few other settings, and through other allocators.

@@ -170,12 +170,12 @@ const INTERVAL: usize = 8192;
 
 /// Which request every allocation came from.
 #[derive(Default)]
-struct Served {
+struct AllocationRequests {
     request: usize,
     of: Vec<(AllocationId, usize)>,
 }
 
-impl EventSink for Served {
+impl EventSink for AllocationRequests {
     fn record(&mut self, event: Event) {
         if let Event::Allocated { allocation, .. } = event {
             self.of.push((allocation, self.request));
@@ -190,7 +190,7 @@ impl Peaks {
         let terms = ends.first().ok_or(LabError::NoTrace)?;
         let (allocated, reserved) = peak_requests(run, terms, &part.requests, tell)?;
         let config = terms.config()?;
-        let mut replayer = terms.replayer(run, &config, Served::default())?;
+        let mut replayer = terms.replayer(run, &config, AllocationRequests::default())?;
         let mut found = Self { allocated: Moment::default(), reserved: Moment::default() };
         for request in 0..=allocated.max(reserved) {
             if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
@@ -213,7 +213,7 @@ impl Peaks {
     }
 }
 
-/// The requests behind which most is allocated, and most reserved.
+/// The requests after which most is allocated, and most reserved.
 fn peak_requests(
     run: &Run,
     terms: &ReplayTerms,

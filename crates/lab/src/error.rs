@@ -13,7 +13,7 @@ pub enum LabError {
     /// A settings text is wrong.
     #[error("PYTORCH_CUDA_ALLOC_CONF: {0}")]
     Config(#[from] ConfigError),
-    /// The snapshot has no trace: it tells what is there, but not what was requested.
+    /// The snapshot has no trace: it shows which blocks exist, but not what was requested.
     #[error("the snapshot has no trace; torch.cuda.memory._record_memory_history() switches it on")]
     NoTrace,
     /// The run has no such step.

@@ -8,7 +8,7 @@ use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-/// The least that a device is taken to have, where nothing tells: more than any GPU has.
+/// The memory that is assumed for a device where nothing states it: more than any GPU has.
 const LEAST_CAPACITY: Bytes = Bytes::gib(256);
 
 impl Run {
@@ -76,7 +76,7 @@ fn from_device(
     if !is_refused_by_device {
         run.is_capacity_assumed = true;
         run.add_note(format!(
-            "a snapshot does not tell how much memory the device has: {} are assumed where nothing limits the run",
+            "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
             run.capacity
         ));
     }

@@ -7,7 +7,7 @@ use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, SegmentSnapshot, StreamId, TraceAction};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::{AllocatorConfig, size};
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 use blockyard_workload::Request;
 
 use crate::limit::{Limit, LimitSource};
@@ -21,7 +21,7 @@ const NOBODYS_STREAM: StreamId = StreamId::new(u64::MAX);
 /// What kept the first failed request of a recording from new memory, as its trace tells.
 pub(crate) fn recorded_limit(
     run: &RecordedRun,
-    inferred: &Inferred,
+    inferred: &InferredRun,
     config: &AllocatorConfig,
 ) -> Option<Limit> {
     let trace = run.trace.as_deref().filter(|_| run.operations.is_empty())?;
@@ -94,8 +94,8 @@ impl Run {
             _ => "under a memory fraction that the file does not name",
         };
         self.add_note(format!(
-            "the run went out of memory {kind}; what was given before and what was not shows the limit, {}: every answer is for this limit, \
-             unless another one is given",
+            "the run went out of memory {kind}; the requests that were served and refused show the limit, {}: every \
+             answer is for this limit, unless another limit is given",
             limit.range()
         ));
         match failed.first() {
@@ -156,7 +156,7 @@ impl Run {
     }
 
     /// The run without the calls of `empty_cache` that an allocation may have made itself; `None` where there are none.
-    fn with_forced_releases(&self) -> Option<Forced> {
+    fn with_forced_releases(&self) -> Option<ForcedReleases> {
         let is_before_allocation = |index: &usize| {
             matches!(self.requests().get(*index), Some(Request::EmptyCache))
                 && matches!(self.requests().get(index + 1), Some(Request::Allocate { .. }))
@@ -173,13 +173,13 @@ impl Run {
         }
         let mut run = self.clone();
         run.set_requests(requests);
-        Some(Forced { run, count: places.len() })
+        Some(ForcedReleases { run, count: places.len() })
     }
 
     /// Whether the run does the same under its own settings when its releases are read as forced.
     fn is_same_when_forced(
         &self,
-        forced: &Forced,
+        forced: &ForcedReleases,
         terms: &ReplayTerms,
         tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<bool, LabError> {
@@ -194,16 +194,16 @@ impl Run {
 }
 
 /// A run whose releases of the cache are read as forced by the limit, and how many these are.
-struct Forced {
+struct ForcedReleases {
     run: Run,
     count: usize,
 }
 
-impl Forced {
+impl ForcedReleases {
     fn note(&self, limit: &str) -> String {
         let (release, is) = if self.count == 1 { ("release", "is") } else { ("releases", "are") };
         format!(
-            "under the limit of {limit} {} {release} of the cache {is} forced by it, and not taken for a call of empty_cache",
+            "under the limit of {limit} {} {release} of the cache {is} forced by the limit, and not read as a call of empty_cache",
             self.count
         )
     }

@@ -19,7 +19,7 @@ pub struct Leaks {
     /// Whether these are steps of the program: marked ones, and repetitions in each of which a training step is seen, or of which
     /// there are more than networks have layers.
     pub are_steps_known: bool,
-    /// The requests behind which a step ends, counted from 1.
+    /// The requests after which a step ends, counted from 1.
     pub boundaries: Vec<u64>,
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
@@ -64,7 +64,7 @@ const FEWEST: usize = 4;
 /// More repetitions than this are taken for steps; fewer may as well be equal layers of a network.
 const MOST_LAYERS: usize = 100;
 
-/// Repetitions that free fewer than one in so many of their allocations are no steps: a model that is made layer by layer.
+/// Repetitions that free less than one in this many of their allocations are not steps: a model that is made layer by layer.
 const LEAST_FREED: usize = 4;
 
 /// Functions that only a training step calls.
@@ -135,10 +135,10 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     growing.sort_by(|one, other| other.growth.cmp(&one.growth).then_with(|| one.site.cmp(&other.site)));
     let mut notes = run.notes().to_vec();
     if boundaries.len() < FEWEST {
-        notes.push(format!("{} steps are too few to tell growth from setting up", boundaries.len()));
+        notes.push(format!("{} steps are too few to distinguish growth from set-up", boundaries.len()));
     } else if steps == Steps::Parts {
         notes.push(
-            "the run has neither markers nor repetition: it was cut into parts of as many requests"
+            "the run has neither markers nor repetition: it was cut into parts with equal numbers of requests"
                 .to_owned(),
         );
     }
@@ -146,7 +146,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     Ok(Leaks { steps, are_steps_known, boundaries, live: sums, growing, notes })
 }
 
-/// How much a site grows behind the first step, if it never falls and grows in more than half of the steps.
+/// How much a site grows after the first step, if it never falls and grows in more than half of the steps.
 fn growth(live: &[Bytes]) -> Option<Bytes> {
     let behind = live.get(1..)?;
     let (first, last) = (behind.first()?, behind.last()?);
@@ -155,7 +155,7 @@ fn growth(live: &[Bytes]) -> Option<Bytes> {
     (never_falls && rises * 2 > behind.len() - 1).then(|| last.saturating_sub(*first))
 }
 
-/// The requests behind which steps end, as numbers of requests done.
+/// The requests after which steps end, as numbers of requests done.
 pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     let total = run.requests().len();
     let mut marked = step_markers(run.workload().labels());
@@ -204,7 +204,7 @@ fn step_markers(labels: &[(u32, String)]) -> Vec<usize> {
     first.map_or_else(Vec::new, |(_, first)| places(&|label| label == first))
 }
 
-/// A label that ends with a number, and what stands before it.
+/// A label that ends with a number, and the text before it.
 fn counting(label: &str) -> Option<(&str, u64)> {
     let name = label.trim_end_matches(|letter: char| letter.is_ascii_digit());
     Some((name, label.get(name.len()..)?.parse().ok()?))

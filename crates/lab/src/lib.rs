@@ -3,8 +3,8 @@
 //! A [`Run`] holds the requests of a recording, a snapshot or a workload. [`what_if`] replays them under other settings, another
 //! capacity or another limit; [`search`] tries all sensible settings; [`autopsy`] says why a run goes out of memory, and proves what
 //! would have helped; [`bound`] says how good any allocator could be, [`compare_allocators`] what others do; [`diff`] says what changed
-//! between two runs, [`leaks`] what grows inside one. [`verdict`] says the sentence that a reader came for, and then the rest. Every question takes plain data and gives plain data back, tells how far it has
-//! come, and can be cancelled, so that a worker can answer it.
+//! between two runs, [`leaks`] what grows inside one. [`verdict`] begins with what happened, and then says what grows, what held the memory and what helps. Every question
+//! takes and returns plain data, reports its progress and can be cancelled, so that a worker can answer it.
 //!
 //! Every replay, also the one under the recorded settings, uses the addresses of
 //! [`VirtualDevice`](blockyard_device::VirtualDevice), so that only the conditions in question differ.

@@ -15,7 +15,7 @@ pub(crate) struct Lifetime {
     pub(crate) request: usize,
     /// The request that frees it; the number of requests where none does.
     pub(crate) freed: usize,
-    /// Behind which request nothing uses it any more: later than `freed` where other streams do.
+    /// The request after which nothing uses it any more: later than `freed` where other streams do.
     pub(crate) done: usize,
     /// Its bytes, rounded up to 512.
     pub(crate) size: Bytes,

@@ -75,12 +75,12 @@ impl Limit {
         match self.source {
             LimitSource::Given => format!("at most {} may be reserved, as given", self.highest),
             LimitSource::Fraction if self.lowest == self.highest => format!(
-                "a memory fraction limits what may be reserved; the recording does not name it, but it is taken to be {}",
+                "a memory fraction limits the reserved bytes; the recording does not name the limit, and {} is assumed",
                 self.highest
             ),
             LimitSource::Fraction => format!(
-                "a memory fraction limits what may be reserved; the recording does not name it, but it lies between {} and \
-                 {} bytes, since the one was given and the other refused",
+                "a memory fraction limits the reserved bytes; the recording does not name the limit, which is between {} and \
+                 {} bytes, since the first was given and the second refused",
                 self.lowest.get(),
                 self.highest.get()
             ),

@@ -1,4 +1,4 @@
-//! The memory behind one request of a replay: the segments, and which request every live block serves.
+//! The memory after one request of a replay: the segments, and which request every live block serves.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,10 +13,10 @@ use crate::replay::ReplayTerms;
 use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
 
-/// How often cancelling is possible: every so many requests.
+/// How often cancelling is possible: once in this many requests.
 const INTERVAL: usize = 8192;
 
-/// The memory behind a request.
+/// The memory after a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Live {
     pub(crate) snapshot: Snapshot,
@@ -26,12 +26,12 @@ pub(crate) struct Live {
 
 /// Which request every allocation came from.
 #[derive(Default)]
-struct Served {
+struct AllocationRequests {
     request: usize,
     of: HashMap<AllocationId, usize>,
 }
 
-impl EventSink for Served {
+impl EventSink for AllocationRequests {
     fn record(&mut self, event: Event) {
         if let Event::Allocated { allocation, .. } = event {
             self.of.insert(allocation, self.request);
@@ -65,7 +65,7 @@ impl Live {
         end: usize,
         tell: Tell<'_>,
     ) -> Result<Self, LabError> {
-        let mut replayer = terms.replayer(run, config, Served::default())?;
+        let mut replayer = terms.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
             if request.is_multiple_of(INTERVAL) && tell(request).is_break() {
                 return Err(LabError::Cancelled);
@@ -129,7 +129,7 @@ fn line_of(run: &Run, request: usize, size: Bytes) -> String {
     name.map_or_else(|| format!("blocks of {size}, without a stack"), |name| format!("tensor {name}"))
 }
 
-/// Behind how many requests a run has the most allocated bytes for the first time.
+/// After how many requests a run has the most allocated bytes for the first time.
 pub(crate) fn peak(run: &Run, terms: &ReplayTerms, peak: Bytes, tell: Tell<'_>) -> Result<usize, LabError> {
     let (mut low, mut high) = (0, run.requests().len());
     while low < high {

@@ -10,7 +10,7 @@ use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{Conditions, LabError, Limit, Replay as RunReplay, Run};
 
-/// How often progress is reported and cancelling is possible: every so many requests.
+/// How often progress is reported and cancelling is possible: once in this many requests.
 const INTERVAL: usize = 8192;
 
 /// What a replay under some conditions comes to.
@@ -57,7 +57,7 @@ pub struct FirstOom {
     pub allocations_before: u64,
     /// What it asked for.
     pub size: Bytes,
-    /// PyTorch's message, with the numbers of the replay. Where the file does not tell how much memory the device has, a sentence that
+    /// PyTorch's message, with the numbers of the replay. Where the file does not say how much memory the device has, a sentence that
     /// names those of the numbers that are known.
     pub message: String,
 }
@@ -65,7 +65,7 @@ pub struct FirstOom {
 /// The most of either quantity during a part of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sample {
-    /// The index of the first request behind this part.
+    /// The index of the first request after this part.
     pub until: u64,
     /// Bytes of allocated blocks.
     pub allocated: Bytes,
@@ -80,9 +80,9 @@ pub struct Row {
     pub conditions: Conditions,
     /// The limit that counted, as given or as the file implies; `None` where nothing but the run's own device limits it.
     pub limit: Option<Limit>,
-    /// What the replay came to at the lower bound of the limit, or why there was none.
+    /// The outcome of the replay at the lower bound of the limit, or why there was none.
     pub outcome: Result<Outcome, RowError>,
-    /// What it came to at the upper bound, where only bounds of the limit are known.
+    /// The outcome at the upper bound, where only bounds of the limit are known.
     pub at_high: Option<Outcome>,
 }
 
@@ -99,13 +99,13 @@ pub enum RowError {
 }
 
 impl Row {
-    /// What the replay came to at the lower bound of the limit, if there was one.
+    /// The outcome of the replay at the lower bound of the limit, if there was one.
     #[must_use]
     pub fn answered(&self) -> Option<&Outcome> {
         self.outcome.as_ref().ok()
     }
 
-    /// What it came to at the upper bound of the limit; the same as [`Self::answered`] where the limit is known exactly.
+    /// The outcome at the upper bound of the limit; the same as [`Self::answered`] where the limit is known exactly.
     #[must_use]
     pub fn answered_at_high(&self) -> Option<&Outcome> {
         self.at_high.as_ref().or(self.answered())

@@ -1,4 +1,4 @@
-//! Questions and answers as plain data, for whoever asks from far away: a page asks its workers.
+//! Questions and answers as plain data, for a caller in another thread or process: a page asks its workers.
 
 use blockyard_replay::OnProgress;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::{
 /// A question about a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Question {
-    /// What the run comes to under other conditions: [`what_if`].
+    /// The outcome of the run under other conditions: [`what_if`].
     WhatIf {
         /// Under which.
         conditions: Vec<Conditions>,

@@ -7,7 +7,7 @@ use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, TensorId, Workload};
 
 use crate::implied::{implied_limit, recorded_limit};
@@ -62,7 +62,7 @@ impl Run {
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
-        let Inferred { workload, start, notes, .. } = inferred;
+        let InferredRun { workload, start, notes, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let goes_on = failed.first().is_some_and(|first| {
@@ -80,8 +80,8 @@ impl Run {
         run.notes.append(&mut unrounded);
         if from_before > 0 {
             run.notes.push(format!(
-                "the recording begins late: the {} that were live then are requested first, by ascending address; what \
-                 else was requested before is lost",
+                "the recording begins late: the {} that were live then are requested first, by ascending \
+                 address; earlier requests are not known",
                 blocks(run.start_allocations())
             ));
         }
@@ -89,7 +89,7 @@ impl Run {
         Ok(run)
     }
 
-    /// The run of a workload on a device of its own. It goes on after out of memory, as a workload does.
+    /// The run of a workload on its own device. It goes on after out of memory, as a workload does.
     #[must_use]
     pub fn from_workload(name: &str, workload: Workload, config: &str, capacity: Bytes) -> Self {
         Self { goes_on_after_oom: true, ..Self::new(name, workload, config, capacity) }
@@ -171,7 +171,7 @@ impl Run {
         self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
     }
 
-    /// Sets the stack of each request, and labels beside those that are there.
+    /// Sets the stack of each request, and labels beside those that exist.
     pub(crate) fn set_stacks(
         &mut self,
         stacks: Arc<Stacks>,
@@ -185,7 +185,7 @@ impl Run {
         self.workload.set_labels(all);
     }
 
-    /// Puts other requests, as many, in the place of its own.
+    /// Replaces the requests by as many others.
     pub(crate) fn set_requests(&mut self, requests: Vec<Request>) {
         let labels = self.workload.labels().to_vec();
         self.workload = self.workload.with_requests(requests);
@@ -207,7 +207,7 @@ impl Run {
         self.from_before
     }
 
-    /// The same run with other requests in place of its own, without names and stacks.
+    /// The same run with other requests, without names and stacks.
     pub(crate) fn with_requests(&self, requests: Vec<Request>) -> Self {
         let mut run =
             Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
@@ -297,7 +297,7 @@ impl Run {
 }
 
 /// Takes a memory fraction that was inferred out of the requests; returns the limit that it means.
-fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Option<Bytes> {
+fn without_inferred_fraction(run: &RecordedRun, inferred: &mut InferredRun) -> Option<Bytes> {
     let Some(Request::SetFraction { fraction }) = inferred.workload.requests().first().copied() else {
         return None;
     };
@@ -315,7 +315,11 @@ fn without_inferred_fraction(run: &RecordedRun, inferred: &mut Inferred) -> Opti
 
 /// A trace has the size of a failed request only as a setting rounded it: takes the size of an earlier request that was rounded
 /// to the same. Says so.
-fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &AllocatorConfig) -> Vec<String> {
+fn guess_failed_sizes(
+    run: &RecordedRun,
+    inferred: &mut InferredRun,
+    config: &AllocatorConfig,
+) -> Vec<String> {
     if !run.operations.is_empty() || !config.has_roundup() {
         return Vec::new();
     }
@@ -331,8 +335,8 @@ fn guess_failed_sizes(run: &RecordedRun, inferred: &mut Inferred, config: &Alloc
         });
         if let Some(like) = like.filter(|like| like != size) {
             notes.push(format!(
-                "the recording has the size of the failed request only as it was rounded, {size}; it is taken to have asked \
-                 for {like}, as an earlier request that was rounded to the same"
+                "the recording has only the rounded size of the failed request, {size}; {like} is assumed, \
+                 as in an earlier request with the same rounded size"
             ));
             *size = like;
         }
@@ -382,7 +386,7 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
 }
 
 /// The requests that ran out of memory when the run was recorded, as indices.
-fn failed_requests(run: &RecordedRun, inferred: &Inferred) -> Vec<usize> {
+fn failed_requests(run: &RecordedRun, inferred: &InferredRun) -> Vec<usize> {
     let requests = inferred.workload.requests().iter().enumerate();
     let allocations = requests.filter(|(_, request)| matches!(request, Request::Allocate { .. }));
     if run.operations.is_empty() {

@@ -88,7 +88,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
 
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
 ///
-/// `on_step` gets every row as soon as it is there. In WebAssembly there is one thread; a pool of workers calls
+/// `on_step` gets every row as soon as it is known. In WebAssembly there is one thread; a pool of workers calls
 /// `Replay::row` for each of the [`candidates`] and then [`judge`].
 ///
 /// # Errors
@@ -117,7 +117,7 @@ pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> Found {
 }
 
 impl Found {
-    /// What rows come to that were found elsewhere, with what is not known about their run.
+    /// The result of rows that were found elsewhere, with what is not known about their run.
     #[must_use]
     pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
         judged(baseline, rows, notes)

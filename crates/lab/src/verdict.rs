@@ -38,7 +38,7 @@ pub struct Verdict {
     pub autopsy: Option<Box<Autopsy>>,
     /// The lines of the program that held live blocks at the failure, or at the peak of a run that fits, those first that held most.
     pub held: Vec<HoldingLine>,
-    /// Behind how many requests that was.
+    /// After how many requests that was.
     pub moment: u64,
 }
 
@@ -103,7 +103,7 @@ impl About {
             Self::Sure => "How sure that is",
             Self::Passes => "What helps",
             Self::Fails => "What does not",
-            Self::Less => "How much less would do",
+            Self::Less => "How much less would be enough",
         }
     }
 }
@@ -177,7 +177,7 @@ fn failed(
 }
 
 /// One file has one batch size: what another one takes is found by running the program with it.
-const SMALLER_BATCH: &str = "how much a smaller batch takes is not in one file: `blockyard dry-run` runs the program with it, without a GPU";
+const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: `blockyard dry-run` runs the program with one, without a GPU";
 
 fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();
@@ -207,7 +207,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "all requests are served ({}), and none runs out of memory; a replay, whose segments lie at addresses of its own, reserves at most {reserved}",
+            "all requests are served ({}), and none runs out of memory; a replay, whose segments have other addresses, reserves at most {reserved}",
             counted(run.requests().len(), "request")
         ),
         None,
@@ -225,8 +225,8 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     findings.push(Finding::about(
         About::Less,
         format!(
-            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a setting of the allocator can save \
-             no more than that, but for what its own rounding changes"
+            "the replay reserves {unused} more than the {allocated} that are allocated at its peak; a \
+             setting of the allocator can save at most these bytes, apart from what its rounding changes"
         ),
         None,
     ));
@@ -251,7 +251,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     Ok(Verdict { kind: VerdictKind::Fits, headline, findings, setting, autopsy: None, held, moment })
 }
 
-/// What holds the memory when most is allocated, and behind how many requests that is.
+/// What holds the memory when most is allocated, and after how many requests that is.
 fn held_at_peak(
     run: &Run,
     conditions: &Conditions,

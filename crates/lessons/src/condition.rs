@@ -4,7 +4,7 @@ use blockyard_record::StepOutcome;
 use blockyard_workload::{Request, Workload, parse_size};
 
 use crate::error::MeasureError;
-use crate::measure::{Answer, Measure, Stretch, last_request};
+use crate::measure::{Measure, QuantityValue, Stretch, last_request};
 use crate::quantity::QuantityKind;
 
 /// A condition: the right choice of a question, the goal of an exercise, what a sentence says.
@@ -47,7 +47,7 @@ const COMPARISONS: [(&str, Comparison); 5] = [
 const COURSES: [(&str, Course); 3] =
     [("rises", Course::Rises), ("falls", Course::Falls), ("stays", Course::Stays)];
 
-/// What a condition says of a moment, to be compared with words.
+/// The statement of a condition about a moment, to be compared with words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     relations: Vec<Relation>,
@@ -196,12 +196,12 @@ impl Condition {
             Self::Compare { left, comparison, right } => {
                 let (found, number) = (left.value(stretch)?, right.value(stretch)?);
                 let holds = comparison.holds(found, number);
-                let mut clause = format!("{left} is {}", Answer::of(left.kind, found));
+                let mut clause = format!("{left} is {}", QuantityValue::of(left.kind, found));
                 if right.is_quantity() {
-                    clause = format!("{clause}, {right} is {}", Answer::of(right.kind, number));
+                    clause = format!("{clause}, {right} is {}", QuantityValue::of(right.kind, number));
                 } else if !holds && found != number {
-                    let difference = Answer::of(left.kind, found.abs_diff(number));
-                    let limit = Answer::of(left.kind, number);
+                    let difference = QuantityValue::of(left.kind, found.abs_diff(number));
+                    let limit = QuantityValue::of(left.kind, number);
                     let word = if found > number { "more" } else { "less" };
                     clause = format!("{clause}, {difference} {word} than {limit}");
                 }
@@ -336,7 +336,7 @@ impl fmt::Display for Sum {
             }
             match &part.what {
                 What::Measure(measure) => write!(f, "{measure}")?,
-                What::Number(number) => write!(f, "{}", Answer::of(self.kind, *number))?,
+                What::Number(number) => write!(f, "{}", QuantityValue::of(self.kind, *number))?,
             }
         }
         Ok(())

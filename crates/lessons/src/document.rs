@@ -31,7 +31,7 @@ pub(crate) enum Item<'t> {
 pub(crate) struct Fence<'t> {
     /// The opening line.
     pub(crate) at: Position,
-    /// The first word behind the fence.
+    /// The first word after the fence.
     pub(crate) language: &'t str,
     /// The other words.
     pub(crate) options: &'t str,
@@ -121,7 +121,7 @@ impl Fields {
 /// The first word of a fence `python start`; without the second word, a program is shown as it is.
 pub(crate) const PYTHON: &str = "python";
 
-/// The words behind a fence that have a meaning; other blocks are shown as they are.
+/// The words after a fence that have a meaning; other blocks are shown as they are.
 const LANGUAGES: [&str; 5] = ["workload", "rerun", "predict", "exercise", "start"];
 
 impl<'t> Document<'t> {
@@ -217,7 +217,7 @@ impl<'t> Reader<'_, 't> {
         Ok(Item::Part(Part::List(items)))
     }
 
-    /// The lines up to the next thing that is no prose, without the mark before the first one.
+    /// The lines up to the next thing that is not prose, without the mark before the first one.
     fn prose(&mut self, mark: &str) -> Prose {
         let mut prose = Prose::default();
         while let Some(line) = self.line() {

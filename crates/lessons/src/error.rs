@@ -93,12 +93,12 @@ pub enum LessonErrorKind {
         /// The text that is here.
         found: String,
     },
-    /// Something stands before the first card.
-    #[error("the first card begins with a line \"## Title\"; only blank lines may stand before it")]
+    /// There is text before the first card.
+    #[error("the first card begins with a line \"## Title\"; only blank lines may come before it")]
     BeforeFirstCard,
     /// A form of Markdown that lessons do not have.
     #[error(
-        "{form} is no form of a lesson: paragraphs, lists with \"-\", links, **strong**, *emphasis*, `code` and fenced blocks are"
+        "{form} is not a form of a lesson: paragraphs, lists with \"-\", links, **strong**, *emphasis*, `code` and fenced blocks are"
     )]
     Form {
         /// The form.
@@ -110,13 +110,13 @@ pub enum LessonErrorKind {
         /// The mark.
         mark: &'static str,
     },
-    /// A value stands in a title.
+    /// A title has a value.
     #[error("a title has no values: put \"{{{{\" for a brace")]
     ValueInTitle,
     /// A card has two blocks of which it may have one.
     #[error("this card has a second block \"{block}\"")]
     SecondBlock {
-        /// The word behind the fence.
+        /// The word after the fence.
         block: &'static str,
     },
     /// An exercise without a start, or the other way round.
@@ -171,7 +171,7 @@ pub enum LessonErrorKind {
     /// A question has no answer, or several.
     #[error("a question has \"measure\", perhaps with \"choices\", or else two or more \"choice\"")]
     Question,
-    /// The allocator came to no result.
+    /// The allocator had no result.
     #[error("{0}")]
     Run(#[source] RunError),
 }
@@ -192,7 +192,7 @@ pub enum MeasureError {
         /// The words.
         found: String,
     },
-    /// Words behind a quantity name no moment.
+    /// Words after a quantity name no moment.
     #[error(
         "expected \"before\", \"at \\\"a label\\\"\", \"on \\\"a card\\\"\" or \"after a_tensor\", found \"{found}\""
     )]
@@ -201,7 +201,7 @@ pub enum MeasureError {
         found: String,
     },
     /// A quantity of a tensor stands without one, or a message without a number.
-    #[error("\"{quantity}\" needs the name of a tensor behind it")]
+    #[error("\"{quantity}\" needs the name of a tensor after it")]
     NeedsTensor {
         /// The quantity's name.
         quantity: String,
@@ -222,8 +222,8 @@ pub enum MeasureError {
         /// The text that is here.
         found: String,
     },
-    /// A quantity that is no number is compared.
-    #[error("\"{quantity}\" is no number")]
+    /// A quantity that is not a number is compared.
+    #[error("\"{quantity}\" is not a number")]
     NotComparable {
         /// The quantity.
         quantity: String,

@@ -19,7 +19,7 @@ use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
 pub(crate) const REGION_FROM: &str = "# edit from here";
-/// The comment behind them.
+/// The comment after them.
 pub(crate) const REGION_TO: &str = "# edit to here";
 
 /// A workload or a program that the reader changes until the allocator agrees with all goals.
@@ -216,7 +216,7 @@ pub struct Grade {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GradeError {
-    /// The answer is no workload.
+    /// The answer is not a workload.
     #[error(transparent)]
     Text(ParseError),
     /// A line was changed that belongs to the task.
@@ -236,7 +236,7 @@ pub enum GradeError {
     /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
     #[error("the answer is a Python program, which is run before it is graded")]
     IsProgram,
-    /// The allocator came to no result.
+    /// The allocator had no result.
     #[error(transparent)]
     Run(#[from] RunError),
 }
@@ -336,7 +336,7 @@ impl Exercise {
     /// The same text always has the same grade.
     ///
     /// # Errors
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is no workload,
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
     /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
     pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
         if self.language == ExerciseLanguage::Python {

@@ -18,11 +18,11 @@ const WIDTH_PX: f32 = 720.0;
 pub struct Handout {
     /// A heading, and a `section` for each card.
     pub cards: String,
-    /// `section.answers`, which belongs on a page of its own, or into other hands.
+    /// `section.answers`, which belongs on a separate page, or into other hands.
     pub answers: String,
 }
 
-/// The cards, and the answers behind them.
+/// The cards, and the answers after them.
 impl std::fmt::Display for Handout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{}", self.cards, self.answers)
@@ -31,7 +31,7 @@ impl std::fmt::Display for Handout {
 
 /// The lesson for paper.
 ///
-/// A card with a question shows the moment before its steps. Its text, which has the answer, stands in the last part.
+/// A card with a question shows the moment before its steps. Its text, which has the answer, is in the last part.
 ///
 /// # Errors
 /// Where a recording is damaged, which no run of a lesson is.
@@ -51,7 +51,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The memory after so many steps of a card's run, and the recording that names its blocks.
+/// The memory after this many steps of a card's run, and the recording that names its blocks.
 fn moment<'a>(
     lesson: &'a PlayedLesson,
     card: &PlayedCard,
@@ -122,7 +122,7 @@ fn write_question(out: &mut String, question: &LessonQuestion) {
     out.push_str("</div>\n");
 }
 
-/// The moment after so many steps of the card's run, with patterns, so that it can be read in grey.
+/// The moment after this many steps of the card's run, with patterns, so that it can be read in grey.
 fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
     let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
     if card.steps.is_empty() && !is_first {

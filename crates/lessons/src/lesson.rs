@@ -6,7 +6,7 @@ use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, Surroundings};
 use crate::markdown::{Part, Piece, without_values};
-use crate::measured::Measured;
+use crate::measured::MeasuredSize;
 use crate::proof::{LessonNote, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
@@ -17,11 +17,11 @@ pub struct Lesson {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) summary: String,
-    /// What stands in the title and the summary without a condition: they are shown without a run.
+    /// The parts of the title and the summary without a condition: they are shown without a run.
     pub(crate) front_notes: Vec<LessonNote>,
     minutes: Option<u32>,
     profile: Option<String>,
-    pub(crate) measured: Vec<Measured>,
+    pub(crate) measured: Vec<MeasuredSize>,
     pub(crate) runs: Vec<Script>,
     pub(crate) cards: Vec<CardText>,
 }
@@ -55,7 +55,7 @@ pub(crate) struct CardText {
 
 #[derive(Clone, Copy, Debug)]
 enum Lines {
-    /// Up to and without this line, beginning with that one.
+    /// From the first of these lines up to the second, which is not included.
     Range(u32, u32),
     All,
 }
@@ -105,7 +105,7 @@ impl Lesson {
             front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
             minutes: minutes.transpose()?,
             profile: reader.profile,
-            measured: front.all("measured").map(Measured::parse).collect::<Result<_, _>>()?,
+            measured: front.all("measured").map(MeasuredSize::parse).collect::<Result<_, _>>()?,
             runs: reader.runs,
             cards: reader.cards,
         };
@@ -346,7 +346,7 @@ impl Reader {
     }
 }
 
-/// The words behind a fence: `new`, `settings=...`, `capacity=...`.
+/// The words after a fence: `new`, `settings=...`, `capacity=...`.
 #[derive(Default)]
 struct Options {
     is_new: bool,

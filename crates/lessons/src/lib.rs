@@ -54,7 +54,7 @@
 //!
 //! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
-//! *Values* stand in braces, `{{` is a brace: a quantity, perhaps behind `exact` (to the byte) or `change of` (since the card's
+//! *Values* are in braces, `{{` is a brace: a quantity, perhaps after `exact` (to the byte) or `change of` (since the card's
 //! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label of this run), `on "Title"` (the end
 //! of a card, in its own run), `after x` (the request for `x`); else the end of the card. Quantities are `requested`, `rounding`, `allocated`, `pending`, `active`, `cached`,
 //! `reserved`, `free`, `capacity`, `peak_allocated`, `peak_reserved` (which `reset_peak` resets), `most_allocated`,
@@ -72,8 +72,8 @@
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
 //! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`), several with ` and ` between them. Both sides of a
 //! comparison may be sums: `free + cached at least 2 times size c`. Goals may also be `same requests` (every tensor
-//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program has to run
-//! to its end besides; its tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task holds the rest.
+//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run
+//! to its end; its tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task holds the rest.
 //!
 //! This crate must not know a screen, a file system or a clock.
 
@@ -103,7 +103,7 @@ pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeErr
 pub use glossary::{Entry, Glossary};
 pub use handout::{Handout, handout};
 pub use lesson::Lesson;
-pub use measured::Measured;
+pub use measured::MeasuredSize;
 pub use played::{PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::ProgramEnd;
 pub use proof::LessonNote;

@@ -88,7 +88,7 @@ impl Prose {
     }
 }
 
-/// How deep marks may stand in each other.
+/// How deep marks may be nested.
 const DEEPEST: usize = 8;
 
 struct Parser<'t> {
@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
                 let text = self.until("]", depth + 1)?;
                 if !self.rest().starts_with('(') {
                     return Err(self.prose.position(self.at).at(LessonErrorKind::Unexpected {
-                        expected: "an address in parentheses behind \"[text]\"",
+                        expected: "an address in parentheses after \"[text]\"",
                         found: self.rest().chars().take(1).collect(),
                     }));
                 }

@@ -3,7 +3,7 @@ use blockyard_workload::{Request, Workload};
 
 use crate::condition::split_unquoted;
 use crate::error::MeasureError;
-use crate::measured::Measured;
+use crate::measured::MeasuredSize;
 use crate::quantity::{Quantity, QuantityKind};
 
 /// A quantity at a moment, as a lesson file writes it: `reserved`, `peak_reserved before`, `block a`, `cached at "Label"`.
@@ -46,13 +46,13 @@ enum Form {
 
 /// The value of a quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum QuantityValue {
     Bytes(Bytes),
     Count(u64),
     Text(String),
 }
 
-impl Answer {
+impl QuantityValue {
     pub(crate) fn number(&self) -> Option<u64> {
         match self {
             Self::Bytes(bytes) => Some(bytes.get()),
@@ -78,7 +78,7 @@ impl Answer {
     }
 }
 
-impl std::fmt::Display for Answer {
+impl std::fmt::Display for QuantityValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Bytes(bytes) => write!(f, "{bytes}"),
@@ -98,7 +98,7 @@ pub(crate) struct Stretch<'a> {
     /// All cards of the lesson, to be asked about; none in an exercise.
     pub(crate) cards: &'a [CardEnd<'a>],
     /// The measurements of the lesson; none when an exercise is graded.
-    pub(crate) measured: &'a [Measured],
+    pub(crate) measured: &'a [MeasuredSize],
 }
 
 /// Where a card ends.
@@ -155,12 +155,14 @@ impl Measure {
     }
 
     /// The value in the range of steps.
-    pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+    pub(crate) fn answer(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         if let Some(plus) = &self.plus {
             let first = Self { plus: None, form: Form::Short, ..self.clone() };
             let (one, other) = (first.answer(stretch)?, plus.answer(stretch)?);
             let sum = match (one.number(), other.number()) {
-                (Some(one), Some(other)) => Answer::of(self.quantity.kind(), one.saturating_add(other)),
+                (Some(one), Some(other)) => {
+                    QuantityValue::of(self.quantity.kind(), one.saturating_add(other))
+                }
                 _ => return Err(MeasureError::NotComparable { quantity: self.quantity.to_string() }),
             };
             return Ok(if self.form == Form::Exact { sum.exact() } else { sum });
@@ -181,7 +183,9 @@ impl Measure {
             Form::Change => {
                 let before = self.at(stretch, stretch.from)?;
                 match (now.number(), before.number()) {
-                    (Some(now), Some(before)) => Ok(Answer::of(self.quantity.kind(), now.abs_diff(before))),
+                    (Some(now), Some(before)) => {
+                        Ok(QuantityValue::of(self.quantity.kind(), now.abs_diff(before)))
+                    }
                     _ => Err(MeasureError::NotComparable { quantity: self.quantity.to_string() }),
                 }
             }
@@ -189,12 +193,12 @@ impl Measure {
     }
 
     /// The value of a constant, which needs no run.
-    pub(crate) fn constant(&self) -> Option<Answer> {
-        self.quantity.constant().map(Answer::Bytes)
+    pub(crate) fn constant(&self) -> Option<QuantityValue> {
+        self.quantity.constant().map(QuantityValue::Bytes)
     }
 
     /// The value at the beginning of the range of steps.
-    pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<Answer, MeasureError> {
+    pub(crate) fn answer_before(&self, stretch: &Stretch<'_>) -> Result<QuantityValue, MeasureError> {
         self.at(stretch, stretch.from)
     }
 
@@ -219,21 +223,21 @@ impl Measure {
         }
     }
 
-    fn at(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
+    fn at(&self, stretch: &Stretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
         match (self.quantity, &self.name) {
             (Quantity::Message, _) => self.message(stretch, step),
             (Quantity::Measured, name) => {
                 let name = name.as_deref().unwrap_or_default();
                 let found = stretch.measured.iter().find(|measured| measured.name == name);
                 let found = found.ok_or_else(|| MeasureError::NoMeasurement { name: name.to_owned() })?;
-                Ok(Answer::Bytes(found.size))
+                Ok(QuantityValue::Bytes(found.size))
             }
             (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
             (quantity, None) => of_state(quantity, stretch.recording, step),
         }
     }
 
-    fn message(&self, stretch: &Stretch<'_>, step: usize) -> Result<Answer, MeasureError> {
+    fn message(&self, stretch: &Stretch<'_>, step: usize) -> Result<QuantityValue, MeasureError> {
         let message = (0..step.min(stretch.recording.step_count())).rev().find_map(|step| {
             match stretch.recording.outcome(step) {
                 StepOutcome::OutOfMemory(text) => Some(text),
@@ -241,10 +245,12 @@ impl Measure {
             }
         });
         let message = message.ok_or(MeasureError::NoMessage)?;
-        let Some(index) = self.sentence.checked_sub(1) else { return Ok(Answer::Text(message.clone())) };
+        let Some(index) = self.sentence.checked_sub(1) else {
+            return Ok(QuantityValue::Text(message.clone()));
+        };
         let sentences: Vec<&str> = message.split_inclusive(". ").map(str::trim).collect();
         let sentence = sentences.get(index).ok_or(MeasureError::NoSentence { count: sentences.len() })?;
-        Ok(Answer::Text((*sentence).to_owned()))
+        Ok(QuantityValue::Text((*sentence).to_owned()))
     }
 }
 
@@ -291,7 +297,7 @@ fn of_tensor(
     name: &str,
     stretch: &Stretch<'_>,
     step: usize,
-) -> Result<Answer, MeasureError> {
+) -> Result<QuantityValue, MeasureError> {
     // A request has its size before it is made, so a question can name it.
     let later = || {
         let is_size = quantity == Quantity::RequestedSize;
@@ -303,7 +309,7 @@ fn of_tensor(
     if let (Quantity::RequestedSize, Some(Request::Allocate { size, .. })) =
         (quantity, stretch.workload.requests().get(request))
     {
-        return Ok(Answer::Bytes(*size));
+        return Ok(QuantityValue::Bytes(*size));
     }
     let no_block = || MeasureError::NoBlock { name: name.to_owned() };
     let events = stretch.recording.step(request).ok_or_else(no_block)?;
@@ -317,10 +323,10 @@ fn of_tensor(
         })
         .ok_or_else(no_block)?;
     let state = stretch.recording.state_at(events.end).map_err(|_| MeasureError::Damaged)?;
-    state.block(block).map(|block| Answer::Bytes(block.size)).ok_or_else(no_block)
+    state.block(block).map(|block| QuantityValue::Bytes(block.size)).ok_or_else(no_block)
 }
 
-fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<Answer, MeasureError> {
+fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<QuantityValue, MeasureError> {
     let step = step.min(recording.step_count());
     let events = step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
     let state = recording.state_at(events).map_err(|_| MeasureError::Damaged)?;
@@ -351,9 +357,9 @@ fn of_state(quantity: Quantity, recording: &Recording, step: usize) -> Result<An
             .unwrap_or_default(),
         Quantity::LargestCached => cached_blocks(&state).max().unwrap_or_default(),
         _ if quantity.constant().is_some() => quantity.constant().unwrap_or_default(),
-        _ => return Ok(Answer::Count(count(quantity, &state, recording, step, events))),
+        _ => return Ok(QuantityValue::Count(count(quantity, &state, recording, step, events))),
     };
-    Ok(Answer::Bytes(bytes))
+    Ok(QuantityValue::Bytes(bytes))
 }
 
 fn unsigned(count: i64) -> Bytes {

@@ -6,7 +6,7 @@ use crate::lesson::size_of;
 
 /// A size that a lesson has from a measurement: no run of the allocator can say what lies outside of PyTorch's segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasuredSize {
     /// The name that values have for it: `{measured context}`.
     pub name: String,
     /// The size.
@@ -15,7 +15,7 @@ pub struct Measured {
     pub source: String,
 }
 
-impl Measured {
+impl MeasuredSize {
     /// Reads `NAME = SIZE, SOURCE`.
     pub(crate) fn parse(field: &Field) -> Result<Self, LessonError> {
         let unexpected = || {

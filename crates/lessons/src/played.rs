@@ -9,7 +9,7 @@ use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, Stretch};
-use crate::measured::Measured;
+use crate::measured::MeasuredSize;
 use crate::proof::{LessonNote, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::text::{Inline, TextBlock, plain};
@@ -28,7 +28,7 @@ pub struct PlayedLesson {
     /// The cards, in order; at least one.
     pub cards: Vec<PlayedCard>,
     /// What no run can say, each with its source.
-    pub measured: Vec<Measured>,
+    pub measured: Vec<MeasuredSize>,
     /// The numbers and comparing words of its texts that nothing proves, in the order of the file; none in a sound lesson.
     pub notes: Vec<LessonNote>,
 }

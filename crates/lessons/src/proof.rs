@@ -1,7 +1,7 @@
 //! Which numbers and comparing words of a sentence no condition stands for.
 //!
 //! A sentence says what the allocator did, so each number and each comparison in it has to come from the run: as a value, or as a
-//! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are no statements.
+//! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are not statements.
 
 use crate::condition::{Condition, Facts, Relation};
 use crate::document::Field;
@@ -113,7 +113,7 @@ const COMPARING_PHRASES: [(&[&str], Says); 10] = [
 
 /// A word of a text that states something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stated {
+pub(crate) struct StatedWord {
     /// The place in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) word: String,
@@ -127,7 +127,7 @@ enum What {
 }
 
 /// The numbers and comparing words of a text.
-pub(crate) fn stated(text: &str) -> Vec<Stated> {
+pub(crate) fn stated(text: &str) -> Vec<StatedWord> {
     let words = words(text);
     let lower: Vec<String> = words.iter().map(|(_, word)| word.to_lowercase()).collect();
     let mut found = Vec::new();
@@ -141,7 +141,7 @@ pub(crate) fn stated(text: &str) -> Vec<Stated> {
         let end = last.0 + last.1.len();
         if let Some(what) = what {
             let word = text.get(*offset..end).unwrap_or(first).to_owned();
-            found.push(Stated { offset: *offset, word, what });
+            found.push(StatedWord { offset: *offset, word, what });
         }
         // A negation reaches to the next comma or stop.
         is_negated &= !text.get(end..).is_some_and(|rest| rest.starts_with([',', '.', ':', ';', '?', '!']));
@@ -274,7 +274,7 @@ pub(crate) fn disagreeing(
     notes: &mut Vec<LessonNote>,
 ) {
     let Ok(facts) = condition.facts(stretch) else { return };
-    for Stated { word, what, .. } in stated(&text_of(words)) {
+    for StatedWord { word, what, .. } in stated(&text_of(words)) {
         let agrees = match &what {
             What::Number(number) => facts.numbers.contains(number),
             What::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
@@ -299,7 +299,9 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
 /// What is not proved in a field that is shown as it is, and without a run.
 pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
     let words = stated(&field.value).into_iter();
-    words.map(|Stated { word, .. }| note(field.at, format!("nothing can prove \"{word}\" here"))).collect()
+    words
+        .map(|StatedWord { word, .. }| note(field.at, format!("nothing can prove \"{word}\" here")))
+        .collect()
 }
 
 fn note(at: Position, text: String) -> LessonNote {

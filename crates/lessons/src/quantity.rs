@@ -158,7 +158,7 @@ const TABLE: [(Quantity, &str, &str, &str); 33] = [
     (Quantity::SmallLimit, "small_limit", "the largest request of the small pool", ""),
     (Quantity::SmallSegment, "small_segment", "the size of a segment of the small pool", ""),
     (Quantity::LargeSegment, "large_segment", "the size of a segment that large requests share", ""),
-    (Quantity::OwnSegment, "own_segment", "the smallest request with a segment of its own", ""),
+    (Quantity::OwnSegment, "own_segment", "the smallest request that gets its own segment", ""),
     (Quantity::SegmentStep, "segment_step", "the step of the sizes of such segments", ""),
     (Quantity::Measured, "measured", "the measured size", ""),
     (Quantity::Message, "message", "the message", "torch.OutOfMemoryError"),

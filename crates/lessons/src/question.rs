@@ -6,7 +6,7 @@ use crate::document::{Fence, Field};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
-use crate::measure::{Answer, Measure, Stretch};
+use crate::measure::{Measure, QuantityValue, Stretch};
 use crate::proof::{LessonNote, disagreeing, unproved};
 use crate::quantity::QuantityKind;
 use crate::text::Inline;
@@ -155,11 +155,11 @@ pub(crate) struct QuestionText {
     at: Position,
     text: Vec<Piece>,
     because: Vec<Piece>,
-    asked: Asked,
+    asked: Expectation,
 }
 
 #[derive(Clone, Debug)]
-enum Asked {
+enum Expectation {
     Measure(Measure, Position),
     /// The choices as they are written, and as numbers.
     Numbers(Measure, Position, Vec<(String, Numeral)>),
@@ -172,14 +172,14 @@ impl QuestionText {
         let because = fields.get("because").map(|field| field.prose.parse()).transpose()?;
         let conditions = fields.all("choice").map(condition).collect::<Result<Vec<_>, _>>()?;
         let asked = match (fields.get("measure"), fields.get("choices"), conditions.len()) {
-            (None, None, 2..) => Asked::Conditions(conditions),
-            (Some(field), None, 0) => Asked::Measure(measure(field)?, field.at),
+            (None, None, 2..) => Expectation::Conditions(conditions),
+            (Some(field), None, 0) => Expectation::Measure(measure(field)?, field.at),
             (Some(field), Some(choices), 0) => {
                 let measure = measure(field)?;
                 let numbers =
                     choices.value.split(',').map(|choice| numeral(choices, &measure, choice.trim()));
                 let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
-                Asked::Numbers(measure, field.at, numbers)
+                Expectation::Numbers(measure, field.at, numbers)
             }
             _ => return Err(fence.at.at(LessonErrorKind::Question)),
         };
@@ -209,7 +209,7 @@ impl QuestionText {
     pub(crate) fn unproved(&self, stretch: &Stretch<'_>, notes: &mut Vec<LessonNote>) {
         unproved(&self.text, &Stretch { to: stretch.from, ..*stretch }, notes);
         unproved(&self.because, stretch, notes);
-        if let Asked::Conditions(conditions) = &self.asked {
+        if let Expectation::Conditions(conditions) = &self.asked {
             for (condition, words, at) in conditions {
                 disagreeing(words, condition, *at, stretch, notes);
             }
@@ -217,15 +217,15 @@ impl QuestionText {
     }
 }
 
-impl Asked {
+impl Expectation {
     fn answers(&self, question: Position, stretch: &Stretch<'_>) -> Result<(Answers, String), LessonError> {
         let (choices, answer) = match self {
             Self::Measure(measure, at) => {
                 let answer = ask(measure, *at, stretch)?;
                 let answers = match &answer {
-                    Answer::Bytes(bytes) => Answers::Bytes(*bytes),
-                    Answer::Count(count) => Answers::Count(*count),
-                    Answer::Text(_) => return Err(question.at(LessonErrorKind::Question)),
+                    QuantityValue::Bytes(bytes) => Answers::Bytes(*bytes),
+                    QuantityValue::Count(count) => Answers::Count(*count),
+                    QuantityValue::Text(_) => return Err(question.at(LessonErrorKind::Question)),
                 };
                 return Ok((answers, answer.to_string()));
             }
@@ -270,10 +270,10 @@ enum Numeral {
 }
 
 impl Numeral {
-    fn is(&self, answer: &Answer) -> bool {
+    fn is(&self, answer: &QuantityValue) -> bool {
         match (self, answer) {
-            (Self::Size(size), Answer::Bytes(bytes)) => size.is_near(*bytes),
-            (Self::Count(count), Answer::Count(found)) => count == found,
+            (Self::Size(size), QuantityValue::Bytes(bytes)) => size.is_near(*bytes),
+            (Self::Count(count), QuantityValue::Count(found)) => count == found,
             _ => false,
         }
     }
@@ -292,7 +292,7 @@ fn numeral(field: &Field, measure: &Measure, text: &str) -> Result<(String, Nume
     Ok((text.to_owned(), number.ok_or_else(|| field.at.at(unexpected()))?))
 }
 
-fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<Answer, LessonError> {
+fn ask(measure: &Measure, at: Position, stretch: &Stretch<'_>) -> Result<QuantityValue, LessonError> {
     measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)))
 }
 

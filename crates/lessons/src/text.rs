@@ -9,7 +9,7 @@ pub enum TextBlock {
     List(Vec<Vec<Inline>>),
     /// Lines that are shown as they are.
     Code {
-        /// The word behind the opening fence, such as `python`; may be empty.
+        /// The word after the opening fence, such as `python`; may be empty.
         language: String,
         /// The lines.
         text: String,

@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// The longest stretch of a trace that ends in the memory that it began with, so that it can be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// The entries from the first to behind the last.
+    /// The range of the entries.
     pub entries: Range<usize>,
 }
 
@@ -58,7 +58,7 @@ fn change(entry: &SnapshotEntry) -> u64 {
     }
 }
 
-/// Writes the snapshot as a pickle of at least so many bytes: the loop of each trace is repeated as often as that takes.
+/// Writes the snapshot as a pickle of at least this many bytes: the loop of each trace is repeated as often as that takes.
 ///
 /// Entries are written as they are made, so that memory does not grow with the file. They have PyTorch's fields: the loop of
 /// `llama_generate` takes 97 bytes an entry here and 99 where Python's own `pickle.dump` writes the same loop. The whole recorded

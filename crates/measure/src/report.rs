@@ -44,7 +44,7 @@ pub struct Section {
     /// What the ratios should be.
     #[serde(default)]
     pub goal: Option<RatioGoal>,
-    /// Whether tables say of each value how many times the first contender's value it is, and the chart draws the values. For
+    /// Whether tables give each value as a multiple of the first contender's too, and the chart draws the values. For
     /// contenders that do the same work.
     #[serde(default)]
     pub multiples: bool,

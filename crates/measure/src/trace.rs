@@ -1,6 +1,6 @@
 //! Traces as flat lists of operations, made before anything is timed, and our allocator's way through them.
 //!
-//! A [`Trace`] is what every contender replays: the C++ loop around PyTorch's library and our C ABI, the Rust loop
+//! Every contender replays a [`Trace`]: the C++ loop around PyTorch's library and our C ABI, the Rust loop
 //! around allocators that are called directly, and that same loop as WebAssembly. It comes from a recorded program
 //! ([`Trace::recorded`]) or from a rule ([`Trace::ping_pong`], [`Trace::random_allocations`]), and gives back everything that
 //! it takes, so that it can be replayed again and again.

@@ -86,7 +86,7 @@ pub fn take_turns<C, E>(
 
 /// Lets contenders that do the same work take turns, as [`take_turns`] does.
 ///
-/// `replay` does a contender's work so many times: once that does not count, since the turn before left its own data in the caches,
+/// `replay` does a contender's work a number of times: once that does not count, since the turn before left its own data in the caches,
 /// then `times` times. Returns nanoseconds for each of the `units` of that work, for each contender those of each round.
 ///
 /// # Errors

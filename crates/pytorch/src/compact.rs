@@ -75,7 +75,7 @@ pub enum CompactError {
     #[error("there are fewer {0}")]
     Short(&'static str),
     /// A free names an age that no live block has.
-    #[error("a free of a block that is not there, of age {0}")]
+    #[error("a free of a block that does not exist, of age {0}")]
     Age(u32),
     /// An action without a meaning.
     #[error("unknown action \"{0}\"")]
@@ -218,7 +218,7 @@ impl RemainingColumns {
     }
 }
 
-/// How many blocks are younger than the one that is freed, if `entry` and the one behind it are a free that completes at
+/// How many blocks are younger than the one that is freed, if `entry` and the next one are a free that completes at
 /// once.
 fn age_of_free(entry: &TraceEntry, behind: &[TraceEntry], history: &EntryHistory) -> Option<usize> {
     let completed = TraceEntry { action: TraceAction::FreeCompleted, ..*entry };

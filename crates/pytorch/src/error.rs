@@ -32,8 +32,8 @@ pub enum ReadError {
     Nothing,
     /// A recording that begins in the middle of a run.
     #[error(
-        "the recording begins late: entry {entry} ({what}) needs memory that was there before the first entry, and \
-         what was there is not recorded"
+        "the recording begins late: entry {entry} ({what}) needs memory from before the first entry, which \
+         is not recorded"
     )]
     BeginsLate {
         /// The entry's index in the trace, counted from 0.
@@ -83,13 +83,13 @@ pub enum GzipError {
     #[error("it ends too early: the file is cut short")]
     CutShort,
     /// The content does not have the checksum or the length of the file.
-    #[error("its checksum does not fit: the file is damaged")]
+    #[error("its checksum does not match: the file is damaged")]
     Checksum,
     /// The packed bytes encode nothing.
     #[error("its packed bytes are damaged")]
     Data,
     /// Another way of packing than the one of gzip.
-    #[error("it is packed in a way that is not known")]
+    #[error("its compression is not supported")]
     Method,
     /// After the first part of the file comes something else.
     #[error("what follows its first part is not gzip")]

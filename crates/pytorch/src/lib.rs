@@ -4,7 +4,7 @@
 //! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that
 //! this crate reads.
 //!
-//! This crate has formats alone: what a trace implies is in the crate `trace`, and an allocator is known to neither.
+//! This crate knows file formats and no allocator. The crate `trace` has the facts that a trace implies.
 //!
 //! # Example
 //!
@@ -19,6 +19,12 @@
 //! let error = RecordedRun::read(b"not a recording").unwrap_err();
 //! assert!(!error.to_string().is_empty());
 //! ```
+//!
+//! # Decisions
+//!
+//! - **A pickle is data.** [`snapshot`] reads a pickle with a stack machine that has the opcodes of plain data and stops at all others, so
+//!   that no code of a file ever runs.
+//! - **Entries of traces are stored as columns** while they are read ([`CompactTrace`]), so that a file takes less memory than its length.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

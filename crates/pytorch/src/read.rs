@@ -19,7 +19,7 @@ const MOST_MIB: u64 = 1024;
 ///
 /// # Errors
 ///
-/// [`ReadError::Empty`], [`ReadError::Gzip`], [`ReadError::TooLarge`], and [`ReadError::OtherKind`] for bytes that are no text.
+/// [`ReadError::Empty`], [`ReadError::Gzip`], [`ReadError::TooLarge`], and [`ReadError::OtherKind`] for bytes that are not text.
 pub fn unpack(bytes: &[u8]) -> Result<String, ReadError> {
     if bytes.is_empty() {
         return Err(ReadError::Empty);

@@ -70,7 +70,7 @@ pub struct StatChange {
 /// One operation, and the result in PyTorch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedOperation {
-    /// The line it stands on, counted from 1.
+    /// Its line, counted from 1.
     pub line: usize,
     /// The operation.
     pub kind: OperationKind,

@@ -275,7 +275,7 @@ pub fn read_with_figure(
     on_progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
     on_trace: &mut dyn FnMut(&TraceSoFar),
 ) -> Result<SnapshotFile, SnapshotError> {
-    let counted = container::Counted::new(reader);
+    let counted = container::CountingReader::new(reader);
     let packed = counted.count();
     let mut report = |_: u64| on_progress(packed.get());
     let mut heap = Heap::new();

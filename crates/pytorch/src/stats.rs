@@ -55,7 +55,7 @@ pub fn stat_keys() -> &'static [String] {
     KEYS.get_or_init(|| each(&Stats::default()).into_iter().map(|(key, _)| key).collect())
 }
 
-/// Where a key stands in [`stat_keys`].
+/// The index of a key in [`stat_keys`].
 #[must_use]
 pub fn stat_index(key: &str) -> Option<usize> {
     stat_keys().binary_search_by(|known| known.as_str().cmp(key)).ok()

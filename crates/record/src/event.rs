@@ -57,7 +57,7 @@ pub enum Event {
         segment: SegmentId,
     },
     /// Memory was mapped into the low `size` bytes of an unmapped block, which is inactive now. The remainder, if there is
-    /// one, is the new unmapped block `remainder`. Merges with inactive neighbors follow as events of their own.
+    /// one, is the new unmapped block `remainder`. Merges with inactive neighbors follow as separate events.
     Mapped {
         /// The block.
         block: BlockId,
@@ -68,7 +68,7 @@ pub enum Event {
     },
     /// The whole pages inside an inactive block of an expandable segment were unmapped. `block` covers these pages now; the
     /// parts of the block below and above them stay inactive and are new blocks. Merges with unmapped neighbors follow as
-    /// events of their own.
+    /// separate events.
     Unmapped {
         /// The block.
         block: BlockId,
@@ -118,7 +118,7 @@ pub enum Event {
         /// Whether the size is at least `max_split_size` as it is set at this moment.
         is_oversize: bool,
     },
-    /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as events of their own.
+    /// The block is inactive and can be allocated again. Merges with its inactive neighbors follow as separate events.
     FreeCompleted {
         /// The block.
         block: BlockId,

@@ -174,7 +174,7 @@ pub enum OomCause {
     /// Enough bytes were freed, but wait for another stream that used them.
     WaitingForAnotherStream,
     /// A cached block is large enough, but its free completed only while the allocator released its cache. PyTorch asks the device once more
-    /// after that and does not search the pool again (pytorch issue 189504; pull request 191302 mends it).
+    /// after that and does not search the pool again (pytorch issue 189504; pull request 191302 fixes it).
     PoolNotSearchedAgain,
     /// A setting rounds requests up so far that they do not fit. Without the setting they fit, as only a replay shows.
     RoundingBySetting,
@@ -281,7 +281,7 @@ impl OomCause {
             }
             Self::PoolNotSearchedAgain => format!(
                 "a cached block of {} would serve {size}, but another stream used the block until the allocator waited for the stream, and \
-                 PyTorch does not search the pool again after that (pytorch issue 189504; pull request 191302 mends it): the same request \
+                 PyTorch does not search the pool again after that (pytorch issue 189504; pull request 191302 fixes it): the same request \
                  passes at once when the program asks again",
                 memory.largest_cached_here
             ),

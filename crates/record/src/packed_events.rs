@@ -11,7 +11,7 @@ use crate::{AllocationId, BlockId, Bytes, Event, FailureCause, SegmentId, Stream
 /// Events are encoded in groups that can be decoded alone, so that decoding any event takes one group. Rare events with many
 /// fields are kept in `wide` as they are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "UncheckedEvents")]
 pub(crate) struct PackedEvents {
     count: usize,
     #[serde(with = "serde_bytes")]
@@ -26,7 +26,7 @@ pub(crate) struct PackedEvents {
 
 /// The encoded form, before it is checked.
 #[derive(Deserialize)]
-struct Unchecked {
+struct UncheckedEvents {
     count: usize,
     #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
@@ -34,10 +34,12 @@ struct Unchecked {
     wide: Vec<Event>,
 }
 
-impl TryFrom<Unchecked> for PackedEvents {
+impl TryFrom<UncheckedEvents> for PackedEvents {
     type Error = EncodingError;
 
-    fn try_from(Unchecked { count, bytes, groups, wide }: Unchecked) -> Result<Self, Self::Error> {
+    fn try_from(
+        UncheckedEvents { count, bytes, groups, wide }: UncheckedEvents,
+    ) -> Result<Self, Self::Error> {
         // An event takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err(EncodingError::Events);

@@ -8,7 +8,7 @@ use crate::{Breakdown, Bytes};
 ///
 /// Steps are encoded in groups. A group begins with absolute numbers, so that decoding any step takes one group.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "UncheckedSteps")]
 pub(crate) struct PackedSteps {
     count: usize,
     #[serde(with = "serde_bytes")]
@@ -21,17 +21,17 @@ pub(crate) struct PackedSteps {
 
 /// The encoded form, before it is checked.
 #[derive(Deserialize)]
-struct Unchecked {
+struct UncheckedSteps {
     count: usize,
     #[serde(with = "serde_bytes")]
     bytes: Vec<u8>,
     groups: Vec<Group>,
 }
 
-impl TryFrom<Unchecked> for PackedSteps {
+impl TryFrom<UncheckedSteps> for PackedSteps {
     type Error = EncodingError;
 
-    fn try_from(Unchecked { count, bytes, groups }: Unchecked) -> Result<Self, Self::Error> {
+    fn try_from(UncheckedSteps { count, bytes, groups }: UncheckedSteps) -> Result<Self, Self::Error> {
         // A step takes at least one byte. Without this check, a damaged count would make a reader loop for hours.
         if count > bytes.len() || groups.len() != count.div_ceil(GROUP) {
             return Err(EncodingError::Steps);

@@ -24,7 +24,7 @@ pub struct Stacks {
     texts: Texts,
     /// The number of the name, the number of the file name, and the line.
     frames: Vec<[u32; 3]>,
-    /// The frames of all stacks, one stack behind the other.
+    /// The frames of all stacks, one stack after the other.
     members: Vec<u32>,
     /// Where each stack ends in the members.
     ends: Vec<u32>,

@@ -31,7 +31,7 @@ impl Reader<'_> {
         Some(*first)
     }
 
-    /// Reads a number; `None` if the bytes end or are no number.
+    /// Reads a number; `None` if the bytes end or are not a number.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {

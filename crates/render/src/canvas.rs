@@ -60,7 +60,7 @@ impl CanvasPainter {
         self.renderer.set_rects(&self.device, &self.queue, geometry, colors)
     }
 
-    /// Takes other colors for the rectangles that are there.
+    /// Takes other colors for the existing rectangles.
     pub fn set_colors(&mut self, colors: &[u32]) {
         self.renderer.set_colors(&self.queue, colors);
     }

@@ -11,7 +11,7 @@ pub const PALETTE_SIZE: usize = 64;
 
 const UNIFORM_BYTES: u64 = 48;
 const WORD: u64 = 4;
-/// So many words are written at a time, since their bytes are a copy.
+/// This many words are written at a time, since their bytes are a copy.
 const PIECE: usize = 1 << 18;
 
 /// The part of the rectangles that a frame shows.
@@ -183,7 +183,7 @@ impl RectRenderer {
         Ok(())
     }
 
-    /// Takes other colors for the rectangles that are there; as many as there are rectangles.
+    /// Takes other colors for the existing rectangles; as many as there are rectangles.
     pub fn set_colors(&mut self, queue: &wgpu::Queue, colors: &[u32]) {
         if let Some(rects) = self.rects.as_ref().filter(|rects| rects.count as usize == colors.len()) {
             queue.write_buffer(&rects.colors, 0, &bytes_of(colors));
@@ -196,7 +196,7 @@ impl RectRenderer {
         queue.write_buffer(&self.palette, 0, &bytes_of(&words));
     }
 
-    /// Draws these ranges of rectangles on the picture, one over the other; what was there before is gone.
+    /// Replaces the picture by these ranges of rectangles, one over the other.
     pub fn draw(
         &self,
         device: &wgpu::Device,

@@ -65,7 +65,7 @@ pub fn certify(file: &SnapshotFile, place: usize, on_progress: OnProgress) -> Re
         Err(error) => return Ok(without(error.to_string())),
     };
     if run.trace.as_ref().is_none_or(Vec::is_empty) {
-        return Ok(without("the snapshot has no trace, so there is nothing to decide again".to_owned()));
+        return Ok(without("the snapshot has no trace, so there is nothing to verify".to_owned()));
     }
     let (config, left_out) = known_config(&run.meta.config, run.meta.release());
     run.meta.config = config;
@@ -140,7 +140,7 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
     );
     note(
         file.settings.values.is_empty(),
-        "the snapshot does not contain the allocator's settings; the defaults were taken",
+        "the snapshot does not contain the allocator's settings; the defaults are assumed",
     );
     note(
         !run.meta.config.is_empty(),
@@ -151,4 +151,72 @@ fn reasons(file: &SnapshotFile, place: usize, run: &RecordedRun) -> Vec<String> 
         Release::default()
     ));
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_record::{Bytes, StreamId};
+
+    use super::*;
+
+    fn allocation(addr: u64) -> TraceEntry {
+        TraceEntry { action: TraceAction::Alloc, addr, size: Bytes::mib(1), stream: StreamId::DEFAULT }
+    }
+
+    fn run(addrs: &[u64]) -> RecordedRun {
+        RecordedRun {
+            trace: Some(addrs.iter().map(|addr| allocation(*addr)).collect()),
+            ..RecordedRun::default()
+        }
+    }
+
+    fn counted(expected: &[u64], found: &[u64]) -> (u64, u64) {
+        let found: Vec<TraceEntry> = found.iter().map(|addr| allocation(*addr)).collect();
+        placements(&run(expected), &found)
+    }
+
+    #[test]
+    fn placements_are_compared_in_their_order() {
+        assert_eq!(counted(&[1, 2, 3], &[1, 2, 3]), (3, 3));
+        assert_eq!(counted(&[1, 2, 3], &[1, 9, 3]), (3, 2));
+        assert_eq!(counted(&[1, 2, 3], &[1, 2]), (3, 2), "an allocation that the replay lacks differs");
+    }
+
+    #[test]
+    fn allocations_of_a_request_from_before_the_trace_are_not_counted() {
+        assert_eq!(counted(&[1, 2, 3], &[2, 3]), (2, 2));
+        assert_eq!(counted(&[7, 2, 3], &[2, 9]), (2, 1));
+        assert_eq!(
+            counted(&[2, 2, 3], &[2, 3]),
+            (3, 1),
+            "the first one is the replay's first: nothing was cut"
+        );
+        assert_eq!(counted(&[1], &[]), (0, 0), "the only one");
+    }
+
+    #[test]
+    fn other_entries_are_no_placements() {
+        let mut found = vec![allocation(1)];
+        found.push(TraceEntry { action: TraceAction::FreeCompleted, ..allocation(1) });
+        assert_eq!(placements(&run(&[1]), &found), (1, 1));
+    }
+
+    #[test]
+    fn the_headline_says_whether_more_than_the_placements_differs() {
+        let recording =
+            blockyard_record::Recorder::new(blockyard_record::RunInfo::default()).finish().unwrap();
+        let certificate = |identical, is_complete| Certificate {
+            placements: 2000,
+            identical,
+            is_complete,
+            recording: Some(recording.clone()),
+            ..Certificate::default()
+        };
+        assert_eq!(certificate(2000, true).headline(), "2,000 of 2,000 placements identical");
+        let partly = "2,000 of 2,000 placements identical, but not everything else";
+        assert_eq!(certificate(2000, false).headline(), partly);
+        assert_eq!(certificate(1999, false).headline(), "differs: 1,999 of 2,000 placements identical");
+        let without = Certificate { recording: None, ..certificate(2000, true) };
+        assert_eq!(without.headline(), "nothing to compare");
+    }
 }

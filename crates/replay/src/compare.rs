@@ -100,3 +100,48 @@ impl fmt::Display for Difference {
         write!(f, "{}: PyTorch {}, replay {}", self.what, self.expected, self.found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(facts: &[(&str, u32, u32)]) -> Comparison {
+        let mut comparison = Comparison::default();
+        for (step, (kind, expected, found)) in facts.iter().enumerate() {
+            comparison.compare(kind, expected, found, Some(step), || {
+                ((*kind).to_owned(), expected.to_string(), found.to_string())
+            });
+        }
+        comparison
+    }
+
+    #[test]
+    fn facts_are_counted_by_kind_in_the_order_in_which_kinds_come() {
+        let comparison = compared(&[("placements", 1, 1), ("events", 2, 2), ("placements", 3, 3)]);
+        let counts =
+            comparison.counts.iter().map(|count| (count.kind.as_str(), count.identical, count.total));
+        assert_eq!(counts.collect::<Vec<_>>(), [("placements", 2, 2), ("events", 1, 1)]);
+        assert!(comparison.is_identical());
+        assert_eq!(comparison.headline(), "2 of 2 placements identical");
+    }
+
+    #[test]
+    fn the_first_difference_is_kept_and_the_headline_names_the_kind_that_differs() {
+        let comparison = compared(&[("placements", 1, 1), ("events", 2, 5), ("events", 6, 7)]);
+        assert!(!comparison.is_identical());
+        assert_eq!(comparison.headline(), "differs: 0 of 2 events identical");
+        let difference = comparison.first_difference.unwrap();
+        assert_eq!(difference.step, Some(1));
+        assert_eq!(difference.to_string(), "step 2: events: PyTorch 2, replay 5");
+        let outside = Difference { step: None, ..difference };
+        assert_eq!(outside.to_string(), "events: PyTorch 2, replay 5");
+    }
+
+    #[test]
+    fn nothing_compared_is_not_identical() {
+        assert!(!Comparison::default().is_identical());
+        assert_eq!(Comparison::default().headline(), "nothing to compare");
+        let empty = Count { kind: "events".to_owned(), identical: 0, total: 0 };
+        assert!(!Comparison { counts: vec![empty], ..Comparison::default() }.is_identical());
+    }
+}

@@ -1,4 +1,4 @@
-//! Runs on a device with real memory that check the data: every block is filled with a pattern of its own and checked.
+//! Runs on a device with real memory that check the data: every block is filled with its own pattern and checked.
 
 use std::fmt;
 
@@ -233,5 +233,124 @@ impl<'a> CheckedRun<'a> {
 
     fn current_step(&self) -> u32 {
         index_u32(self.steps.len().saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use blockyard_device::VirtualDevice;
+    use blockyard_rules::AllocatorConfig;
+
+    use super::*;
+
+    /// A call: `fill` or `check`, its stream, the block.
+    type Call = (&'static str, u64, PatternedBlock);
+
+    /// Memory that writes down each call and whether its work was finished.
+    #[derive(Debug, Default)]
+    struct Written {
+        calls: Rc<RefCell<Vec<Call>>>,
+        finished: Rc<RefCell<u32>>,
+    }
+
+    impl DataCheck for Written {
+        fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
+            self.calls.borrow_mut().push(("fill", stream.get(), block));
+            Ok(())
+        }
+
+        fn check(&mut self, stream: StreamId, block: PatternedBlock, _: u32) -> Result<(), DeviceError> {
+            self.calls.borrow_mut().push(("check", stream.get(), block));
+            Ok(())
+        }
+
+        fn submit_work(&mut self) -> Result<(), DeviceError> {
+            Ok(())
+        }
+
+        fn finish(&mut self) -> Result<(), DeviceError> {
+            *self.finished.borrow_mut() += 1;
+            Ok(())
+        }
+    }
+
+    /// The calls, and what was checked in each step, where all live blocks are checked for the first `full` bytes.
+    fn checked(text: &str, full: Bytes) -> (Vec<Call>, Vec<StepDataCheck>) {
+        let workload = Workload::parse(text).unwrap();
+        let settings = RunSettings {
+            title: String::new(),
+            config: AllocatorConfig::default(),
+            capacity: Bytes::mib(256),
+        };
+        let (calls, finished) = (Rc::default(), Rc::default());
+        let data = Written { calls: Rc::clone(&calls), finished: Rc::clone(&finished) };
+        let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
+        let mut run = CheckedRun::new(device, data, full, &settings, &workload);
+        while run.step().unwrap() {}
+        assert_eq!((run.steps_done(), *finished.borrow()), (workload.requests().len(), 1));
+        let (recording, steps) = run.finish().unwrap();
+        assert_eq!(recording.step_count(), steps.len());
+        let calls = calls.borrow().clone();
+        (calls, steps)
+    }
+
+    #[test]
+    fn a_block_is_filled_on_its_stream_and_checked_on_each_stream_that_used_it_before_it_is_freed() {
+        let (calls, steps) =
+            checked("stream side; a = alloc 3 MiB; record_stream a side; free a", Bytes::ZERO);
+        let named: Vec<_> = calls.iter().map(|(call, stream, _)| (*call, *stream)).collect();
+        // After its step, and then before its free on both streams.
+        assert_eq!(named, [("fill", 0), ("check", 0), ("check", 0), ("check", 1)]);
+        assert_eq!(steps[0].filled, Bytes::mib(3));
+        assert_eq!((steps[2].blocks, steps[2].checked), (1, Bytes::mib(3)));
+    }
+
+    #[test]
+    fn no_two_blocks_have_the_same_pattern() {
+        let (calls, _) = checked("repeat 100 { a = alloc 1 KiB; free a }", Bytes::ZERO);
+        let filled = calls.iter().filter(|(call, ..)| *call == "fill");
+        let mut patterns: Vec<u32> = filled.map(|(_, _, block)| block.pattern).collect();
+        patterns.sort_unstable();
+        patterns.dedup();
+        assert_eq!(patterns.len(), 100);
+    }
+
+    #[test]
+    fn all_live_blocks_are_checked_for_some_bytes_and_then_those_of_the_new_block_s_segment() {
+        // `a` and `b` share a segment of 20 MiB, `c` has its own.
+        let text = "a = alloc 3 MiB; b = alloc 3 MiB; c = alloc 30 MiB; d = alloc 3 MiB; advance; free c";
+        let blocks = |full| checked(text, full).1.iter().map(|step| step.blocks).collect::<Vec<_>>();
+        assert_eq!(blocks(Bytes::gib(1)), [1, 2, 3, 4, 4, 1 + 3]);
+        assert_eq!(blocks(Bytes::ZERO), [1, 2, 1, 3, 0, 1 + 3], "all of them after the last step, too");
+        // 3 MiB and then 6 MiB have been checked after the second step.
+        assert_eq!(blocks(Bytes::mib(9)), [1, 2, 1, 3, 0, 1 + 3]);
+        assert_eq!(blocks(Bytes::mib(10)), [1, 2, 3, 3, 0, 1 + 3]);
+    }
+
+    #[test]
+    fn a_request_without_memory_has_no_block() {
+        let (calls, steps) = checked("a = alloc 0; b = alloc 1 GiB; free a; free b", Bytes::gib(1));
+        assert_eq!((calls.len(), steps.len()), (0, 4));
+        assert!(steps.iter().all(|step| *step == StepDataCheck::default()));
+    }
+
+    #[test]
+    fn wrong_words_are_added_to_their_step() {
+        let workload = Workload::parse("a = alloc 1 MiB").unwrap();
+        let settings = RunSettings {
+            title: String::new(),
+            config: AllocatorConfig::default(),
+            capacity: Bytes::mib(64),
+        };
+        let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
+        let mut run = CheckedRun::new(device, Written::default(), Bytes::ZERO, &settings, &workload);
+        while run.step().unwrap() {}
+        run.found(0, 3);
+        run.found(0, u32::MAX);
+        run.found(9, 1);
+        assert_eq!(run.finish().unwrap().1[0].wrong, u32::MAX);
     }
 }

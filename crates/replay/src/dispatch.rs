@@ -18,7 +18,7 @@ pub(crate) struct Dispatcher<D: DeviceMemory, S: EventSink> {
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dispatched {
+pub(crate) enum RequestResult {
     /// Allocated at this address; 0 for a request of zero bytes.
     Allocated(DeviceAddr),
     Done,
@@ -51,7 +51,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         &mut self,
         request: &Request,
         settings: impl FnOnce(u32) -> Option<&'a str>,
-    ) -> Result<Dispatched, DispatchError> {
+    ) -> Result<RequestResult, DispatchError> {
         match *request {
             Request::Allocate { tensor, size, stream } => {
                 let allocation = match self.allocator.allocate(size, stream) {
@@ -60,15 +60,15 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
                 };
                 let addr = allocation.addr();
                 self.keep(tensor, allocation);
-                Ok(Dispatched::Allocated(addr))
+                Ok(RequestResult::Allocated(addr))
             }
             Request::Free { tensor } => {
                 let place = self.live.get_mut(tensor.get() as usize);
                 let Some(allocation) = place.and_then(Option::take) else {
-                    return Ok(Dispatched::Skipped(tensor));
+                    return Ok(RequestResult::Skipped(tensor));
                 };
                 self.allocator.free(allocation)?;
-                Ok(Dispatched::Done)
+                Ok(RequestResult::Done)
             }
             _ => self.dispatch_infrequent(request, settings),
         }
@@ -82,20 +82,20 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
         error.into()
     }
 
-    /// Runs a request that is not an allocation or a free. This is a function of its own, so that the caller decides between
+    /// Runs a request that is not an allocation or a free. This is a separate function, so that the caller decides between
     /// the two frequent requests with a branch, which is faster than a jump table.
     #[inline(never)]
     fn dispatch_infrequent<'a>(
         &mut self,
         request: &Request,
         settings: impl FnOnce(u32) -> Option<&'a str>,
-    ) -> Result<Dispatched, DispatchError> {
+    ) -> Result<RequestResult, DispatchError> {
         match *request {
             // The caller runs these.
             Request::Allocate { .. } | Request::Free { .. } => {}
             Request::RecordStream { tensor, stream } => {
                 let Some(Some(allocation)) = self.live.get(tensor.get() as usize) else {
-                    return Ok(Dispatched::Skipped(tensor));
+                    return Ok(RequestResult::Skipped(tensor));
                 };
                 self.allocator.record_stream(allocation, stream)?;
             }
@@ -115,7 +115,7 @@ impl<D: DeviceMemory + Advance, S: EventSink> Dispatcher<D, S> {
             Request::ResetAccumulated => self.allocator.reset_accumulated_stats(),
             Request::Snapshot => self.allocator.record_snapshot()?,
         }
-        Ok(Dispatched::Done)
+        Ok(RequestResult::Done)
     }
 
     /// Runs a request about memory pools.

@@ -20,7 +20,7 @@ pub enum RunError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The recording begins late, and the memory before it cannot be found.
-    #[error("the recording begins late, and what was there before cannot be found: {0}")]
+    #[error("the recording begins late, and the memory before it cannot be found: {0}")]
     Rewind(#[from] RewindError),
     /// The run is too long to record, or its events do not fit together.
     #[error(transparent)]

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 use blockyard_workload::{Request, Workload};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
@@ -23,7 +23,7 @@ const MOST_ATTEMPTS: usize = 48;
 pub(crate) fn infer_fraction(
     run: &RecordedRun,
     settings: &RunSettings,
-    inferred: &mut Inferred,
+    inferred: &mut InferredRun,
     on_progress: OnProgress,
 ) -> Result<(), RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
@@ -60,14 +60,14 @@ pub(crate) fn infer_fraction(
         *inferred = with_limit(inferred, limit, total);
         inferred.notes = notes;
         inferred.notes.push(format!(
-            "at most {limit} are taken to be allowed by a memory fraction, since garbage collection collects as if it were so"
+            "a memory fraction that allows at most {limit} is assumed, since garbage collection behaves accordingly"
         ));
     }
     Ok(())
 }
 
 /// The largest reserved memory of the program. The limit cannot have been lower.
-fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
+fn most_reserved(inferred: &InferredRun, trace: &[TraceEntry]) -> Bytes {
     let mut reserved: Bytes =
         inferred.start.segments.iter().map(blockyard_record::SegmentSnapshot::mapped).sum();
     let mut most = reserved;
@@ -87,7 +87,7 @@ fn most_reserved(inferred: &Inferred, trace: &[TraceEntry]) -> Bytes {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the allocator multiplies doubles")]
-fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
+fn with_limit(inferred: &InferredRun, limit: Bytes, total: Bytes) -> InferredRun {
     // A quarter of a byte is added, so that the product, which is cut off or rounded to whole bytes, is the limit again.
     let fraction = ((limit.get() as f64 + 0.25) / total.get().max(1) as f64).min(1.0);
     let first = Request::SetFraction { fraction };
@@ -97,7 +97,7 @@ fn with_limit(inferred: &Inferred, limit: Bytes, total: Bytes) -> Inferred {
     workload.set_labels(
         labels.map(|(at, text)| (if *at == 0 { 0 } else { at.saturating_add(1) }, text.clone())).collect(),
     );
-    Inferred { workload, ..inferred.clone() }
+    InferredRun { workload, ..inferred.clone() }
 }
 
 /// The result of a replay under one limit.
@@ -111,7 +111,7 @@ struct Attempt {
 fn attempt(
     run: &RecordedRun,
     settings: &RunSettings,
-    inferred: &Inferred,
+    inferred: &InferredRun,
     on_progress: OnProgress,
 ) -> Result<Attempt, RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
@@ -150,5 +150,73 @@ fn direction(expected: &[TraceEntry], found: &[TraceEntry], place: usize) -> Opt
         Ordering::Equal if fails(expected) && !fails(found) => Some(Ordering::Greater),
         Ordering::Equal => None,
         other => Some(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_record::StreamId;
+
+    use super::*;
+
+    fn entry(action: TraceAction, mebibytes: u64) -> TraceEntry {
+        TraceEntry { action, addr: 1 << 40, size: Bytes::mib(mebibytes), stream: StreamId::DEFAULT }
+    }
+
+    #[test]
+    fn the_most_reserved_memory_counts_segments_and_pages() {
+        use TraceAction::{Alloc, SegmentAlloc, SegmentFree, SegmentMap, SegmentUnmap};
+        let trace = [
+            entry(SegmentAlloc, 20),
+            entry(Alloc, 500),
+            entry(SegmentMap, 40),
+            entry(SegmentUnmap, 10),
+            entry(SegmentFree, 20),
+            entry(SegmentAlloc, 25),
+        ];
+        assert_eq!(most_reserved(&InferredRun::default(), &trace), Bytes::mib(60));
+        assert_eq!(most_reserved(&InferredRun::default(), &[]), Bytes::ZERO);
+    }
+
+    #[test]
+    fn a_limit_is_a_fraction_that_gives_the_limit_again() {
+        let total = Bytes::new(150_109_880_320);
+        let mut workload = Workload::parse("step \"one\"; a = alloc 1 MiB; step \"two\"; free a").unwrap();
+        workload.set_labels(vec![(0, "one".to_owned()), (1, "two".to_owned())]);
+        let inferred = InferredRun { workload, ..InferredRun::default() };
+        for limit in [1, 3, 512, 12_345_678_901, 100_000_000_001, 150_109_880_319, 150_109_880_320] {
+            let limited = with_limit(&inferred, Bytes::new(limit), total);
+            let Some(Request::SetFraction { fraction }) = limited.workload.requests().first().copied() else {
+                panic!("the first request sets the fraction")
+            };
+            for release in blockyard_rules::Release::ALL {
+                assert_eq!(release.memory_limit(total, fraction), Bytes::new(limit), "{release}");
+            }
+            assert_eq!(limited.workload.labels(), [(0, "one".to_owned()), (2, "two".to_owned())]);
+            assert_eq!(limited.workload.requests().len(), 3);
+        }
+    }
+
+    #[test]
+    fn the_first_difference_says_whether_the_limit_was_too_low() {
+        use TraceAction::{Alloc, OutOfMemory, SegmentFree};
+        let found = |expected: &[TraceEntry], found: &[TraceEntry]| direction(expected, found, 0);
+        let (alloc, oom) = (entry(Alloc, 1), entry(OutOfMemory, 1));
+        let (small, large) = (entry(SegmentFree, 2), entry(SegmentFree, 20));
+        assert_eq!(
+            found(&[alloc], &[small]),
+            Some(Ordering::Less),
+            "the replay releases, the program did not"
+        );
+        assert_eq!(found(&[small], &[large]), Some(Ordering::Less));
+        assert_eq!(
+            found(&[small, large], &[large]),
+            Some(Ordering::Greater),
+            "the bytes count, not the entries"
+        );
+        assert_eq!(found(&[alloc], &[oom]), Some(Ordering::Less));
+        assert_eq!(found(&[oom], &[alloc]), Some(Ordering::Greater));
+        assert_eq!(found(&[alloc], &[entry(Alloc, 3)]), None);
+        assert_eq!(direction(&[alloc, oom], &[alloc, alloc], 1), Some(Ordering::Greater));
     }
 }

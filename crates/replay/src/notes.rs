@@ -1,4 +1,4 @@
-//! Notes for requests about memory pools, settings and the work of streams, which cause no event of their own.
+//! Notes for requests about memory pools, settings and the work of streams, which cause no event.
 
 use blockyard_record::PoolId;
 use blockyard_workload::{Request, Workload};
@@ -51,4 +51,42 @@ pub(crate) fn note_of(workload: &Workload, request: Request) -> Option<(String, 
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_without_events_have_a_note_with_the_names_of_the_text() {
+        let workload = Workload::parse(
+            "stream side; pool graph no_split use_on_oom; enter graph; a = alloc 1 MiB; leave graph; advance; advance side
+             set max_split_size_mb:64
+             free a; destroy graph",
+        )
+        .unwrap();
+        let notes: Vec<_> =
+            workload.requests().iter().filter_map(|request| note_of(&workload, *request)).collect();
+        let titles: Vec<&str> = notes.iter().map(|(title, _)| title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "pool graph no_split use_on_oom",
+                "enter graph",
+                "leave graph",
+                "advance",
+                "advance side",
+                "set max_split_size_mb:64",
+                "destroy graph",
+            ]
+        );
+        assert_eq!(
+            notes[0].1,
+            "makes a memory pool; each of its requests gets a whole segment; requests elsewhere that would fail may take what it \
+             has cached"
+        );
+        assert_eq!(notes[1].1, "what follows comes from the memory pool graph");
+        assert!(notes[4].1.starts_with("the work queued on the stream side is done"));
+        assert_eq!(notes[6].1, "", "the events show what is released");
+    }
 }

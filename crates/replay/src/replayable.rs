@@ -4,7 +4,7 @@ use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDev
 use blockyard_pytorch::{ReadError, RecordedRun};
 use blockyard_record::{BlockState, PoolKind, SegmentSnapshot, TraceAction, TraceEntry, counted};
 use blockyard_rules::{AllocatorConfig, size};
-use blockyard_trace::{Inferred, requests, requests_after};
+use blockyard_trace::{InferredRun, requests, requests_after};
 
 use crate::decide::decide;
 use crate::fraction::infer_fraction;
@@ -17,7 +17,7 @@ pub struct Replayable<'a> {
     /// The run to compare with. If it begins late, an entry that is cut in two is left out.
     pub run: Cow<'a, RecordedRun>,
     /// The requests, what the device did, and the memory before the first request.
-    pub inferred: Inferred,
+    pub inferred: InferredRun,
     /// How the memory before the first request was found, for a recording that begins late.
     pub rewound: Option<Rewound>,
 }
@@ -72,8 +72,8 @@ fn open_rewound<'a>(
     let cached = cached.count();
     if settings.config.garbage_collection_threshold() > 0.0 && cached > 0 {
         inferred.notes.push(format!(
-            "garbage collection goes by how long segments have been cached, which is not known for {} at the beginning of the \
-             recording; all are taken to be equally old",
+            "garbage collection depends on how long segments have been cached, which is not known for {} at the beginning of the \
+             recording; equal ages are assumed",
             counted(cached, "segment")
         ));
     }
@@ -150,7 +150,7 @@ fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorCon
 
 /// The device of a recording, as far as the recording shows it.
 #[must_use]
-pub fn device_of(run: &RecordedRun, inferred: &Inferred) -> RecordedDevice {
+pub fn device_of(run: &RecordedRun, inferred: &InferredRun) -> RecordedDevice {
     let failures = inferred.failures.iter().map(|failure| RecordedOom {
         free: failure.free,
         processes: failure

@@ -5,7 +5,7 @@ use blockyard_device::{Advance, DeviceMemory};
 use blockyard_record::{EventSink, Snapshot, Stats};
 use blockyard_rules::AllocatorConfig;
 
-use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
+use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::runner::failure;
 use crate::{PreparedWorkload, RunError, StepResult};
 
@@ -65,8 +65,8 @@ impl<'a, D: DeviceMemory + Advance, S: EventSink> Replayer<'a, D, S> {
         let requests = workload.requests.get(self.next..end.min(workload.requests.len())).unwrap_or_default();
         for (index, request) in requests.iter().enumerate() {
             match self.dispatcher.perform(request, |number| workload.settings(number)) {
-                Ok(Dispatched::Allocated(_) | Dispatched::Done) => {}
-                Ok(Dispatched::Skipped(_)) => self.skipped = self.skipped.saturating_add(1),
+                Ok(RequestResult::Allocated(_) | RequestResult::Done) => {}
+                Ok(RequestResult::Skipped(_)) => self.skipped = self.skipped.saturating_add(1),
                 Err(error) => {
                     let request = self.next + index;
                     self.next = request + 1;

@@ -139,3 +139,112 @@ impl RivalDispatcher<'_> {
         self.pending = waiting;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockyard_rivals::RivalOutOfMemory;
+    use blockyard_workload::Workload;
+
+    use super::*;
+
+    /// Serves requests while so many blocks are in use at most, and writes down each call.
+    #[derive(Default)]
+    struct Scripted {
+        most: usize,
+        used: usize,
+        /// Whether a release of the cache makes room for one more block.
+        has_cache: bool,
+        calls: Vec<String>,
+        next: u64,
+    }
+
+    impl Allocator for Scripted {
+        fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
+            if self.used >= self.most {
+                self.calls.push("refuse".to_owned());
+                return Err(RivalOutOfMemory { requested: size });
+            }
+            self.used += 1;
+            self.next += 1;
+            self.calls.push(format!("allocate {}", self.next));
+            Ok(RivalAllocation { addr: self.next, size, requested: size, stream })
+        }
+
+        fn free(&mut self, allocation: RivalAllocation) {
+            self.used -= 1;
+            self.calls.push(format!("free {}", allocation.addr));
+        }
+
+        fn empty_cache(&mut self) {
+            self.calls.push("empty".to_owned());
+            if std::mem::take(&mut self.has_cache) {
+                self.most += 1;
+            }
+        }
+
+        fn usage(&self) -> Usage {
+            Usage { device_allocs: self.used as u64, ..Usage::default() }
+        }
+    }
+
+    fn replayed(text: &str, mut allocator: Scripted) -> (RivalRun, Vec<String>, Vec<u64>) {
+        let prepared = PreparedWorkload::new(&Workload::parse(text).unwrap());
+        let mut used = Vec::new();
+        let mut on_request = |usage: Usage| used.push(usage.device_allocs);
+        let run =
+            replay_rival(
+                &prepared,
+                &mut allocator,
+                Some(&mut on_request),
+                &mut |_| ControlFlow::Continue(()),
+            );
+        (run.unwrap(), allocator.calls, used)
+    }
+
+    fn room_for(most: usize) -> Scripted {
+        Scripted { most, ..Scripted::default() }
+    }
+
+    #[test]
+    fn a_block_that_another_stream_used_is_freed_when_the_work_of_that_stream_is_done() {
+        let text = "stream one; stream two; a = alloc 1 MiB; record_stream a one; record_stream a two; free a
+                    advance one; b = alloc 1 MiB; free b; advance two";
+        let (run, calls, used) = replayed(text, room_for(9));
+        assert_eq!(run, RivalRun { requests: 8, failed: None });
+        assert_eq!(calls, ["allocate 1", "allocate 2", "free 2", "free 1"]);
+        assert_eq!(used, [1, 1, 1, 1, 1, 2, 1, 0], "a call after each request");
+    }
+
+    #[test]
+    fn a_block_that_only_its_own_stream_used_is_freed_at_once() {
+        let (_, calls, _) =
+            replayed("stream one; a = alloc 1 MiB on one; record_stream a one; free a", room_for(9));
+        assert_eq!(calls, ["allocate 1", "free 1"]);
+    }
+
+    #[test]
+    fn a_request_that_fails_waits_for_all_streams_and_releases_the_cache_before_its_second_try() {
+        let text =
+            "stream one; a = alloc 1 MiB; record_stream a one; free a; b = alloc 1 MiB; c = alloc 1 MiB";
+        let (run, calls, _) = replayed(text, room_for(1));
+        assert_eq!(
+            calls,
+            ["allocate 1", "refuse", "free 1", "empty", "allocate 2", "refuse", "empty", "refuse"]
+        );
+        assert_eq!(run, RivalRun { requests: 4, failed: Some(4) }, "the request that failed is not counted");
+
+        let (run, calls, _) =
+            replayed("a = alloc 1 MiB; b = alloc 1 MiB", Scripted { has_cache: true, ..room_for(1) });
+        assert_eq!((run.failed, calls.last().map(String::as_str)), (None, Some("allocate 2")));
+    }
+
+    #[test]
+    fn requests_that_only_pytorch_has_and_those_of_no_bytes_are_skipped() {
+        let text =
+            "a = alloc 0; reset_peak; set_fraction 0.5; pool p; enter p; b = alloc 1 MiB; leave p; snapshot
+                    free a, b; empty_cache";
+        let (run, calls, _) = replayed(text, room_for(9));
+        assert_eq!(run.failed, None);
+        assert_eq!(calls, ["allocate 1", "free 1", "empty"]);
+    }
+}

@@ -7,7 +7,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload};
 
-use crate::dispatch::{DispatchError, Dispatched, Dispatcher};
+use crate::dispatch::{DispatchError, Dispatcher, RequestResult};
 use crate::notes::note_of;
 use crate::{RunError, RunSettings};
 
@@ -157,7 +157,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         &self.dispatcher.allocator
     }
 
-    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_trace::Inferred::placements`]).
+    /// Allocates at recorded addresses under `cudaMallocAsync` ([`blockyard_trace::InferredRun::placements`]).
     #[must_use]
     pub fn with_placements(mut self, placements: &[Option<DeviceAddr>]) -> Self {
         self.dispatcher.allocator.place_as_recorded(placements.iter().copied());
@@ -226,9 +226,9 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
             recorder.note(title, sentence);
         }
         match self.dispatcher.perform(&request, |number| self.workload.settings(number)) {
-            Ok(Dispatched::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
-            Ok(Dispatched::Done) => Ok(StepResult::Done),
-            Ok(Dispatched::Skipped(tensor)) => Ok(self.skipped(tensor)),
+            Ok(RequestResult::Allocated(addr)) => Ok(StepResult::Allocated(addr)),
+            Ok(RequestResult::Done) => Ok(StepResult::Done),
+            Ok(RequestResult::Skipped(tensor)) => Ok(self.skipped(tensor)),
             Err(error) => failure(error),
         }
     }
@@ -281,5 +281,127 @@ pub(crate) fn failure(error: DispatchError) -> Result<StepResult, RunError> {
         | AllocError::InvalidPointer(_)
         | AllocError::Device(DeviceError::TooLarge { .. }) => Ok(StepResult::Refused(error.to_string())),
         error => Err(RunError::Allocator(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_device::{InitialMemory, RecordedDevice, VirtualDevice};
+    use blockyard_record::Bytes;
+    use blockyard_rules::AllocatorConfig;
+
+    use super::*;
+
+    fn settings(mebibytes: u64) -> RunSettings {
+        RunSettings {
+            title: "test".to_owned(),
+            config: AllocatorConfig::default(),
+            capacity: Bytes::mib(mebibytes),
+        }
+    }
+
+    fn runner(workload: &Workload, mebibytes: u64) -> Runner<'_, VirtualDevice> {
+        let settings = settings(mebibytes);
+        Runner::new(VirtualDevice::new(settings.capacity), &settings, workload)
+    }
+
+    fn results(runner: &mut Runner<'_, VirtualDevice>) -> Vec<StepResult> {
+        std::iter::from_fn(|| runner.step().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_request_that_fails_is_a_result_and_the_run_goes_on() {
+        let workload =
+            Workload::parse("a = alloc 3 MiB; big = alloc 100 MiB; free big; b = alloc 3 MiB; free a, b")
+                .unwrap();
+        let mut runner = runner(&workload, 64);
+        let results = results(&mut runner);
+        assert!(
+            matches!(&results[1], StepResult::OutOfMemory(text) if text.contains("Tried to allocate 100.00 MiB"))
+        );
+        let skipped = "big was never allocated: its request failed".to_owned();
+        assert_eq!(results[2], StepResult::Skipped(skipped.clone()));
+        assert!(matches!(results[3], StepResult::Allocated(_)));
+        assert_eq!(results.iter().filter(|result| result.answer().is_some()).count(), 3);
+
+        let (recording, _) = runner.finish().unwrap();
+        assert_eq!(recording.step_count(), workload.requests().len());
+        let failed: Vec<u32> = recording.failed_steps().iter().map(|(step, _)| *step).collect();
+        assert_eq!(failed, [1, 2]);
+        assert_eq!(*recording.outcome(2), StepOutcome::Skipped(skipped));
+        assert_eq!(*recording.outcome(3), StepOutcome::Done);
+    }
+
+    #[test]
+    fn a_refused_request_names_its_tensor_and_its_bytes() {
+        let workload =
+            Workload::parse("huge = alloc 18446744073709551615\nset max_split_size_mb:1\na = alloc 1 MiB")
+                .unwrap();
+        let mut runner = runner(&workload, 64);
+        let results = results(&mut runner);
+        assert!(matches!(&results[0], StepResult::Refused(_)), "{results:?}");
+        assert!(matches!(&results[1], StepResult::Refused(text) if text.contains("max_split_size_mb")));
+        assert!(matches!(results[2], StepResult::Allocated(_)));
+        let (recording, _) = runner.finish().unwrap();
+        let StepOutcome::Refused(text) = recording.outcome(0) else { panic!("{:?}", recording.outcome(0)) };
+        assert!(text.starts_with("huge = alloc 18446744073709551615 B: "), "{text}");
+        assert_eq!(recording.step(0).map(|step| step.end - step.start), Some(0), "nothing happened");
+    }
+
+    #[test]
+    fn labels_come_before_their_request_and_also_after_the_last_one() {
+        let text = "step \"one\"; a = alloc 3 MiB; step \"two\"; free a; step \"end\"";
+        let workload = Workload::parse(text).unwrap();
+        let mut runner = runner(&workload, 64);
+        results(&mut runner);
+        let (recording, _) = runner.finish().unwrap();
+        let labels: Vec<_> =
+            recording.labels().iter().map(|label| (label.step, label.text.as_str())).collect();
+        assert_eq!(labels, [(0, "one"), (1, "two"), (2, "end")]);
+    }
+
+    #[test]
+    fn the_allocated_block_is_that_of_the_last_request() {
+        let workload = Workload::parse("a = alloc 3 MiB; b = alloc 0; free a").unwrap();
+        let mut runner = runner(&workload, 64);
+        runner.step().unwrap();
+        assert_eq!(runner.allocated_block().map(|block| block.size), Some(Bytes::mib(3)));
+        runner.step().unwrap();
+        assert_eq!(runner.allocated_block(), None, "zero bytes have no block");
+        runner.step().unwrap();
+        assert_eq!(runner.allocated_block(), None, "the block of an earlier request");
+        assert_eq!(runner.step().unwrap(), None);
+    }
+
+    #[test]
+    fn a_run_begins_with_the_memory_of_another() {
+        let first = Workload::parse("a = alloc 3 MiB; b = alloc 5 MiB; free a").unwrap();
+        let mut earlier = runner(&first, 64);
+        results(&mut earlier);
+        let start = earlier.snapshot();
+
+        let second = Workload::from_requests(vec![Request::Free { tensor: TensorId::new(0) }]);
+        let settings = settings(64);
+        let memory = start
+            .segments
+            .iter()
+            .map(|segment| InitialMemory::Segment { base: segment.addr, size: segment.size });
+        let device = RecordedDevice::new(settings.capacity, [], [], []).with_initial_memory(memory);
+        let mut later = Runner::beginning_with(device, &settings, &second, &start).unwrap();
+        assert_eq!(later.step().unwrap(), Some(StepResult::Done));
+        assert_eq!(
+            later.stats().allocated_bytes.all.current,
+            0,
+            "the one allocated block is the first tensor"
+        );
+    }
+
+    #[test]
+    fn a_device_that_is_lost_ends_the_run() {
+        let lost = DeviceError::Lost { source: "unplugged".into() };
+        let error = failure(DispatchError::Allocator(AllocError::Device(lost)));
+        assert!(matches!(error, Err(RunError::Allocator(AllocError::Device(DeviceError::Lost { .. })))));
+        let refused = failure(DispatchError::Allocator(AllocError::NoMemoryPool));
+        assert!(matches!(refused, Ok(StepResult::Refused(_))));
     }
 }

@@ -169,3 +169,103 @@ pub fn totals_into<D: DeviceMemory + Advance, S: EventSink>(
     }
     Ok(Totals { stats: replayer.stats(), skipped: replayer.skipped(), ..totals })
 }
+
+#[cfg(test)]
+mod tests {
+    use blockyard_device::VirtualDevice;
+    use blockyard_record::Bytes;
+    use blockyard_workload::presets::presets;
+
+    use super::*;
+    use crate::{RunSettings, Runner};
+
+    fn device() -> VirtualDevice {
+        VirtualDevice::new(Bytes::mib(64))
+    }
+
+    fn go_on(_: Progress) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    #[test]
+    fn tensors_that_are_never_allocated_together_share_a_slot() {
+        let text = "a = alloc 1 MiB; free a; b = alloc 1 MiB; c = alloc 1 MiB; free b, c; free d";
+        let whole = Workload::parse(&text.replace("; free d", "")).unwrap();
+        let prepared = PreparedWorkload::new(&whole);
+        assert_eq!((prepared.slots, prepared.len(), prepared.is_empty()), (2, 6, false));
+        let free = |tensor| Request::Free { tensor: TensorId::new(tensor) };
+        assert_eq!(prepared.requests[1], free(0));
+        assert_eq!(prepared.requests[4..], [free(0), free(1)]);
+
+        let unknown = PreparedWorkload::new(&Workload::from_requests(vec![free(7)]));
+        assert_eq!(unknown.slots, 0);
+        let found = totals(&unknown, &AllocatorConfig::default(), device(), &mut go_on).unwrap();
+        assert_eq!((found.skipped, found.stats), (1, Stats::default()));
+    }
+
+    #[test]
+    fn totals_are_those_of_a_recorded_run() {
+        for preset in presets() {
+            let workload = Workload::parse(preset.text).unwrap();
+            let config: AllocatorConfig = preset.config.parse().unwrap();
+            let capacity = preset.capacity;
+            let settings = RunSettings { title: String::new(), config: config.clone(), capacity };
+            let mut runner = Runner::new(VirtualDevice::new(capacity), &settings, &workload);
+            let mut counted = Totals::default();
+            while let Some(result) = runner.step().unwrap() {
+                match result {
+                    StepResult::OutOfMemory(_) => counted.out_of_memory += 1,
+                    StepResult::Refused(_) => counted.refused += 1,
+                    StepResult::Skipped(_) => counted.skipped += 1,
+                    StepResult::Allocated(_) | StepResult::Done => {}
+                }
+            }
+            counted.stats = runner.stats();
+            let prepared = PreparedWorkload::new(&workload);
+            let found = totals(&prepared, &config, VirtualDevice::new(capacity), &mut go_on).unwrap();
+            assert_eq!(found, counted, "{}", preset.id);
+        }
+    }
+
+    #[test]
+    fn a_sweep_has_the_totals_of_each_setting_in_order() {
+        let workload =
+            Workload::parse("a = alloc 3 MiB; b = alloc 30 MiB; c = alloc 40 MiB; free c").unwrap();
+        let prepared = PreparedWorkload::new(&workload);
+        let configs: Vec<AllocatorConfig> =
+            ["", "large_segment_size_mb:32"].iter().map(|text| text.parse().unwrap()).collect();
+        let mut told = Vec::new();
+        let found = sweep(&prepared, &configs, device, &mut |progress| {
+            told.push((progress.done, progress.total));
+            ControlFlow::Continue(())
+        });
+        let found = found.unwrap();
+        let reserved: Vec<i64> = found.iter().map(|totals| totals.stats.reserved_bytes.all.current).collect();
+        assert_eq!(reserved, [50 << 20, 62 << 20]);
+        assert!(found.iter().all(|totals| (totals.out_of_memory, totals.skipped) == (1, 1)));
+        assert_eq!(told, [(0, 8), (4, 8)]);
+    }
+
+    #[test]
+    fn work_is_cancelled_before_the_first_request() {
+        let prepared = PreparedWorkload::new(&Workload::parse("a = alloc 1 MiB").unwrap());
+        let found = totals(&prepared, &AllocatorConfig::default(), device(), &mut |_| ControlFlow::Break(()));
+        assert!(matches!(found, Err(RunError::Cancelled)));
+    }
+
+    #[test]
+    fn a_replayer_stops_at_a_request_that_fails_and_goes_on_after_it() {
+        let workload =
+            Workload::parse("a = alloc 3 MiB; b = alloc 100 MiB; c = alloc 3 MiB; free a, c").unwrap();
+        let prepared = PreparedWorkload::new(&workload);
+        let mut replayer = Replayer::new(&prepared, &AllocatorConfig::default(), device(), NullSink).unwrap();
+        let failed = replayer.run_to(usize::MAX).unwrap().unwrap();
+        assert_eq!((failed.request, replayer.next_request()), (1, 2));
+        assert!(matches!(failed.result, StepResult::OutOfMemory(_)));
+        assert_eq!(replayer.run_to(3).unwrap(), None);
+        assert_eq!((replayer.next_request(), replayer.stats().allocated_bytes.all.current), (3, 6 << 20));
+        assert_eq!(replayer.run_to(2).unwrap(), None, "the end lies before the next request");
+        assert_eq!(replayer.run_to(usize::MAX).unwrap(), None);
+        assert_eq!((replayer.next_request(), replayer.stats().allocated_bytes.all.current), (5, 0));
+    }
+}

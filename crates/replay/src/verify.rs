@@ -21,7 +21,7 @@ use self::traces::compare_traces;
 
 /// The replay of a recorded run, with the comparison.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct Verification {
     /// The requests of the recording.
     pub workload: Workload,
     /// The run of our allocator.
@@ -42,7 +42,7 @@ pub struct Verified {
 ///
 /// [`RunError::Config`] for settings that are not modeled, [`RunError::Read`] for recordings that cannot be replayed,
 /// [`RunError::Cancelled`] when `on_progress` cancels the work.
-pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verified, RunError> {
+pub fn verify(run: &RecordedRun, on_progress: OnProgress) -> Result<Verification, RunError> {
     verify_on(run, AnyDevice::new, on_progress)
 }
 
@@ -55,7 +55,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
     run: &RecordedRun,
     device_for: impl FnOnce(RecordedDevice) -> D,
     on_progress: OnProgress,
-) -> Result<Verified, RunError> {
+) -> Result<Verification, RunError> {
     let config = AllocatorConfig::parse(&run.meta.config, run.meta.release())?;
     let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
     let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
@@ -104,7 +104,7 @@ pub fn verify_on<D: DeviceMemory + Advance>(
         }
     }
     compare_summary(run, rewound.is_some(), &stats, &mut comparison);
-    Ok(Verified { workload: inferred.workload, recording, comparison })
+    Ok(Verification { workload: inferred.workload, recording, comparison })
 }
 
 /// A note on what is not compared under `backend:cudaMallocAsync`, with the reason.

@@ -11,7 +11,7 @@ use blockyard_replay::OnProgress;
 use crate::html::{escaped, sentence, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
-use crate::source::{Certified, Opened, OpenedDevice};
+use crate::source::{OpenedDevice, OpenedFile, PlacementCheck};
 use crate::verdict::{Verdict, with_code};
 use crate::{ReportError, ReportOptions, figures, holders};
 
@@ -24,14 +24,14 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src dat
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A device with everything that was found out about it.
-struct Examined<'a> {
+struct ExaminedDevice<'a> {
     device: &'a OpenedDevice,
     headline: String,
     body: String,
 }
 
 pub(crate) fn write(
-    opened: &Opened,
+    opened: &OpenedFile,
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
@@ -81,7 +81,7 @@ fn head(out: &mut String, title: &str) {
 }
 
 /// The verdict of each device, with a link to its part.
-fn contents(out: &mut String, examined: &[Examined<'_>]) {
+fn contents(out: &mut String, examined: &[ExaminedDevice<'_>]) {
     out.push_str("<nav aria-label=\"Devices\"><ul>\n");
     for (place, part) in examined.iter().enumerate() {
         let name = part.device.name.as_deref().unwrap_or("run");
@@ -101,7 +101,7 @@ fn examine<'a>(
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
-) -> Result<Examined<'a>, ReportError> {
+) -> Result<ExaminedDevice<'a>, ReportError> {
     let recording = &device.recording;
     let series = Series::new(recording);
     let moment = Moment::of(recording, &series)?;
@@ -129,8 +129,13 @@ fn examine<'a>(
     let mut body = format!("<h2>{}</h2>\n", with_code(&headline));
     verdict.write(&mut body);
     let pool_name = |pool: PoolId| run.ok().and_then(|run| run.workload().pool_name(pool)).map(str::to_owned);
-    let shown =
-        figures::Shown { place, recording, series: &series, moment: &moment, grows: verdict.growth() };
+    let shown = figures::DeviceFigures {
+        place,
+        recording,
+        series: &series,
+        moment: &moment,
+        grows: verdict.growth(),
+    };
     figures::write(&mut body, &shown, &pool_name);
     holders::write(&mut body, place, recording, &moment, &held, !options.redact);
     settings_part(
@@ -143,7 +148,7 @@ fn examine<'a>(
     let run_notes = run.map(Run::notes).unwrap_or_default();
     let of_certificate = &device.certificate.notes;
     unknown(&mut body, device.notes.iter().chain(run_notes.iter()).chain(of_certificate));
-    Ok(Examined { device, headline, body })
+    Ok(ExaminedDevice { device, headline, body })
 }
 
 fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings: Option<&Settings>) {
@@ -159,7 +164,7 @@ fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings
     }
 }
 
-fn certificate(out: &mut String, found: &Certified) {
+fn certificate(out: &mut String, found: &PlacementCheck) {
     out.push_str("<h3>Certificate</h3>\n");
     if found.headline.is_empty() {
         out.push_str("<p>There is no recorded run to compare with.</p>\n");
@@ -200,7 +205,7 @@ fn unknown<'a>(out: &mut String, sentences: impl Iterator<Item = &'a String>) {
     out.push_str("</ul>\n");
 }
 
-fn notes(out: &mut String, opened: &Opened, options: &ReportOptions) {
+fn notes(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
     if !options.notes.is_empty() {
         out.push_str("<section>\n<h2>Notes</h2>\n");
         for note in &options.notes {
@@ -217,8 +222,8 @@ fn notes(out: &mut String, opened: &Opened, options: &ReportOptions) {
     }
 }
 
-fn provenance(out: &mut String, opened: &Opened, options: &ReportOptions) {
-    out.push_str("<section>\n<h2>Where this comes from</h2>\n<dl class=\"facts\">\n");
+fn provenance(out: &mut String, opened: &OpenedFile, options: &ReportOptions) {
+    out.push_str("<section>\n<h2>Where these numbers come from</h2>\n<dl class=\"facts\">\n");
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(out, "<dt>{}</dt>\n<dd>{}</dd>", escaped(name), escaped(value));
     };

@@ -16,7 +16,7 @@ const WIDE: Size = Size::new(960.0, 300.0);
 const NARROW: Size = Size::new(360.0, 240.0);
 
 /// The figures of one device.
-pub(crate) struct Shown<'a> {
+pub(crate) struct DeviceFigures<'a> {
     /// The number of the device in the report.
     pub(crate) place: usize,
     pub(crate) recording: &'a Recording,
@@ -26,8 +26,12 @@ pub(crate) struct Shown<'a> {
     pub(crate) grows: Option<(usize, usize)>,
 }
 
-pub(crate) fn write(out: &mut String, shown: &Shown<'_>, pool_name: &dyn Fn(PoolId) -> Option<String>) {
-    let Shown { recording, series, moment, .. } = *shown;
+pub(crate) fn write(
+    out: &mut String,
+    shown: &DeviceFigures<'_>,
+    pool_name: &dyn Fn(PoolId) -> Option<String>,
+) {
+    let DeviceFigures { recording, series, moment, .. } = *shown;
     let _ = writeln!(out, "<h3 id=\"over-time-{}\">Memory over time</h3>", shown.place);
     if moment.kind == MomentKind::Only {
         out.push_str(
@@ -51,11 +55,11 @@ pub(crate) fn write(out: &mut String, shown: &Shown<'_>, pool_name: &dyn Fn(Pool
     classes(out, moment, recording.known_capacity());
 }
 
-const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on the same ruler, stand \
-                        the segments with their blocks.";
+const SEGMENTS: &str = "The bar is the device, the brackets above are what is reserved and allocated. Below, on \
+                        the same ruler, are the segments with their blocks.";
 
-fn over_time(shown: &Shown<'_>, size: Size) -> Scene {
-    let Shown { recording, series, moment, .. } = *shown;
+fn over_time(shown: &DeviceFigures<'_>, size: Size) -> Scene {
+    let DeviceFigures { recording, series, moment, .. } = *shown;
     let view = TimelineView::fit(recording.step_count());
     let mut scene = timeline(series, recording, &view, None, size);
     let cursor = timeline_cursor(Some(recording), &scene, &view, None, moment.steps);
@@ -66,8 +70,8 @@ fn over_time(shown: &Shown<'_>, size: Size) -> Scene {
     scene
 }
 
-fn caption(shown: &Shown<'_>) -> String {
-    let Shown { recording, moment, .. } = *shown;
+fn caption(shown: &DeviceFigures<'_>) -> String {
+    let DeviceFigures { recording, moment, .. } = *shown;
     let what = match moment.kind {
         MomentKind::OutOfMemory => "the first request that ran out of memory",
         _ => "the moment when most bytes were allocated",

@@ -24,7 +24,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// A sentence: with a full stop, and a capital letter where the first word is no name.
+/// A sentence: with a full stop, and a capital letter where the first word is not a name.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let mut out = String::with_capacity(text.len().saturating_add(1));

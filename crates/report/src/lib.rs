@@ -1,4 +1,4 @@
-//! A run as one HTML page: to read, to send and to print, without a script and without a network.
+//! A run as one HTML page to read, to send and to print. The page has no script and needs no network.
 //!
 //! [`report`] takes a file (a snapshot of PyTorch, a recording, the text of a workload) and makes the page: a verdict, the figures, who
 //! holds the memory, what other settings do, the certificate, notes, and where the numbers come from. A snapshot of several devices
@@ -86,7 +86,7 @@ pub enum ReportError {
     #[error(transparent)]
     Recording(#[from] RecordingError),
     /// The file has nothing of the device.
-    #[error("nothing of {wanted} is in the file; it has {known}")]
+    #[error("the file has nothing about {wanted}; it has {known}")]
     NoDevice {
         /// What was asked for.
         wanted: MemoryName,

@@ -11,11 +11,11 @@ use crate::html::{escaped, exact, sentence, two_sizes};
 /// The settings that were tried.
 pub(crate) struct Settings {
     limit: Limit,
-    rows: Vec<Tried>,
+    rows: Vec<TriedSetting>,
 }
 
 /// One setting, at both ends of what the limit may be.
-struct Tried {
+struct TriedSetting {
     /// The setting, as it would be set.
     conf: String,
     name: String,
@@ -38,7 +38,7 @@ pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Res
             (_, true) => "default settings".to_owned(),
             (_, false) => conf.clone(),
         };
-        rows.push(Tried { conf, name, row });
+        rows.push(TriedSetting { conf, name, row });
     }
     let capacity = own.capacity_of(run);
     let limit = replay.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
@@ -93,7 +93,7 @@ impl Settings {
     }
 }
 
-impl Tried {
+impl TriedSetting {
     /// Peak reserved, out of memory, device calls, as HTML.
     fn cells(&self) -> [String; 3] {
         let low = match &self.row.outcome {

@@ -16,7 +16,7 @@ use crate::{ReportError, ReportOptions, redact};
 const DEFAULT_CAPACITY: Bytes = Bytes::gib(1);
 
 /// A file that was read.
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     /// The file's name; `None` where it is left out.
     pub(crate) name: Option<String>,
     /// Facts about the file, by name: what the last part of a report lists.
@@ -33,14 +33,14 @@ pub(crate) struct OpenedDevice {
     pub(crate) recording: Arc<Recording>,
     /// The requests, or why there are none.
     pub(crate) run: Result<Run, String>,
-    pub(crate) certificate: Certified,
+    pub(crate) certificate: PlacementCheck,
     /// What is not known about the recording, in sentences.
     pub(crate) notes: Vec<String>,
 }
 
 /// Whether a replay makes the same placements.
 #[derive(Default)]
-pub(crate) struct Certified {
+pub(crate) struct PlacementCheck {
     /// In one line; empty where there is nothing to compare, as for a workload.
     pub(crate) headline: String,
     pub(crate) is_identical: bool,
@@ -53,7 +53,7 @@ pub(crate) fn open(
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
-) -> Result<Opened, ReportError> {
+) -> Result<OpenedFile, ReportError> {
     match source {
         RunSource::Workload { name, workload, config, capacity } => {
             let workload = Workload::clone(&workload);
@@ -104,7 +104,7 @@ pub(crate) fn of_snapshot(
     mut file: SnapshotFile,
     options: &ReportOptions,
     on_progress: OnProgress,
-) -> Result<Opened, ReportError> {
+) -> Result<OpenedFile, ReportError> {
     if let Some(wanted) = options.device {
         let known = file.memory_names();
         if file.place_of(wanted).is_none() {
@@ -138,7 +138,7 @@ pub(crate) fn of_snapshot(
         let one = SnapshotFile { host, notes: Vec::new(), ..file };
         devices.push(of_device(&one, is_named, on_progress)?);
     }
-    Ok(Opened { name: (!options.redact).then(|| name.to_owned()), facts, notes, devices })
+    Ok(OpenedFile { name: (!options.redact).then(|| name.to_owned()), facts, notes, devices })
 }
 
 /// The only device of a snapshot.
@@ -160,14 +160,14 @@ fn of_device(
         let mut found = certify(file, 0, &mut |progress| -> ControlFlow<()> { on_progress(progress) })
             .map_err(LabError::from)?;
         found.reasons.append(&mut found.notes);
-        Certified {
+        PlacementCheck {
             headline: found.headline(),
             is_identical: found.is_complete,
             first_difference: found.first_difference,
             notes: found.reasons,
         }
     } else {
-        Certified::default()
+        PlacementCheck::default()
     };
     Ok(OpenedDevice {
         name: file.memories().next().filter(|_| is_named).map(DeviceSnapshot::name),
@@ -183,7 +183,7 @@ fn of_recording(
     bytes: &[u8],
     options: &ReportOptions,
     on_progress: OnProgress,
-) -> Result<Opened, ReportError> {
+) -> Result<OpenedFile, ReportError> {
     let read = RecordedRun::read(bytes).map_err(|error| LabError::from(RunError::Read(error)))?;
     let recorded = if options.redact { redact::recorded(read) } else { read };
     let verified = verify(&recorded, on_progress).map_err(LabError::from)?;
@@ -205,7 +205,7 @@ fn of_recording(
         name: None,
         recording: Arc::new(verified.recording),
         run,
-        certificate: Certified {
+        certificate: PlacementCheck {
             headline: verified.comparison.headline(),
             is_identical: verified.comparison.is_identical(),
             first_difference: verified.comparison.first_difference,
@@ -213,7 +213,7 @@ fn of_recording(
         },
         notes: Vec::new(),
     };
-    Ok(Opened {
+    Ok(OpenedFile {
         name: (!options.redact).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
@@ -228,7 +228,7 @@ fn of_workload(
     options: &ReportOptions,
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
-) -> Result<Opened, ReportError> {
+) -> Result<OpenedFile, ReportError> {
     let workload = if options.redact { redact::workload(&workload) } else { workload };
     let title = if options.redact { "" } else { name };
     let requests = Run::from_workload(title, workload.clone(), own.0, own.1);
@@ -246,10 +246,10 @@ fn of_workload(
         name: None,
         recording: Arc::new(recording),
         run: Ok(requests),
-        certificate: Certified::default(),
+        certificate: PlacementCheck::default(),
         notes: Vec::new(),
     };
-    Ok(Opened {
+    Ok(OpenedFile {
         name: (!options.redact).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),

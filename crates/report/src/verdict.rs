@@ -10,7 +10,7 @@ use crate::holders::Held;
 use crate::html::{escaped, exact, sentence, sentence_case, share};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
-use crate::source::Certified;
+use crate::source::PlacementCheck;
 
 /// The facts that a verdict is made of.
 pub(crate) struct Verdict<'a> {
@@ -24,7 +24,7 @@ pub(crate) struct Verdict<'a> {
     pub(crate) answer: Option<&'a Answer>,
     /// The settings that were tried, as rows of a table below.
     pub(crate) settings: Option<&'a Settings>,
-    pub(crate) certificate: &'a Certified,
+    pub(crate) certificate: &'a PlacementCheck,
 }
 
 impl Verdict<'_> {

@@ -169,7 +169,7 @@ fn each_device_has_a_part_and_one_can_be_chosen() {
         &ReportOptions { device: Some(MemoryName::Device(7)), ..ReportOptions::default() },
         &mut |_| ControlFlow::Continue(()),
     );
-    assert_eq!(none.unwrap_err().to_string(), "nothing of device 7 is in the file; it has 0, 1");
+    assert_eq!(none.unwrap_err().to_string(), "the file has nothing about device 7; it has 0, 1");
 }
 
 /// A snapshot with the devices of two others.

@@ -40,7 +40,7 @@ impl FreeIndex for FirstFit {
 }
 
 impl Arena {
-    /// An allocator over a device of so many bytes.
+    /// An allocator over a device of this many bytes.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
         Self { device: Device::new(capacity), global: Carver::default(), streams: BTreeMap::new() }

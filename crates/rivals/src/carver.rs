@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 pub(crate) trait FreeIndex: Default {
     fn insert(&mut self, addr: u64, size: u64);
     fn remove(&mut self, addr: u64, size: u64);
-    /// A free block of at least so many bytes.
+    /// A free block of at least this many bytes.
     fn find(&self, size: u64) -> Option<(u64, u64)>;
 }
 
@@ -34,7 +34,7 @@ impl<I: FreeIndex> Carver<I> {
         self.free.insert(base, size);
     }
 
-    /// A block for so many bytes; `should_split` says whether the rest of a larger one becomes a block of its own.
+    /// A block for this many bytes; `should_split` says whether the remainder of a larger one becomes a separate block.
     pub(crate) fn allocate(&mut self, size: u64, should_split: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
         let (addr, found) = self.free.find(size)?;
         self.free.remove(addr, found);

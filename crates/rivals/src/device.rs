@@ -6,7 +6,7 @@ use crate::Usage;
 const GRANULARITY: u64 = 2 << 20;
 const FIRST_ADDR: u64 = 0x7f00_0000_0000;
 
-/// The device below an allocator: so many bytes, and addresses that are never given twice.
+/// The device below an allocator: a number of bytes, and addresses that are never given twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     capacity: u64,
@@ -19,7 +19,7 @@ impl Device {
         Self { capacity: capacity.get(), next: FIRST_ADDR, usage: Usage::default() }
     }
 
-    /// Addresses of a region of so many bytes; `None` when the device has no more.
+    /// Addresses of a region of this many bytes; `None` when the device has no more.
     pub(crate) fn take(&mut self, size: u64) -> Option<u64> {
         let reserved = self.usage.reserved.get().checked_add(size).filter(|used| *used <= self.capacity)?;
         let base = self.addresses(size)?;
@@ -41,7 +41,7 @@ impl Device {
         self.usage.device_frees += 1;
     }
 
-    /// A block of so many bytes was allocated.
+    /// A block of this many bytes was allocated.
     pub(crate) fn allocated(&mut self, requested: Bytes, size: Bytes) {
         self.usage.requested = self.usage.requested.saturating_add(requested);
         self.usage.allocated = self.usage.allocated.saturating_add(size);

@@ -1,6 +1,6 @@
 //! Other allocators than PyTorch's, so that the same requests can be run through all of them.
 //!
-//! Each is the policy of a known allocator, written anew, without the parts that do not decide the places of blocks: [`Bfc`] as in
+//! Each is the policy of a known allocator, written for this crate, without the parts that do not decide the places of blocks: [`Bfc`] as in
 //! TensorFlow, [`Tlsf`] as in Vulkan's memory allocator, [`Buddy`], [`Arena`] as in RMM, [`Stitching`] after `GMLake`, and
 //! [`NoCache`]. All of them round requests up to 512 bytes, as PyTorch does, so that policies are compared and not alignments.
 //! Memory that was freed on a stream serves the same stream, as in PyTorch; [`Arena`] moves whole empty superblocks.
@@ -49,7 +49,7 @@ use blockyard_record::{Bytes, StreamId};
 /// Every request is rounded up to a multiple of this.
 pub const ALIGNMENT: u64 = 512;
 
-/// An allocator over a device of so many bytes.
+/// An allocator over a device of this many bytes.
 pub trait Allocator {
     /// Gives `size` bytes, more than none, to be used on `stream`.
     ///

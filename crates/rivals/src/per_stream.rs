@@ -22,7 +22,7 @@ pub trait Policy: Default {
 #[derive(Clone, Debug)]
 pub struct DeviceBelow(pub(crate) Device);
 
-/// An allocator with a policy of its own for each stream, over one device.
+/// An allocator with a separate policy for each stream, over one device.
 #[derive(Clone, Debug)]
 pub struct PerStream<P> {
     device: DeviceBelow,
@@ -30,7 +30,7 @@ pub struct PerStream<P> {
 }
 
 impl<P: Policy> PerStream<P> {
-    /// An allocator over a device of so many bytes.
+    /// An allocator over a device of this many bytes.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
         Self { device: DeviceBelow(Device::new(capacity)), streams: Vec::new() }

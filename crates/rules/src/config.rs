@@ -243,7 +243,7 @@ impl AllocatorConfig {
         self.roundup_divisions.iter().any(|divisions| *divisions > 1)
     }
 
-    /// The table behind [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to 2^(`i` + 1) MiB.
+    /// The table of [`AllocatorConfig::roundup_divisions`]: entry `i` is for requests from 2^`i` MiB up to 2^(`i` + 1) MiB.
     /// The first entry is also for smaller requests, the last entry for larger ones.
     #[must_use]
     pub fn roundup_table(&self) -> &[u64] {

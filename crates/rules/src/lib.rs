@@ -1,8 +1,7 @@
 //! PyTorch's numbers and rules, by release: the sizes of blocks and segments, which block pool serves which request, when a block is
 //! split, the settings and the texts of their errors.
 //!
-//! All functions are plain: they take sizes and settings and keep no state. What an allocator does with the rules is in the crates
-//! above; a number of PyTorch stands here and nowhere else.
+//! All functions take sizes and settings and keep no state. The crates above use the rules; no other crate has a number of PyTorch.
 //!
 //! # Example
 //!

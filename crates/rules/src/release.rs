@@ -48,7 +48,7 @@ impl Release {
     }
 
     /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known; the default for a text that
-    /// is no version.
+    /// is not a version.
     #[must_use]
     pub fn nearest(version: &str) -> Self {
         let Some(number) = minor_release(version.trim()) else {
@@ -93,7 +93,7 @@ impl Release {
     }
 
     /// Whether the oldest of several free blocks of one size comes first. In 2.12 a block is as old as the `Block` that describes it, which a split
-    /// makes anew for its front; in all other releases the lowest address comes first. Found by running the libraries.
+    /// makes again for its front; in all other releases the lowest address comes first. Found by running the libraries.
     #[inline]
     #[must_use]
     pub const fn oldest_block_first(self) -> bool {
@@ -131,7 +131,7 @@ impl Release {
         self.minor() >= 14
     }
 
-    /// Whether cuDNN's attention is left out where the probability of dropout is no multiple of 1/16 (pull request 174245).
+    /// Whether cuDNN's attention is left out where the probability of dropout is not a multiple of 1/16 (pull request 174245).
     #[must_use]
     pub const fn cudnn_attention_needs_sixteenths(self) -> bool {
         self.minor() >= 12
@@ -203,8 +203,8 @@ fn minor_release(text: &str) -> Option<&str> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The text is no version at all.
-    #[error("'{0}' is no release of PyTorch; the releases are {all}", all = all_names())]
+    /// The text is not a version at all.
+    #[error("'{0}' is not a release of PyTorch; the releases are {all}", all = all_names())]
     NoVersion(String),
     /// The version belongs to a release whose rules are not known.
     #[error("the rules of PyTorch {0} are not known; the releases are {all}", all = all_names())]
@@ -262,7 +262,7 @@ mod tests {
         }
         assert_eq!(
             message("newest"),
-            "'newest' is no release of PyTorch; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
+            "'newest' is not a release of PyTorch; the releases are 2.11, 2.12, 2.13, 2.14 and 2.15"
         );
     }
 

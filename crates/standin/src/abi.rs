@@ -43,7 +43,7 @@ impl<T> Out<T> {
         Self(address as *mut T)
     }
 
-    /// A place of our own.
+    /// Our own place.
     pub(crate) fn of(place: &mut T) -> Self {
         Self(place)
     }

@@ -8,7 +8,7 @@
 //! - Where no chunk has room, a chunk is made: the request rounded up to 32 MiB, at the upper end of the highest gap between chunks that
 //!   is 32 MiB longer.
 //! - A chunk whose last range is given back becomes a gap again at once.
-//! - Addresses without memory lie in chunks of their own, which rise from the lowest addresses.
+//! - Addresses without memory lie in separate chunks, which rise from the lowest addresses.
 //!
 //! `blockyard_device::VirtualDevice` never gives an address twice. Here host code reads and writes at the very addresses, of which a
 //! process has 47 bits, so that they must be used again.
@@ -214,7 +214,7 @@ impl Addresses {
         self.chunks.insert(self.made, Chunk { start, length, used_for, holes });
     }
 
-    /// A chunk of its own for what a process has from its start, at a given place.
+    /// A separate chunk for what a process has from its start, at a given place.
     pub(crate) fn start_chunk(&mut self, start: u64, length: u64, own: u64) {
         self.insert_chunk(start, length, Use::Memory);
         if let Some(chunk) = self.chunks.get_mut(&self.made) {
@@ -283,7 +283,7 @@ mod tests {
         Addresses::new(FIRST, LENGTH, Order::Driver)
     }
 
-    /// Where ranges of so many MiB lie, in MiB from the chunk of the context.
+    /// Where ranges of this many MiB lie, in MiB from the chunk of the context.
     fn places<const COUNT: usize>(addresses: &mut Addresses, sizes: [u64; COUNT]) -> [i64; COUNT] {
         sizes.map(|size| relative(addresses.take(size * MIB).expect("room")))
     }

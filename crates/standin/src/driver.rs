@@ -91,7 +91,7 @@ entries! {
     fn cuDeviceGetAttribute(to: Out<c_int>, number: c_int, device: c_int) -> c_int {
         let value = attribute(settings(), number, device);
         if value.is_none() {
-            report::estimate(&format!("attribute {number} of a device is not known and is taken to be 0"));
+            report::estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
         }
         to.put(value.unwrap_or(0));
         SUCCESS

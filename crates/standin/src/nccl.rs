@@ -1,4 +1,4 @@
-//! NCCL: ranks that run give each other what is known and small; a rank that does not run is taken to have what this one has. All else that
+//! NCCL: ranks that run give each other what is known and small; a rank that does not run is assumed to have what this one has. All else that
 //! is received is unknown.
 #![expect(unsafe_code, reason = "functions are exported under NCCL's names")]
 
@@ -110,7 +110,7 @@ fn reduced(parts: &[Part], kind: c_int, operator: c_int) -> Part {
     Some((sum, all.iter().map(|part| part.1).fold(sureness, Sureness::max)))
 }
 
-/// Bytes of so many elements.
+/// Bytes of this many elements.
 fn bytes_of(count: u64, kind: c_int) -> u64 {
     count.saturating_mul(element(kind).unwrap_or(8))
 }

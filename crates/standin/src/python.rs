@@ -109,7 +109,7 @@ pub(crate) enum Value {
     Text(String),
     Tuple(Vec<Value>),
     List(Vec<Value>),
-    /// An object that is there already.
+    /// An object that exists already.
     Object(NonNull<c_void>),
 }
 
@@ -327,7 +327,7 @@ impl Interpreter {
     }
 }
 
-/// Files that are no part of the user's program.
+/// Files that are not part of the user's program.
 fn is_library(file: &str) -> bool {
     file.contains("/site-packages/")
         || file.contains("/lib/python3")

@@ -81,7 +81,7 @@ fn is_child() -> bool {
     own.is_some_and(|own| own != std::process::id())
 }
 
-/// A process that the program started has so many bytes of a device, more than before.
+/// A process that the program started has this many bytes of a device, more than before.
 pub(crate) fn used(device: i32, bytes: u64) {
     if is_child() {
         write(&json!({"kind": "child", "process": std::process::id(), "device": device, "bytes": bytes}));

@@ -16,7 +16,7 @@ const PARAMETERS: &str = "cuSOLVER parameters";
 const JACOBI_VALUES: &str = "cuSOLVER parameters of gesvdj";
 const JACOBI_EIGENVALUES: &str = "cuSOLVER parameters of syevj";
 
-/// A length that a caller gave; a negative one is no length.
+/// A length that a caller gave; a negative one is not a length.
 fn length(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -125,7 +125,7 @@ fn of_product(a: usize, c: usize, is_transposed: bool, number: c_int) -> Option<
         (false, number) if number != 2 || is_short || is_transposed => Some(0),
         _ => {
             report::estimate(
-                "what cuSPARSE takes for a product of this kind is not recorded, and is taken to be 0 bytes",
+                "what cuSPARSE takes for a product of this kind is not recorded, and is assumed to be 0 bytes",
             );
             Some(0)
         }

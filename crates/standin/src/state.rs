@@ -86,7 +86,7 @@ pub(crate) fn set_error(error: i32) -> i32 {
     error
 }
 
-/// The calling thread's error, which is no error after this.
+/// The calling thread's error, which is not an error after this.
 pub(crate) fn take_error() -> i32 {
     ERROR.replace(0)
 }

@@ -46,7 +46,7 @@ pub struct StreamFilter {
 #[derive(Debug)]
 pub(crate) struct OwnFilter(StreamFilter);
 
-#[expect(unsafe_code, reason = "only whoever passes it knows")]
+#[expect(unsafe_code, reason = "only the caller that passes it knows")]
 // SAFETY: PyTorch asks its filters from any thread that allocates.
 unsafe impl Send for OwnFilter {}
 

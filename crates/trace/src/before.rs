@@ -67,24 +67,24 @@ impl BlockBefore {
 #[non_exhaustive]
 pub enum UndoError {
     /// An allocation of another size, or with a pending free, follows.
-    #[error("the block there was allocated for something else")]
+    #[error("the block was allocated for another request")]
     OtherRequest,
     /// A block was allocated that does not exist afterwards.
-    #[error("no block in use is there")]
+    #[error("there is no block in use")]
     NoBlock,
     /// A free completes while the block is in use afterwards.
-    #[error("a block in use is there")]
+    #[error("there is a block in use")]
     BlockInUse,
     /// A free is requested that is not pending afterwards.
-    #[error("no pending block is there")]
+    #[error("there is no pending block")]
     NotPending,
     /// A segment was made that is not there afterwards.
-    #[error("no segment of this size is there")]
+    #[error("there is no segment of this size")]
     NoSegment,
     /// A segment was made under blocks that were in use before.
     #[error("blocks in use are older than their segment")]
     OlderThanSegment,
-    /// Memory was released that is there afterwards.
+    /// Memory was released that exists afterwards.
     #[error("there is a segment or a block already")]
     MemoryInUse,
     /// Pages were mapped that are not there afterwards.
@@ -94,7 +94,7 @@ pub enum UndoError {
     #[error("blocks in use are older than their pages")]
     OlderThanPages,
     /// Pages were unmapped under a block that is in use afterwards.
-    #[error("a block is there")]
+    #[error("there is a block")]
     PagesInUse,
 }
 
@@ -105,7 +105,7 @@ impl MemoryBefore {
         self.segments.is_empty() && self.pages.is_empty()
     }
 
-    /// Goes back behind an entry: afterwards this is the memory before the entry.
+    /// Goes back over an entry: afterwards this is the memory before the entry.
     ///
     /// # Errors
     ///

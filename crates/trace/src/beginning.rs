@@ -11,7 +11,7 @@ use blockyard_rules::size;
 use rustc_hash::FxHashMap;
 
 use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
-use crate::sizes::{Asked, Place, Rules, Size, shown_sizes};
+use crate::sizes::{BlockOrigin, Place, Rules, Size, shown_sizes};
 
 /// The memory before the first entry, and the sizes that are known.
 pub(crate) struct Beginning {
@@ -26,7 +26,7 @@ pub(crate) struct Beginning {
     pub(crate) rules: Rules,
     /// The entry and the size of the block of each allocation that lives to the end of the trace, by ascending entry.
     pub(crate) sizes_at_end: Vec<(u32, Bytes)>,
-    pub(crate) shown: FxHashMap<Asked, u64>,
+    pub(crate) shown: FxHashMap<BlockOrigin, u64>,
 }
 
 impl Beginning {
@@ -66,7 +66,7 @@ impl Beginning {
         let Self { stacks, open, shown, .. } = self;
         let mut snapshot = before.snapshot(&regions, |addr, block, room| {
             let known = sizes.get(&addr).copied().unwrap_or_default();
-            let shown = shown.get(&Asked::Before(addr)).copied();
+            let shown = shown.get(&BlockOrigin::Before(addr)).copied();
             // If segments overlap, there is less room than was assumed.
             let size = Bytes::new(shown.unwrap_or(known.size)).min(room);
             if size.is_zero() {

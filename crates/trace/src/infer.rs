@@ -20,7 +20,7 @@ pub use reclaims::DeviceFailure;
 
 /// A recorded run as requests, and the calls of the device.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Inferred {
+pub struct InferredRun {
     /// The requests, in order.
     pub workload: Workload,
     /// For each request, the index of the recorded operation that it belongs to; empty for recordings without operations.
@@ -54,14 +54,14 @@ pub struct OomReport {
 /// The requests of a recorded run: its operations or, for a program, what its trace shows of them.
 ///
 /// A trace shows an allocation and a free as themselves. That a block waited for another stream shows as a free that
-/// completes later; which stream it was does not show, so each such wait gets a stream of its own, advanced when the trace
+/// completes later; which stream it was does not show, so each such wait gets its own stream, advanced when the trace
 /// says so. A burst of released segments outside of an allocation is an `empty_cache`.
 ///
 /// # Errors
 ///
 /// [`ReadError::Line`] for operations on unknown ids, [`ReadError::BeginsLate`] for a trace that needs memory from before
 /// its beginning.
-pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
+pub fn requests(run: &RecordedRun) -> Result<InferredRun, ReadError> {
     requests_after(run, Snapshot::default())
 }
 
@@ -73,7 +73,7 @@ pub fn requests(run: &RecordedRun) -> Result<Inferred, ReadError> {
 /// # Errors
 ///
 /// As for [`requests`]; [`ReadError::BeginsLate`] where even that does not explain the trace.
-pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<Inferred, ReadError> {
+pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<InferredRun, ReadError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let mut inferred = if run.operations.is_empty() {
         let pools = private_segments(run, trace);
@@ -119,7 +119,7 @@ fn pool_base(placements: &[Option<DeviceAddr>]) -> Option<DeviceAddr> {
     Some(DeviceAddr::new(lowest.get().saturating_sub(lowest.get() % PIECE)))
 }
 
-fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
+fn from_operations(run: &RecordedRun) -> Result<InferredRun, ReadError> {
     let mut tensors: HashMap<u64, TensorId> = HashMap::new();
     let mut builder = WorkloadBuilder::new();
     let mut operations = Vec::new();
@@ -162,7 +162,7 @@ fn from_operations(run: &RecordedRun) -> Result<Inferred, ReadError> {
         }
         operations.resize(builder.requests().len(), index);
     }
-    Ok(Inferred { workload: builder.finish(), operations, ..Inferred::default() })
+    Ok(InferredRun { workload: builder.finish(), operations, ..InferredRun::default() })
 }
 
 fn stream_handle(
@@ -201,8 +201,8 @@ fn private_segments(run: &RecordedRun, trace: &[TraceEntry]) -> HashMap<usize, P
     segments.filter_map(|segment| Some((*last.get(&segment.addr)?, segment.pool_id))).collect()
 }
 
-/// Checkpoints name the moment after so many trace entries: find the request that comes next.
-fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &Inferred) -> Vec<(u32, String)> {
+/// Checkpoints name the moment after a number of trace entries: find the request that comes next.
+fn labels(run: &RecordedRun, trace: &[TraceEntry], inferred: &InferredRun) -> Vec<(u32, String)> {
     let mut labels = Vec::new();
     let mut allocations_and_frees = 0;
     let mut seen = 0;

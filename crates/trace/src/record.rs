@@ -16,7 +16,7 @@ use crate::beginning::Beginning;
 use crate::layout::{Layout, Misfits, NewSegment};
 use crate::names::Names;
 use crate::settings;
-use crate::sizes::{Asked, Rules, Size, UNIT, least};
+use crate::sizes::{BlockOrigin, Rules, Size, UNIT, least};
 
 /// Entries between two words on progress.
 const BETWEEN_REPORTS: usize = 8192;
@@ -107,7 +107,7 @@ fn annotations_of(file: &SnapshotFile, device: &DeviceSnapshot) -> Vec<(u64, Tex
     annotations
 }
 
-/// The entries that made segments of private pools, as far as these are there at the end, and the pools of entries that name one.
+/// The entries that made segments of private pools, as far as these exist at the end, and the pools of entries that name one.
 fn private_pools(device: &DeviceSnapshot) -> FxHashMap<u64, (usize, PoolId)> {
     let private =
         device.segments.iter().filter(|segment| segment.pool_id != PoolId::DEFAULT && !segment.is_expandable);
@@ -156,7 +156,7 @@ struct TraceReplay<'a> {
     pools: FxHashMap<u64, (usize, PoolId)>,
     rules: Rules,
     sizes_at_end: &'a [(u32, Bytes)],
-    shown: &'a FxHashMap<Asked, u64>,
+    shown: &'a FxHashMap<BlockOrigin, u64>,
     steps: u32,
     /// Whether entries of a step came that has not ended.
     is_open: bool,
@@ -265,7 +265,7 @@ impl TraceReplay<'_> {
         self.device.trace.get(index).map_or(0, |entry| entry.context as usize)
     }
 
-    /// The range of addresses that pages belong to; the small pool's if the request behind it is small.
+    /// The range of addresses that pages belong to; the small pool's if the request after it is small.
     fn range(&self, index: usize, entry: &TraceEntry) -> NewSegment {
         let TraceEntry { addr, size, stream, .. } = *entry;
         let known = self.ranges.range(..=addr).next_back().filter(|(_, (end, _))| *end > addr);
@@ -294,7 +294,7 @@ impl TraceReplay<'_> {
             // A size that ends in another segment is not the size of this block.
             let is_inside =
                 |size: &u64| (least..=room).contains(size) && addr.saturating_add(*size) < segment.end;
-            self.shown.get(&Asked::Entry(number)).copied().filter(is_inside)
+            self.shown.get(&BlockOrigin::Entry(number)).copied().filter(is_inside)
         };
         let size = match at_end.or_else(shown) {
             Some(size) => Size { size, extra: 0 },
@@ -361,7 +361,7 @@ impl TraceReplay<'_> {
             let live = blocks.filter(|block| block.state.is_active()).count();
             notes.push(format!(
                 "the trace begins late: there was memory before its first entry ({} in {}); going back from the end found the \
-                 blocks, but not who allocated those that are gone by now",
+                 blocks, but not who allocated those that were freed before the end",
                 counted(live, "block"),
                 counted(segments.len(), "segment"),
             ));
@@ -412,7 +412,7 @@ impl Misfits {
             sentence(
                 missing_frees,
                 "free",
-                "missing in the trace; the blocks are taken to be free when their memory is used again or goes",
+                "missing in the trace; the blocks are assumed to be free when their memory is used again or released",
             ),
             sentence(unmatched_frees, "free", "of blocks that were not in use; left out"),
             sentence(outside, "allocation", "in memory that no segment of the trace has; left out"),

@@ -66,7 +66,7 @@ impl Rewound {
             count => format!(" and {} whose free waits", counted(count, "block")),
         };
         let mut notes = vec![format!(
-            "the recording begins late: going back from the end found what was there before its first entry, {}{pending} in {}",
+            "the recording begins late: going back from the end found the memory before its first entry, {}{pending} in {}",
             counted(count(BlockState::Allocated), "live block"),
             counted(self.start.segments.len(), "segment"),
         )];
@@ -93,8 +93,8 @@ impl Rewound {
                 .collect();
             let more = if open > shown.len() { ", and so on" } else { "" };
             notes.push(format!(
-                "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are taken as small as the rest of \
-                 the trace allows: {}{more}",
+                "some sizes ({}) cannot be known, since nothing in the trace shows them; the blocks are \
+                 assumed to be as small as the rest of the trace allows: {}{more}",
                 counted(open, "block"),
                 shown.join(", ")
             ));

@@ -7,14 +7,14 @@ use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, TraceAction};
 
 use crate::beginning::Beginning;
-use crate::infer::{Inferred, requests_after};
+use crate::infer::{InferredRun, requests_after};
 use crate::record::{beginning, least_capacity};
 
 /// The requests of a program, as a snapshot shows them.
 #[derive(Clone, Debug)]
 pub struct SnapshotRequests {
     /// The requests, the calls of the device, and the memory before the first request.
-    pub inferred: Inferred,
+    pub inferred: InferredRun,
     /// For each tensor of the workload, by its number: the stack that it was allocated from.
     pub stacks: Vec<StackId>,
 }

@@ -1,8 +1,8 @@
 //! The sizes of blocks, as far as they follow from a trace and its final segments.
 //!
 //! A trace says what was asked for, not how large the block is. A free block always begins where the block in front of it ends,
-//! since free neighbors merge: so an allocation behind a block shows where the block ends. PyTorch allocates multiples of 512
-//! bytes, and leaves no more than 1 MiB of a block of the large pool behind. What these leave open is marked as open and drawn as
+//! since free neighbors merge: so an allocation after a block shows where the block ends. PyTorch allocates multiples of 512
+//! bytes, and leaves at most 1 MiB of a block of the large pool as a remainder. What these leave open is marked as open and drawn as
 //! small as it can be.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,10 +134,10 @@ pub(crate) fn size_before(least: u64, place: Place, max_split: Option<u64>) -> S
     Size { size: least, extra: SMALL_SIZE.min(left.saturating_sub(SMALL_SIZE).saturating_sub(UNIT)) }
 }
 
-/// A block whose size something behind it may show.
+/// A block whose size something after it may show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
-    /// It was there before the first entry.
+pub(crate) enum BlockOrigin {
+    /// It existed before the first entry.
     Before(u64),
     /// The entry allocated it.
     Entry(u32),
@@ -150,11 +150,11 @@ pub(crate) fn shown_sizes(
     before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
     asks_entries: bool,
-) -> FxHashMap<Asked, u64> {
+) -> FxHashMap<BlockOrigin, u64> {
     let mut shown = FxHashMap::default();
     let open = before.iter().filter(|(_, size)| size.extra > 0);
-    let mut watched: BTreeMap<u64, (Asked, Size)> =
-        open.map(|(addr, size)| (*addr, (Asked::Before(*addr), *size))).collect();
+    let mut watched: BTreeMap<u64, (BlockOrigin, Size)> =
+        open.map(|(addr, size)| (*addr, (BlockOrigin::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
     for index in 0..trace.len() {
         if watched.is_empty() && !asks_entries {
@@ -176,7 +176,7 @@ pub(crate) fn shown_sizes(
                 if asks_entries && let Ok(index) = u32::try_from(index) {
                     let size = least(entry.size, u64::MAX);
                     let extra = size.checked_next_power_of_two().unwrap_or(size).saturating_sub(size);
-                    watched.insert(entry.addr, (Asked::Entry(index), Size { size, extra }));
+                    watched.insert(entry.addr, (BlockOrigin::Entry(index), Size { size, extra }));
                 }
             }
             TraceAction::FreeCompleted => {

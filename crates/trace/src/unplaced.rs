@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How many stacks are named.
 const MOST_STACKS: usize = 10;
 
-/// A trace without any memory to draw: why, and what it says all the same.
+/// A trace without any memory to draw: why, and what it still says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnplacedTrace {
     /// Why there is nothing to draw, in a sentence.

@@ -137,7 +137,7 @@ impl SnapshotData {
         Ok(runs.into_iter().map(RunData::from).collect())
     }
 
-    /// What the command says of the device at `place` of `devices`, as JSON; see `describe_device` of the command.
+    /// The command's answer about the device at `place` of `devices`, as JSON; see `describe_device` of the command.
     #[pyo3(signature = (place, at, top))]
     fn describe(&self, py: Python<'_>, place: usize, at: Option<&str>, top: usize) -> PyResult<String> {
         self.device(place)?;

@@ -2,7 +2,7 @@
 //!
 //! Python classes over the crates that do the work: `file` opens what PyTorch wrote, `command` is the `blockyard` command.
 //! The functions that PyTorch takes from the plug-in are exported from the same library.
-//! Answers cross the border as JSON texts, which `blockyard/_answers.py` turns into dataclasses; events and allocations cross as Arrow
+//! Answers go to Python as JSON texts, which `blockyard/_answers.py` turns into dataclasses; events and allocations go as Arrow
 //! streams. Long work releases Python's lock, and ends when a signal handler raises (Ctrl-C).
 //!
 //! # Example

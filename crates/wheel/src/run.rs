@@ -78,7 +78,7 @@ impl RunData {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
     }
 
-    /// The report about the run, as HTML; `name` is what to call it.
+    /// The report about the run, as HTML; `name` is its name.
     fn report(&self, py: Python<'_>, name: &str, asked: &AskedReport) -> PyResult<String> {
         let bytes = self.content.clone().unwrap_or_default();
         asked.write(py, ReportSource::Asked(RunSource::File { name: name.to_owned(), bytes }), None)
@@ -110,13 +110,13 @@ impl RunData {
         self.answer(py, &question)
     }
 
-    /// What the run would have come to under each of the settings.
+    /// The outcome of the run under each of the settings.
     fn what_if(&self, py: Python<'_>, conf: Vec<String>, limits: Limits) -> PyResult<String> {
         let limits = limits.options()?;
         self.answer(py, &RunQuestion::WhatIf(WhatIfQuestion { conf, limits, ..WhatIfQuestion::default() }))
     }
 
-    /// What the run would have come to under all sensible settings.
+    /// The outcome of the run under all sensible settings.
     fn search(&self, py: Python<'_>, limits: Limits) -> PyResult<String> {
         let limits = limits.options()?;
         self.answer(py, &RunQuestion::Search(SearchQuestion { limits, ..SearchQuestion::default() }))

@@ -144,7 +144,7 @@ def test_the_file_may_lie_elsewhere(program):
         ('"train.py", args="--batch 2"', "`args` is '--batch 2', and should be of type list or tuple"),
         ('"train.py", budget=True', "`budget` is True"),
         ('"train.py", budget="much"', "--budget"),
-        ('"train.py", gpu="voodoo2", budget=1', "there is no such GPU here"),
+        ('"train.py", gpu="voodoo2", budget=1', "no GPU has this name"),
         ('"missing.py", budget=1', "missing.py: there is no such file"),
     ],
 )

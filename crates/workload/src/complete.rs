@@ -3,7 +3,7 @@
 use crate::size::{decimal_unit, dtype_size, unit_shift};
 use crate::token::{Lexer, TokenKind};
 
-/// What may stand at a place.
+/// What may be written at a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completions {
     /// Where the word that a completion replaces begins, in bytes of the text; it ends at the place.
@@ -14,7 +14,7 @@ pub struct Completions {
     pub is_whole_word: bool,
 }
 
-/// One of the things that may stand at a place.
+/// One of the things that may be written at a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// What is written.
@@ -25,7 +25,7 @@ pub struct Completion {
 
 /// How many bytes of text before the place are searched for names: a search of more would delay each key.
 const SEARCHED_BYTES: usize = 256 << 10;
-/// More than this is no help.
+/// More than this does not help.
 const MOST_ITEMS: usize = 12;
 
 const STATEMENTS: [(&str, &str); 21] = [
@@ -115,7 +115,7 @@ pub fn complete(text: &str, place: usize) -> Completions {
     let Some(statement) = tokens(line.get(..line.len() - typed.len()).unwrap_or_default()) else {
         return Completions::default();
     };
-    let known = || Known::of(before.get(..line_start).unwrap_or_default());
+    let known = || KnownNames::of(before.get(..line_start).unwrap_or_default());
     let mut items = candidates(&statement, typed, known);
     let wanted = typed.to_lowercase();
     let is_whole_word = items.iter().any(|item| item.text == typed);
@@ -148,7 +148,7 @@ fn tokens(line: &str) -> Option<Vec<Token<'_>>> {
 fn candidates<'t>(
     statement: &[Token<'t>],
     typed: &str,
-    known: impl FnOnce() -> Known<'t>,
+    known: impl FnOnce() -> KnownNames<'t>,
 ) -> Vec<Completion> {
     let Some((last, _)) = statement.split_last() else { return listed(&STATEMENTS) };
     let first = statement.first().map_or("", |(_, word)| *word);
@@ -188,7 +188,7 @@ fn listed(items: &[(&str, &'static str)]) -> Vec<Completion> {
 }
 
 /// Sizes that the text has already, then usual ones; for a number its units.
-fn sizes<'t>(typed: &str, known: impl FnOnce() -> Known<'t>) -> Vec<Completion> {
+fn sizes<'t>(typed: &str, known: impl FnOnce() -> KnownNames<'t>) -> Vec<Completion> {
     if typed.starts_with(|digit: char| digit.is_ascii_digit()) {
         let units = UNITS.iter().take(6);
         return units.map(|(unit, detail)| Completion { text: format!("{typed} {unit}"), detail }).collect();
@@ -204,7 +204,7 @@ fn sizes<'t>(typed: &str, known: impl FnOnce() -> Known<'t>) -> Vec<Completion> 
 
 /// What the lines above the place name.
 #[derive(Default)]
-struct Known<'t> {
+struct KnownNames<'t> {
     /// Allocated and not freed, as far as the lines say.
     tensors: Vec<String>,
     streams: Vec<&'t str>,
@@ -212,7 +212,7 @@ struct Known<'t> {
     sizes: Vec<String>,
 }
 
-impl<'t> Known<'t> {
+impl<'t> KnownNames<'t> {
     fn of(text: &'t str) -> Self {
         let skipped = text.len().saturating_sub(SEARCHED_BYTES);
         let start =
@@ -291,7 +291,7 @@ impl<'t> Known<'t> {
     }
 }
 
-/// `x`, `x[3]`; `x[*]` where a variable stands in the brackets.
+/// `x`, `x[3]`; `x[*]` where a variable is in the brackets.
 fn name_of(tokens: &[Token<'_>]) -> String {
     let mut name = String::new();
     for (kind, word) in tokens {

@@ -10,7 +10,7 @@ mod splice;
 mod statement;
 
 pub use header::with_header;
-pub use resize::{Resized, resize};
+pub use resize::{ResizedText, resize};
 
 use blockyard_record::{Bytes, StreamId, index_u32};
 use thiserror::Error;
@@ -143,8 +143,8 @@ pub enum EditError {
 
 /// Inserts a statement so that it runs right after the first `done` requests.
 ///
-/// `workload` is the workload of `text`. The statement goes on a line of its own, indented like the one before it; between
-/// statements that share a line it goes into that line. The declaration of a stream goes behind those that exist, or
+/// `workload` is the workload of `text`. The statement goes on a new line, indented like the one before it; between
+/// statements that share a line it goes into that line. The declaration of a stream goes after those that exist, or
 /// to the start, so that no handle changes. When a later `free` outside of loops gives back the same tensor, the name
 /// is taken out of it; nothing else of the text changes.
 ///

@@ -75,8 +75,8 @@ pub enum ParseErrorKind {
         /// The size, in quotes.
         found: String,
     },
-    /// A line about the whole run stands in a loop, or a second time.
-    #[error("the capacity and the settings of the run are said once, outside of loops")]
+    /// A line about the whole run is in a loop, or comes a second time.
+    #[error("the capacity and the settings of the run are given once, outside of loops")]
     HeaderTwice,
     /// A size has a part of a byte.
     #[error("{found} is not a whole number of bytes")]
@@ -180,7 +180,7 @@ pub enum ParseErrorKind {
     #[error("a pool is made once, outside of loops")]
     PoolInLoop,
     /// A memory pool is used after its end.
-    #[error("the pool \"{name}\" is gone: line {line} destroyed it")]
+    #[error("the pool \"{name}\" does not exist any more: line {line} destroyed it")]
     PoolDestroyed {
         /// The name.
         name: String,
@@ -209,7 +209,7 @@ pub enum ParseErrorKind {
     #[error("this makes more than {} requests, the most a workload may have", grouped(MAX_REQUESTS as u64))]
     TooManyRequests,
     /// Loops would go round too often, even though they request little.
-    #[error("this goes round more than {} times, the most that loops may", grouped(MAX_REQUESTS as u64))]
+    #[error("these loops run more than {} times in all, the limit of a text", grouped(MAX_REQUESTS as u64))]
     TooManyRounds,
     /// The labels would be too many or too long.
     #[error("this makes more than a million labels or more than 64 MiB of them")]

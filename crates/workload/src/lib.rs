@@ -44,10 +44,10 @@
 //! | `enter p`, `leave p` | what is allocated between them comes from the pool, on every stream |
 //! | `destroy p` | gives up the pool, which nothing may enter from then on; what it has cached goes back to the device |
 //! | `reset_peak`, `reset_accumulated` | reset statistics |
-//! | `snapshot` | takes a snapshot, which stands in PyTorch's trace and changes nothing |
+//! | `snapshot` | takes a snapshot, which PyTorch's trace lists and which changes nothing |
 //! | `step "forward"` | labels what follows |
-//! | `capacity 64 MiB` | the device's capacity that the text is written for; said once, outside of loops |
-//! | `conf max_split_size_mb:64` | the value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for; likewise |
+//! | `capacity 64 MiB` | the device's capacity that the text is written for; once, outside of loops |
+//! | `conf max_split_size_mb:64` | the value of `PYTORCH_CUDA_ALLOC_CONF` that the text is written for; also once, outside of loops |
 //! | `repeat 3 { ... }` | runs the statements three times |
 //! | `repeat 3 as i { ... }` | the same with `i` = 0, 1, 2 |
 //! | `repeat 3 as i from 1 down { ... }` | the same with `i` = 3, 2, 1 |
@@ -58,9 +58,9 @@
 //! `torch.cuda.reset_accumulated_memory_stats()`.
 //!
 //! *Names* start with a letter or `_` and go on with letters, digits, `_`, and dots inside (`encoder.0.weight`). The
-//! words that start statements are no names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
-//! the variable of a loop around it; `x` and its elements are different tensors. Streams have names of their own, and so
-//! have pools.
+//! words that start statements are not names. A name may have up to two indices, `x[3]`, `x[i][j]`, each a number or
+//! the variable of a loop around it; `x` and its elements are different tensors. The names of streams are
+//! separate from those, and so are the names of pools.
 //!
 //! *Sizes* are numbers of bytes, with a unit (`B`, `KiB`, `MiB`, `GiB`, `TiB`, `PiB`, `EiB`, or of a thousand: `KB`, `MB`, `GB`, `TB`) or without; underscores may
 //! divide digits, and decimals are fine if whole bytes result. Or they are shapes: one to five sides and a dtype

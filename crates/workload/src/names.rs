@@ -33,13 +33,13 @@ impl TensorName {
 }
 
 /// `text` in at most 40 characters, so that a message stays a line.
-pub(crate) fn shorten(text: &str) -> Shortened<'_> {
-    Shortened(text)
+pub(crate) fn shorten(text: &str) -> ShortName<'_> {
+    ShortName(text)
 }
 
-pub(crate) struct Shortened<'t>(&'t str);
+pub(crate) struct ShortName<'t>(&'t str);
 
-impl fmt::Display for Shortened<'_> {
+impl fmt::Display for ShortName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.char_indices().nth(40) {
             Some((end, _)) => write!(f, "{}...", self.0.get(..end).unwrap_or_default()),

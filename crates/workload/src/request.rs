@@ -98,7 +98,7 @@ pub enum Request {
         /// Which text: see [`Workload::settings`](crate::Workload::settings).
         settings: u32,
     },
-    /// Takes a snapshot, which changes nothing but stands in PyTorch's trace.
+    /// Takes a snapshot, which changes nothing; PyTorch's trace lists it.
     Snapshot,
 }
 

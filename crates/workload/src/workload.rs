@@ -87,7 +87,7 @@ impl Workload {
 
     /// The step labels, each with the index of the request that follows it; ascending.
     ///
-    /// Several labels may share an index; that of a label behind the last request is the number of requests.
+    /// Several labels may share an index; that of a label after the last request is the number of requests.
     #[must_use]
     pub fn labels(&self) -> &[(u32, String)] {
         &self.labels

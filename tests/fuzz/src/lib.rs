@@ -2,6 +2,9 @@
 //!
 //! `cargo xtask fuzz` lets libFuzzer look for such bytes. Its earlier findings are in `regressions/`, and `seeds/` has
 //! the inputs that it starts from; `cargo test` gives both to the same functions.
+//!
+//! A finding is a file in `regressions`. Crates that the targets call forbid `unsafe`, except `lock`, so no sanitizer is needed and the stable
+//! toolchain is enough; `cargo xtask miri` interprets the unit tests of `allocator` and `lock`.
 
 #![allow(
     clippy::unwrap_used,

@@ -36,7 +36,7 @@ fn a_trace_that_begins_in_the_middle_is_refused_with_the_entry_that_shows_it() {
 fn the_error_names_the_first_entry_that_needs_what_is_missing() {
     let meta = r#"{"meta":{"total_memory":1073741824}}"#;
     let entry = |action: &str| format!(r#"["{action}",2097152,512,0]"#);
-    let late = "needs memory that was there before the first entry, and what was there is not recorded";
+    let late = "needs memory from before the first entry, which is not recorded";
     for action in ["alloc", "free_requested", "free_completed", "segment_free", "segment_unmap"] {
         check_refused(
             with_trace(meta, &[entry("snapshot"), entry(action)]),

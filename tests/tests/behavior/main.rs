@@ -1,6 +1,6 @@
 //! What the allocator does, one behavior a test: a workload in, the picture of segments and statistics out.
 //!
-//! The numbers of the examples W1 to W12 came out of PyTorch's own library; they stand here as texts, so that each is checked and read.
+//! The examples W1 to W12 have the numbers of PyTorch's own library, as texts that a person can read.
 
 #![allow(
     clippy::unwrap_used,

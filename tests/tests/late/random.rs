@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockyard_device::VirtualDevice;
 use blockyard_pytorch::{Meta, RecordedBlock, RecordedRun, RecordedSegment};
 use blockyard_record::{BlockSnapshot, Event, Recording, SegmentSnapshot, Snapshot, TraceEntry};
-use blockyard_replay::{Runner, Verified, device_of, open, verify};
+use blockyard_replay::{Runner, Verification, device_of, open, verify};
 use blockyard_trace::rewind;
 use blockyard_workload::{Request, Workload};
 use proptest::collection::vec;
@@ -193,7 +193,7 @@ proptest! {
             let late = without_head(&run, cut);
             let verified = verify(&late, &mut |_| ControlFlow::Continue(()));
             prop_assert!(verified.is_ok() || cut == length, "cut at {cut}: {:?}\n{}", verified.err(), entries(&late));
-            let Ok(Verified { comparison, .. }) = verified else { continue };
+            let Ok(Verification { comparison, .. }) = verified else { continue };
             let is_empty = comparison.counts.iter().all(|count| count.total == 0);
             prop_assert!(
                 is_empty || comparison.is_identical(),

@@ -12,7 +12,7 @@ struct Class {
     name: &'static str,
     /// The type that it reads.
     of: &'static str,
-    /// What a user of Python must know besides.
+    /// What a user of Python must also know.
     says: &'static str,
     /// Fields that an answer of the package does not have.
     without: &'static [&'static str],

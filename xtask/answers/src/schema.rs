@@ -1,14 +1,19 @@
 //! JSON Schema of each document.
 
 use anyhow::Result;
-use blockyard_answers::{Line, SnapshotLine, VerifyLine};
+use blockyard_answers::{GuardAnswer, Line, SnapshotLine, VerifyLine};
 use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::WrittenFile;
 
 /// One schema for each document that the command prints.
 pub(crate) fn files() -> Result<Vec<WrittenFile>> {
-    Ok(vec![file::<Line>("questions")?, file::<SnapshotLine>("snapshot")?, file::<VerifyLine>("verify")?])
+    Ok(vec![
+        file::<Line>("questions")?,
+        file::<SnapshotLine>("snapshot")?,
+        file::<VerifyLine>("verify")?,
+        file::<GuardAnswer>("guard")?,
+    ])
 }
 
 fn file<T: JsonSchema>(name: &str) -> Result<WrittenFile> {

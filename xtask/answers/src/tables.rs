@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::WrittenFile;
 use crate::fields::{Kind, Types};
 
-const DOCUMENTS: [&str; 2] = ["docs/questions.md", "docs/snapshot-json.md"];
+const DOCUMENTS: [&str; 3] = ["docs/questions.md", "docs/snapshot-json.md", "docs/guard.md"];
 
 /// The documents, with new tables.
 pub(crate) fn files(types: &Types) -> Result<Vec<WrittenFile>> {

@@ -176,7 +176,7 @@ impl Libraries {
         Ok(())
     }
 
-    /// Where the next segment of an empty device will start, by the rule of the stand-in and of `VirtualDevice`: 2 MiB behind
+    /// Where the next segment of an empty device will start, by the rule of the stand-in and of `VirtualDevice`: 2 MiB after
     /// one of 2 MiB.
     fn next_base(&self, side: Side) -> Result<usize> {
         const SEGMENT: usize = 2 << 20;

@@ -114,7 +114,7 @@ fn progress(name: &'static str, steps: usize) -> Result<ProgressBar> {
     Ok(ProgressBar::new(steps as u64).with_style(style).with_prefix(name))
 }
 
-/// At least so many pairs in a timed turn.
+/// At least this many pairs in a timed turn.
 const PAIRS_A_TURN: usize = 50_000;
 
 /// How often a trace of `pairs` is replayed in a timed turn.

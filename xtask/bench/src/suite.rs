@@ -84,7 +84,7 @@ pub fn recording(workspace: &Path, name: &str) -> Result<Option<RecordedRun>> {
     Ok(Some(run))
 }
 
-/// The file of a recorded program, if it is there.
+/// The file of a recorded program, if it exists.
 pub fn find(workspace: &Path, name: &str) -> Option<PathBuf> {
     let elsewhere = std::env::var_os("BLOCKYARD_RECORDINGS").map(PathBuf::from);
     let folders = [Some(workspace.join("tests/fixtures/programs")), elsewhere];

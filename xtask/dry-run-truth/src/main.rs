@@ -1,6 +1,6 @@
 //! Recorded programs, run by a dry run and compared with what a GPU printed and did: `cargo xtask dry-run-truth`.
 //!
-//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a process of its own.
+//! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a separate process.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
 mod ranks;
@@ -198,16 +198,16 @@ impl Job {
     }
 }
 
-struct Wanted {
+struct Options {
     python: String,
     files: Vec<PathBuf>,
     is_verbose: bool,
     keep: Option<PathBuf>,
 }
 
-fn wanted() -> Result<Option<Wanted>> {
+fn wanted() -> Result<Option<Options>> {
     let mut wanted =
-        Wanted { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
+        Options { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {

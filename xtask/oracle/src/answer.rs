@@ -193,7 +193,7 @@ pub fn entry_words(entry: &TraceEntry) -> String {
     format!("{action} {addr:#x} {} {stream}", size.get())
 }
 
-/// A segment and its blocks in words: every fact that is compared stands in them.
+/// A segment and its blocks in words: they have every fact that is compared.
 #[must_use]
 pub fn segment_words(segment: &Segment) -> String {
     let Segment { addr, size, stream, pool_id, is_large, is_expandable, sums, blocks } = segment;

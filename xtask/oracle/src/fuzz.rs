@@ -82,7 +82,7 @@ pub struct FailedSequence {
 ///
 /// # Errors
 ///
-/// When the driver of PyTorch's library is gone, or `on_failure` returns an error.
+/// When the driver of PyTorch's library ended, or `on_failure` returns an error.
 pub fn fuzz(
     library: &mut Library,
     release: Release,

@@ -29,7 +29,7 @@ pub use answer::{
     entry_words, first_difference, segment_words,
 };
 pub use fuzz::{Bounds, FailedSequence, FuzzSummary, compare, fuzz, sequence_seed};
-pub use library::{Asked, Library};
+pub use library::{Library, PendingAnswer};
 pub use native::{build_cudart, compile};
 pub use ours::{Inside, answer};
 pub use rules::{Rules, restricted};

@@ -1,4 +1,4 @@
-//! PyTorch's own library, run by `native/driver.cpp` in a process of its own.
+//! PyTorch's own library, run by `native/driver.cpp` in a separate process.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -25,7 +25,7 @@ pub struct Library {
 /// A sequence that the driver is busy with.
 #[must_use]
 #[derive(Debug)]
-pub struct Asked {
+pub struct PendingAnswer {
     operations: usize,
     /// Those of them that change settings.
     changes: Vec<usize>,
@@ -69,19 +69,19 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// When the driver is gone.
-    pub fn ask(&mut self, sequence: &Sequence, wants_all: bool) -> Result<Asked> {
+    /// When the driver ended.
+    pub fn ask(&mut self, sequence: &Sequence, wants_all: bool) -> Result<PendingAnswer> {
         let words = wire::encode(sequence, wants_all);
         let mut bytes = Vec::with_capacity(8 * words.len() + 8);
         bytes.extend((words.len() as u64).to_ne_bytes());
         bytes.extend(words.iter().flat_map(|word| word.to_ne_bytes()));
         let requests = self.requests.as_mut().context("the driver was ended")?;
-        requests.write_all(&bytes).and_then(|()| requests.flush()).context("the driver is gone")?;
+        requests.write_all(&bytes).and_then(|()| requests.flush()).context("the driver ended")?;
         let operations = sequence.operations.iter().enumerate();
         let changes = operations
             .filter(|(_, operation)| matches!(operation, Operation::ApplySettings { .. }))
             .map(|(index, _)| index);
-        Ok(Asked { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
+        Ok(PendingAnswer { operations: sequence.operations.len(), changes: changes.collect(), wants_all })
     }
 
     /// The answer to the last sequence, and the kinds of steps on the way to it.
@@ -89,11 +89,11 @@ impl Library {
     /// # Errors
     ///
     /// When the library died over the sequence.
-    pub fn answer(&mut self, asked: Asked) -> Result<(SequenceResult, Paths)> {
+    pub fn answer(&mut self, asked: PendingAnswer) -> Result<(SequenceResult, Paths)> {
         let mut count = [0; 8];
-        self.responses.read_exact(&mut count).context("the driver is gone")?;
+        self.responses.read_exact(&mut count).context("the driver ended")?;
         let mut bytes = vec![0; 8 * usize::try_from(u64::from_ne_bytes(count))?];
-        self.responses.read_exact(&mut bytes).context("the driver is gone")?;
+        self.responses.read_exact(&mut bytes).context("the driver ended")?;
         let (words, _) = bytes.as_chunks::<8>();
         let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
         let (mut answer, paths) = wire::decode(&words, asked.operations, asked.wants_all)?;

@@ -30,7 +30,7 @@ cargo xtask oracle --save SEED NAME COUNT [--release R]       keeps the first op
 /// The exit status where the wheel should be there and is not.
 const WHEEL_MISSING: u8 = 3;
 
-/// A run stops after so many sequences that differ.
+/// A run stops after this many sequences that differ.
 const MOST_FAILURES: u64 = 3;
 
 enum Command {
@@ -219,7 +219,7 @@ fn keep(failure: &FailedSequence) -> Result<()> {
 fn replay(library: &mut Library, sequence: &Sequence, file: &Path) -> Result<bool> {
     let difference = compare(library, sequence, true)?;
     match &difference {
-        None => println!("    {} operations, all the same", sequence.operations.len()),
+        None => println!("    {} operations, all equal", sequence.operations.len()),
         Some(difference) => println!("    {difference}"),
     }
     if sequence.operations.is_empty() {
@@ -230,7 +230,7 @@ fn replay(library: &mut Library, sequence: &Sequence, file: &Path) -> Result<boo
 
 fn read(file: &Path) -> Result<Fixture> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Fixture::parse(&text).with_context(|| format!("{} is no sequence", file.display()))
+    Fixture::parse(&text).with_context(|| format!("{} is not a sequence", file.display()))
 }
 
 fn root() -> PathBuf {

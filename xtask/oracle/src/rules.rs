@@ -29,7 +29,7 @@ const EXPANDS: &str = "expandable_segments:True";
 const EXPANSION: &str = "expandable_segments:";
 const SPLIT_LIMIT: &str = "max_split_size_mb:";
 
-/// The sequence with only those operations that may follow each other, tensors and pools numbered anew.
+/// The sequence with only those operations that may follow each other, tensors and pools numbered again.
 ///
 /// Every part of a sequence becomes a sequence again this way.
 #[must_use]
@@ -60,7 +60,7 @@ pub struct Rules {
     /// Open scopes, the one opened last at the end.
     scopes: Vec<(PoolId, Option<StreamId>)>,
     pending: Vec<Pending>,
-    /// Whether upstream has notes of streams left over from blocks that are gone.
+    /// Whether upstream has notes of streams left over from blocks that do not exist any more.
     has_stale_notes: bool,
 }
 
@@ -134,7 +134,7 @@ impl Rules {
         }
     }
 
-    /// The operation with tensors and pools numbered anew, if it may come now; else nothing happened.
+    /// The operation with tensors and pools numbered again, if it may come now; else nothing happened.
     pub fn admit(&mut self, operation: &Operation) -> Option<Operation> {
         match operation {
             Operation::Allocate { tensor, size, stream } => Some(self.allocate(*tensor, *size, *stream)),

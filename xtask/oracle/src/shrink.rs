@@ -65,7 +65,7 @@ fn without_settings(best: &mut Sequence, fails: &mut impl FnMut(&Sequence) -> Re
     Ok(())
 }
 
-/// The `key:value` pairs of a settings text, whose lists have commas of their own.
+/// The `key:value` pairs of a settings text, whose lists have commas too.
 fn split_options(text: &str) -> Vec<String> {
     let mut options = Vec::new();
     let mut depth = 0;

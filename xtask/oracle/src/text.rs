@@ -1,7 +1,7 @@
 //! Sequences with PyTorch's answers as text, for regression tests that need no library.
 //!
 //! The text is a workload in the project's own language, one request a line, with comments that only this module reads: `#!` for what
-//! is no request, `#=` behind a line for what PyTorch answered (the digest of all statistics, then the reply), `#:` at the end for its
+//! is not a request, `#=` after a line for what PyTorch answered (the digest of all statistics, then the reply), `#:` at the end for its
 //! trace and its final segments.
 //!
 //! ```text
@@ -127,7 +127,7 @@ impl Fixture {
     ///
     /// For a text of another kind; the message has the line.
     pub fn parse(text: &str) -> Result<Self> {
-        let workload = Workload::parse(text).context("the requests are no workload")?;
+        let workload = Workload::parse(text).context("the requests are not a workload")?;
         let mut requests = workload.requests().iter();
         let mut fixture = Self {
             notes: Vec::new(),
@@ -144,7 +144,7 @@ impl Fixture {
         for (index, line) in text.lines().enumerate() {
             fixture.read_line(line, &mut requests).with_context(|| format!("line {}", index + 1))?;
         }
-        ensure!(requests.next().is_none(), "several requests stand on one line");
+        ensure!(requests.next().is_none(), "one line has several requests");
         Ok(fixture)
     }
 
@@ -234,7 +234,7 @@ fn operation_of(request: Request) -> Result<Operation> {
         Request::ResetPeak => Operation::ResetPeak,
         Request::ResetAccumulated => Operation::ResetAccumulated,
         Request::Snapshot => Operation::Snapshot,
-        request => bail!("{request:?} does not stand in a sequence"),
+        request => bail!("{request:?} cannot be in a sequence"),
     })
 }
 

@@ -1,12 +1,19 @@
 //! A static server of one folder on 127.0.0.1, for `cargo xtask play`, `blockyard open` and the end-to-end tests.
 //!
 //! It answers `GET` and `HEAD` for plain files below the folder and nothing else; `/` is `index.html`. A `.gz` file is
-//! a file of its own and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
+//! a plain file and not a content encoding: the page wants the compressed bytes. Nothing is cached, so that a
 //! reload after a build shows the build. Files from elsewhere may lie beside the folder's, as `/open/NAME`; only requests that
 //! name this machine as their host get them. It must not know what the files are about.
 //!
 //! This is ours because the command `blockyard open` has it inside of it, so that no other program is needed, and because the files of
 //! the reader that lie beside the page must not be given to other machines or other pages.
+//!
+//! # Decisions
+//!
+//! **One service worker keeps the page in the reader's browser** ([`service_worker`], a list of files before a script). `cargo xtask` writes
+//! it beside the page, and `blockyard site` beside the page and a teacher's files. If any file changes, the worker has another version, which
+//! replaces the old one. With a network everything comes from there, so that a reload shows a new build; without one, or where a response
+//! takes longer than three seconds, from the browser.
 
 mod file;
 mod offline;

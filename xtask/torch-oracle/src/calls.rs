@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 
 use crate::random::Random;
-use crate::template::{Filled, Template, templates};
+use crate::template::{FilledTemplate, Template, templates};
 
 /// What every program begins with. The products take the workspaces of libraries, which stay.
 pub const PRELUDE: &str = "\
@@ -168,7 +168,7 @@ impl Iterator for Calls {
     }
 }
 
-fn statement(filled: &Filled, circumstance: Circumstance) -> String {
+fn statement(filled: &FilledTemplate, circumstance: Circumstance) -> String {
     let expression = &filled.expression;
     if circumstance == Circumstance::Checkpoint {
         let names: Vec<&str> = filled.arguments.iter().map(|made| made.name).collect();

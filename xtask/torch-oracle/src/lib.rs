@@ -63,7 +63,7 @@ pub fn compare_calls(
     for (number, call) in calls.iter().enumerate() {
         let there = there
             .get(&number)
-            .with_context(|| format!("PyTorch did not come to call {number}: {:?}", theirs.run.error))?;
+            .with_context(|| format!("PyTorch did not reach call {number}: {:?}", theirs.run.error))?;
         let here =
             here.get(&number).with_context(|| format!("call {number} was not reached: {:?}", ours.error))?;
         let verdict = compare(here, there);

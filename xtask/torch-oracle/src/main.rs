@@ -31,7 +31,7 @@ The exit status is 1 if a call differs without a mark.
 /// Calls that one process makes.
 const BATCH: usize = 1000;
 
-struct Wanted {
+struct Options {
     python: String,
     calls: usize,
     programs: usize,
@@ -52,10 +52,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn wanted() -> Result<Option<Wanted>> {
+fn wanted() -> Result<Option<Options>> {
     let python = std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned());
     let mut wanted =
-        Wanted { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
+        Options { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {

@@ -9,12 +9,12 @@ use blockyard_torch::memory::LogEntry;
 use crate::run::{Line, Run};
 
 #[derive(Default)]
-struct Printed {
+struct PrintedLines {
     lines: Vec<Line>,
     text: String,
 }
 
-impl Printed {
+impl PrintedLines {
     /// Takes what is printed; the program's own thread prints, so the session is the program's.
     fn take(&mut self, text: &str) {
         let session = blockyard_torch::session();
@@ -38,7 +38,7 @@ impl Printed {
 ///
 /// When the interpreter failed or there is no thread.
 pub fn run_ours(source: &str) -> Result<Run> {
-    let printed: Arc<Mutex<Printed>> = Arc::default();
+    let printed: Arc<Mutex<PrintedLines>> = Arc::default();
     let sink = Arc::clone(&printed);
     let program = Program { file: "calls.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let settings =

@@ -28,7 +28,7 @@ struct Written {
     error: Option<String>,
 }
 
-/// A run, with the lines of the program that rest on an assumption.
+/// A run, with the lines of the program that depend on an assumption.
 #[derive(Debug)]
 pub struct PyTorchRun {
     /// The run.

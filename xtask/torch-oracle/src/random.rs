@@ -25,7 +25,7 @@ impl Random {
         usize::try_from(self.next() % end).unwrap_or(0)
     }
 
-    /// Whether an event of so many percent happens.
+    /// Whether an event happens whose chance is this many percent.
     pub fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

@@ -27,7 +27,7 @@ pub struct Counts {
     pub accepts: usize,
     /// An exception on both sides; not among `compared`.
     pub invalid: usize,
-    /// PyTorch's own events rest on an assumption; not among `compared`.
+    /// PyTorch's own events depend on an assumption; not among `compared`.
     pub assumed: usize,
 }
 

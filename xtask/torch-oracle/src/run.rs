@@ -52,7 +52,7 @@ impl Run {
         }
     }
 
-    /// The calls that came to their end, by number.
+    /// The calls that ended, by number.
     #[must_use]
     pub fn calls(&self) -> BTreeMap<usize, CallRun> {
         let mut calls = BTreeMap::new();

@@ -60,7 +60,7 @@ pub(crate) struct Made {
 
 /// An expression with its arguments.
 #[derive(Clone, Debug)]
-pub(crate) struct Filled {
+pub(crate) struct FilledTemplate {
     pub(crate) expression: String,
     pub(crate) arguments: Vec<Made>,
 }
@@ -117,13 +117,13 @@ impl Template {
     }
 
     /// A call of this line.
-    pub(crate) fn fill(&self, random: &mut Random) -> Filled {
+    pub(crate) fn fill(&self, random: &mut Random) -> FilledTemplate {
         let wide = random.pick(&["float32", "float32", "float32", "float16", "bfloat16", "float64"]);
         let most = random.pick(&[9, 13, 16, 24]);
         let mut drawn = Drawn { random, letters: BTreeMap::new(), shapes: BTreeMap::new(), wide, most };
         let arguments =
             self.arguments.iter().map(|argument| drawn.argument(argument, self.has_channels_last)).collect();
-        Filled { expression: drawn.expression(self.expression), arguments }
+        FilledTemplate { expression: drawn.expression(self.expression), arguments }
     }
 }
 

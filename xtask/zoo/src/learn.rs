@@ -10,7 +10,7 @@ use crate::{DROPOUT_STATE, Line, Numbering, Observer, attempt, calls};
 
 /// The workspaces in the lines of a zoo file.
 #[derive(Clone, Debug, Default)]
-pub struct Learned {
+pub struct LearnedSizes {
     /// The code of each configuration's size, by the hash of the configuration.
     pub entries: BTreeMap<u32, u64>,
     /// Configurations that were recorded with more than one size; they are left out.
@@ -22,7 +22,7 @@ struct State {
     recorded: Vec<i64>,
     first: u32,
     is_recurrent: bool,
-    learned: Learned,
+    learned: LearnedSizes,
 }
 
 impl State {
@@ -42,7 +42,7 @@ impl State {
 /// # Errors
 ///
 /// When there is no GPU in the session.
-pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<Learned> {
+pub fn learn<'a>(lines: impl Iterator<Item = &'a Line>) -> Result<LearnedSizes> {
     let state = Rc::new(RefCell::new(State::default()));
     let shared = Rc::clone(&state);
     tables::set_learner(Some(Rc::new(move |numbers, operands| {

@@ -29,7 +29,7 @@ use blockyard_torch::memory::LogEntry;
 use blockyard_torch::{Session, SessionSettings, Tensor, Value, autograd, call, install, session};
 use serde::Deserialize;
 
-pub use learn::{Learned, learn};
+pub use learn::{LearnedSizes, learn};
 
 /// Bytes of cuDNN's state for dropout on an H200.
 pub(crate) const DROPOUT_STATE: i64 = 6_488_064;
@@ -54,9 +54,9 @@ pub struct Line {
 pub enum CallResult {
     /// All requests are the recorded ones.
     Identical,
-    /// The call left a mark: its result rests on no record. The requests may be equal or not.
+    /// The call left a mark: its result is an unverified estimate. The requests may be equal or not.
     Marked {
-        /// Whether the requests are the recorded ones all the same.
+        /// Whether the requests are still the recorded ones.
         is_equal: bool,
     },
     /// Requests differ, and the operator is not marked as an estimate.

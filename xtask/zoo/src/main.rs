@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use blockyard_zoo::{CallResult, Learned, Line, ZooReport, read, run_line, start};
+use blockyard_zoo::{CallResult, LearnedSizes, Line, ZooReport, read, run_line, start};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -24,7 +24,7 @@ cargo xtask zoo FILE [--op NAME] [--show N] [--every N]
 
 /// What becomes of the sizes that `crates/gpus` holds now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum KnownSizes {
     None,
     All,
     /// They stay in their own file, and the new one is without them.
@@ -33,7 +33,7 @@ enum Kept {
 
 fn main() -> Result<()> {
     let (mut path, mut only, mut show, mut every) = (None, None, 0_usize, 1_usize);
-    let (mut tables, mut leave_out, mut kept) = (None, 0_usize, Kept::None);
+    let (mut tables, mut leave_out, mut kept) = (None, 0_usize, KnownSizes::None);
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -45,8 +45,8 @@ fn main() -> Result<()> {
             Long("show") => show = parser.value()?.parse()?,
             Long("write-tables") => tables = Some(PathBuf::from(parser.value()?)),
             Long("leave-out") => leave_out = parser.value()?.parse()?,
-            Long("keep") => kept = Kept::All,
-            Long("besides") => kept = Kept::Elsewhere,
+            Long("keep") => kept = KnownSizes::All,
+            Long("besides") => kept = KnownSizes::Elsewhere,
             Long("every") => every = parser.value()?.parse()?,
             Value(value) if path.is_none() => path = Some(PathBuf::from(value)),
             other => return Err(other.unexpected().into()),
@@ -85,7 +85,7 @@ fn main() -> Result<()> {
 }
 
 /// The workspaces of the lines that are left out, or of the others.
-fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<Learned> {
+fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
     let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
     let chosen = lines.iter().enumerate().filter(|(index, line)| {
         is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
@@ -93,15 +93,15 @@ fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<Learned>
     blockyard_zoo::learn(chosen.map(|(_, line)| line)).map_err(|error| anyhow!("{error}"))
 }
 
-fn write_tables(lines: &[Line], out: &Path, leave_out: usize, kept: Kept) -> Result<()> {
+fn write_tables(lines: &[Line], out: &Path, leave_out: usize, kept: KnownSizes) -> Result<()> {
     let held = blockyard_torch::tables::recorded();
-    let mut entries = if kept == Kept::All { held.clone() } else { BTreeMap::new() };
+    let mut entries = if kept == KnownSizes::All { held.clone() } else { BTreeMap::new() };
     for key in learn(lines, leave_out, true)?.entries.keys() {
         entries.remove(key);
     }
     let learned = learn(lines, leave_out, false)?;
     entries.extend(&learned.entries);
-    if kept == Kept::Elsewhere {
+    if kept == KnownSizes::Elsewhere {
         let differ =
             entries.iter().filter(|(key, code)| held.get(key).is_some_and(|held| held != *code)).count();
         println!("{differ} sizes differ from those that the file holds now");

@@ -8,7 +8,7 @@ const MOST: usize = if cfg!(test) { 8 } else { 128 };
 
 /// Entries sorted by rank.
 ///
-/// The piece with the lowest entries is a field of its own, because best fit takes the lowest entry and most lists have only
+/// The piece with the lowest entries is a separate field, because best fit takes the lowest entry and most lists have only
 /// one piece. Each piece is in descending order, so that its lowest entry is at the end.
 #[derive(Clone, Debug)]
 pub(super) struct Sorted<E: Entry> {

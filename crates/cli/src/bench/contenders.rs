@@ -33,13 +33,13 @@ impl Device for CudaDevice {
     fn peers(mut self) -> anyhow::Result<Vec<BoxedContender>> {
         let index = self.index();
         let pool = StreamOrdered::new(&mut self).context("the driver's stream-ordered pool")?;
-        let ordered = Ordered { pool, device: self, live: Vec::new() };
+        let ordered = DriverPool { pool, device: self, live: Vec::new() };
         let plain = Plain { device: CudaDevice::open(index)?, live: Vec::new() };
         Ok(vec![Box::new(ordered), Box::new(plain)])
     }
 }
 
-/// All contenders, ours first; each has a device of its own.
+/// All contenders, ours first; each has its own device.
 pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Result<Vec<BoxedContender>> {
     let mut contenders: Vec<BoxedContender> = vec![
         Box::new(Ours::new(open()?, false)?),
@@ -190,13 +190,13 @@ impl Contender for Plain {
 }
 
 /// The driver's stream-ordered allocator, which caches freed memory.
-struct Ordered {
+struct DriverPool {
     pool: StreamOrdered,
     device: CudaDevice,
     live: Vec<(DeviceAddr, StreamId)>,
 }
 
-impl Contender for Ordered {
+impl Contender for DriverPool {
     type Error = anyhow::Error;
 
     fn name(&self) -> &'static str {

@@ -16,7 +16,7 @@ pub(crate) struct BenchPlan {
 }
 
 const HIT_SIZES: [Bytes; 5] = [Bytes::new(512), Bytes::kib(64), Bytes::mib(1), Bytes::mib(4), Bytes::mib(64)];
-/// Each needs a segment, or pages, of its own.
+/// Each needs its own segment or pages.
 const MISS_SIZES: [Bytes; 3] = [Bytes::mib(20), Bytes::mib(64), Bytes::mib(256)];
 /// How many segments are released at once, and their size, which is also that of a page of an expandable segment.
 const EMPTIED: usize = 32;

@@ -18,13 +18,13 @@ pub(crate) struct DryRunOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further ones, after
-    /// commas: the report says of each whether the program fits.
+    /// commas: the report says whether the program fits each.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu)]
     pub(crate) gpu: Vec<GpuProfile>,
     /// How many GPUs there are.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
-    /// End the program after so many steps of its first optimizer; the report has the peak of each step and who holds it.
+    /// End the program after this many steps of its first optimizer; the report has the peak of each step and who holds it.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct DryRunOptions {
     /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
-    /// The value of the device that a line reads, where nobody knows it: a number, true or false; where results are counted, how many there
+    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false; where results are counted, how many there
     /// are. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
@@ -56,7 +56,7 @@ pub(crate) struct DryRunOptions {
     /// Write the report there, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Print what the program prints and nothing else.
+    /// Print only the program's output.
     #[arg(long)]
     pub(crate) quiet: bool,
     /// Open the snapshot in the page at the end, as `blockyard open` does.
@@ -70,10 +70,10 @@ pub(crate) struct DryRunOptions {
 /// Programs of several processes.
 #[derive(Debug, Args)]
 pub(crate) struct RankOptions {
-    /// Start so many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
+    /// Start this many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nproc_per_node: Option<u8>,
-    /// How many nodes there are, each with so many processes. Only the ranks of `--ranks` are started.
+    /// How many nodes there are, each with as many processes. Only the ranks of `--ranks` are started.
     #[arg(long, value_name = "N", requires = "nproc_per_node", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nnodes: Option<u32>,
     /// The ranks that are started, after commas; without it, all of one node, or rank 0 of several nodes.
@@ -109,7 +109,7 @@ pub(crate) fn python(named: Option<&str>) -> String {
 pub(crate) fn gpu(name: &str) -> anyhow::Result<GpuProfile> {
     GpuProfile::from_id(name.trim()).ok_or_else(|| {
         let known: Vec<&str> = GpuProfile::ALL.iter().map(|profile| profile.id).collect();
-        anyhow::anyhow!("there is no such GPU here; there are {}", known.join(", "))
+        anyhow::anyhow!("no GPU has this name; the names are {}", known.join(", "))
     })
 }
 

@@ -1,4 +1,4 @@
-//! What the report says of several orders of addresses.
+//! The part of the report about several orders of addresses.
 
 use std::fmt::{self, Write as _};
 

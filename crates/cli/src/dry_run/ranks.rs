@@ -20,10 +20,7 @@ pub(super) fn text(
     let nodes = if nodes == 1 { String::new() } else { format!(", {nodes} nodes with {per_node} each") };
     if count < usize::try_from(world).unwrap_or(usize::MAX) {
         let ran = if count == 1 { "1 rank of".to_owned() } else { format!("{count} ranks of") };
-        writeln!(
-            text,
-            "  {ran} {world} ran{nodes}; the others are taken to have the values that these have"
-        )?;
+        writeln!(text, "  {ran} {world} ran{nodes}; the others are assumed to have the same values")?;
     } else {
         writeln!(text, "  {world} {}{nodes}", if world == 1 { "rank" } else { "ranks, all of which ran" })?;
     }
@@ -31,7 +28,7 @@ pub(super) fn text(
         of_rank(&mut text, rank)?;
     }
     if report.is_interrupted {
-        writeln!(text, "  the run was interrupted; this is what ran")?;
+        writeln!(text, "  the run was interrupted; the numbers are those of the part that ran")?;
     }
     if let Some(failed) = report.failed {
         writeln!(text, "  rank {failed} failed first")?;
@@ -40,7 +37,7 @@ pub(super) fn text(
     if count > 1 {
         writeln!(
             text,
-            "  the largest peak reserved is that of rank {}, of which the rest is said:",
+            "  the largest peak reserved is that of rank {}; the rest is about that rank:",
             largest.rank
         )?;
     }
@@ -48,7 +45,7 @@ pub(super) fn text(
     let others = report.ranks.iter().filter(|rank| rank.rank != largest.rank && !rank.report.is_exact());
     let others: Vec<String> = others.map(|rank| rank.rank.to_string()).collect();
     if largest.report.is_exact() && !others.is_empty() {
-        writeln!(text, "  estimates: rank {}; --json has why", others.join(", "))?;
+        writeln!(text, "  estimates: rank {}; --json has the reasons", others.join(", "))?;
     }
     Ok(text)
 }

@@ -10,7 +10,7 @@ use super::orders;
 
 /// What is said where no value was assumed.
 pub(crate) const EXACT: &str =
-    "  exact: nothing was assumed, but for the order of the addresses that a driver gives segments";
+    "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
 
 /// The same where several orders of addresses were tried.
 const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
@@ -94,12 +94,16 @@ pub(super) fn ended(text: &mut String, report: &Report) -> fmt::Result {
         let status = report.status;
         writeln!(text, "  the process ended with status {status} ({error}) before its memory was counted")?;
         if let Some(step) = report.steps.last() {
-            writeln!(text, "  this is what it had taken by the end of step {}", step.number)?;
+            writeln!(text, "  the numbers are those at the end of step {}", step.number)?;
         }
     } else if report.error.is_some() {
-        writeln!(text, "  the program ended with {error}{at}; this is what ran")?;
+        writeln!(text, "  the program ended with {error}{at}; the numbers are those of the part that ran")?;
     } else if report.status != 0 {
-        writeln!(text, "  the program ended with status {}; this is what ran", report.status)?;
+        writeln!(
+            text,
+            "  the program ended with status {}; the numbers are those of the part that ran",
+            report.status
+        )?;
     }
     Ok(())
 }
@@ -143,7 +147,7 @@ fn steps(text: &mut String, report: &Report) -> fmt::Result {
     match report.is_steady() {
         Some(true) => writeln!(text, "    the last two steps are equal"),
         Some(false) => writeln!(text, "    the last two steps are not equal: more steps may take more"),
-        None => writeln!(text, "    one step says nothing about the next"),
+        None => writeln!(text, "    one step shows nothing about the next"),
     }
 }
 
@@ -151,7 +155,7 @@ fn holders(text: &mut String, report: &Report) -> fmt::Result {
     if report.holders.is_empty() {
         return Ok(());
     }
-    writeln!(text, "  who holds the peak of the last step that was looked at:")?;
+    writeln!(text, "  who holds the peak of the last measured step:")?;
     for row in &report.holders {
         writeln!(text, "    {:>10}  {}", row.bytes.to_string(), row.what)?;
     }
@@ -263,12 +267,12 @@ mod tests {
         assert!(shown(&found, &gpus(&[Bytes::gib(80)])).contains("  exact: nothing was assumed"));
         let note = Note {
             kind: "estimate".to_owned(),
-            text: "a size is taken to be 0".to_owned(),
+            text: "a size is assumed to be 0".to_owned(),
             ..Note::default()
         };
         found.notes = vec![note.clone(), note];
         let text = shown(&found, &gpus(&[Bytes::gib(80)]));
-        assert!(text.ends_with("an estimate, because:\n    a size is taken to be 0\n"), "{text}");
+        assert!(text.ends_with("an estimate, because:\n    a size is assumed to be 0\n"), "{text}");
         let cut =
             Report { is_cut: true, status: 137, error: Some("SIGKILL".to_owned()), ..Report::default() };
         let text = shown(&cut, &gpus(&[Bytes::gib(80)]));

@@ -1,116 +1,126 @@
-//! The report as JSON: `docs/guard.md` has its fields.
+//! The report as JSON, through the types of `blockyard_answers`: `docs/guard.md` has its fields.
 
 use std::path::Path;
 
+use blockyard_answers::{
+    GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
+};
 use blockyard_dry_run::Torch;
-use blockyard_guard::{Baseline, Ended, Entry, Failure, Holder, Row, StepChange, report as text};
+use blockyard_guard::{
+    Baseline, Entry, Failure, Holder, ProgramLine, Row, RunFailure, StepChange, report as text,
+};
 use blockyard_record::Bytes;
-use serde_json::{Value, json};
 
 use super::{Held, is_failed, outcome};
 use crate::dry_run::gpu_of;
 
-/// Counts changes of the fields that take something away.
-const VERSION: u32 = 1;
-
-pub(super) fn report(is_update: bool, file: &Path, torch: &Torch, held: &[Held]) -> Value {
-    json!({
-        "version": VERSION,
-        "file": file.display().to_string(),
-        "torch": torch.version,
-        "passed": held.iter().all(|held| !is_failed(is_update, &held.found.failures)),
-        "programs": held.iter().map(|held| program(is_update, held)).collect::<Vec<_>>(),
-    })
-}
-
-fn program(is_update: bool, held: &Held) -> Value {
-    let Held { entry, run, report, found } = held;
-    let gpus: Vec<_> = gpu_of(&entry.gpu).into_iter().collect();
-    json!({
-        "program": entry.program,
-        "arguments": entry.arguments,
-        "gpu": entry.gpu,
-        "steps": entry.steps,
-        "conf": entry.conf,
-        "budget": entry.budget.map(Bytes::get),
-        "tolerance": entry.tolerance.to_string(),
-        "passed": !is_failed(is_update, &found.failures),
-        "failures": found.failures.iter().map(failure).collect::<Vec<_>>(),
-        "text": text(entry, run, found, outcome(is_update, &found.failures)).unwrap_or_default(),
-        "estimate": found.is_estimate,
-        "other_torch": found.has_other_torch,
-        "lower": found.is_lower,
-        "peak_allocated": run.peak_allocated.get(),
-        "peak_reserved": run.peak_reserved.get(),
-        "peak_by_step": run.steps.iter().map(|bytes| bytes.get()).collect::<Vec<_>>(),
-        "holders": run.holders.iter().map(holder).collect::<Vec<_>>(),
-        "baseline": entry.baseline.as_ref().map(|baseline| self::baseline(baseline, entry)),
-        "rows": found.rows.iter().map(row).collect::<Vec<_>>(),
-        "steps_changed": found.steps.iter().map(step).collect::<Vec<_>>(),
-        "dry_run": report.to_json(&gpus),
-    })
-}
-
-fn failure(failure: &Failure) -> Value {
-    match failure {
-        Failure::Ended(Ended::OutOfMemory(at)) => json!({"kind": "out_of_memory", "at": at}),
-        Failure::Ended(Ended::Failed(why)) => json!({"kind": "error", "why": why}),
-        Failure::Budget { budget, reserved } => {
-            json!({"kind": "budget", "budget": budget.get(), "reserved": reserved.get()})
-        }
-        Failure::Allocated(growth) | Failure::Reserved(growth) => json!({
-            "kind": if matches!(failure, Failure::Allocated(_)) { "allocated" } else { "reserved" },
-            "before": growth.before.get(),
-            "after": growth.after.get(),
-            "allowed": growth.allowed.get(),
-        }),
+pub(super) fn report(is_update: bool, file: &Path, torch: &Torch, held: &[Held]) -> GuardAnswer {
+    GuardAnswer {
+        version: GUARD_VERSION,
+        file: file.display().to_string(),
+        torch: torch.version.clone(),
+        passed: held.iter().all(|held| !is_failed(is_update, &held.found.failures)),
+        programs: held.iter().map(|held| program(is_update, held)).collect(),
     }
 }
 
-fn baseline(baseline: &Baseline, entry: &Entry) -> Value {
-    json!({
-        "torch": baseline.torch,
-        "exact": baseline.is_exact,
-        "peak_allocated": baseline.peak_allocated.get(),
-        "peak_reserved": baseline.peak_reserved.get(),
-        "allowed_allocated": entry.tolerance.of(baseline.peak_allocated).get(),
-        "allowed_reserved": entry.tolerance.of(baseline.peak_reserved).get(),
-        "peak_by_step": baseline.steps.iter().map(|bytes| bytes.get()).collect::<Vec<_>>(),
-        "holders": baseline.holders.iter().map(holder).collect::<Vec<_>>(),
-        "further_lines": baseline.further,
-    })
+fn program(is_update: bool, held: &Held) -> GuardedProgram {
+    let Held { entry, run, report, found } = held;
+    let gpus: Vec<_> = gpu_of(&entry.gpu).into_iter().collect();
+    GuardedProgram {
+        program: entry.program.clone(),
+        arguments: entry.arguments.clone(),
+        gpu: entry.gpu.clone(),
+        steps: entry.steps,
+        conf: entry.conf.clone(),
+        budget: entry.budget.map(Bytes::get),
+        tolerance: entry.tolerance.to_string(),
+        passed: !is_failed(is_update, &found.failures),
+        failures: found.failures.iter().map(failure).collect(),
+        text: text(entry, run, found, outcome(is_update, &found.failures)).unwrap_or_default(),
+        estimate: found.is_estimate,
+        other_torch: found.has_other_torch,
+        lower: found.is_lower,
+        peak_allocated: run.peak_allocated.get(),
+        peak_reserved: run.peak_reserved.get(),
+        peak_by_step: byte_counts(&run.steps),
+        holders: run.holders.iter().map(holder).collect(),
+        baseline: entry.baseline.as_ref().map(|baseline| self::baseline(baseline, entry)),
+        rows: found.rows.iter().map(row).collect(),
+        steps_changed: found.steps.iter().map(step).collect(),
+        dry_run: report.to_json(&gpus),
+    }
 }
 
-fn holder(holder: &Holder) -> Value {
-    json!({
-        "bytes": holder.bytes.get(),
-        "at": holder.line.place(),
-        "function": holder.line.function,
-        "code": holder.line.code,
-    })
+fn failure(failure: &Failure) -> GuardFailure {
+    match failure {
+        Failure::Ended(RunFailure::OutOfMemory(at)) => GuardFailure::OutOfMemory { at: at.clone() },
+        Failure::Ended(RunFailure::Failed(why)) => GuardFailure::Error { why: why.clone() },
+        Failure::Budget { budget, reserved } => {
+            GuardFailure::Budget { budget: budget.get(), reserved: reserved.get() }
+        }
+        Failure::Allocated(growth) => GuardFailure::Allocated {
+            before: growth.before.get(),
+            after: growth.after.get(),
+            allowed: growth.allowed.get(),
+        },
+        Failure::Reserved(growth) => GuardFailure::Reserved {
+            before: growth.before.get(),
+            after: growth.after.get(),
+            allowed: growth.allowed.get(),
+        },
+    }
 }
 
-fn row(row: &Row) -> Value {
-    json!({
-        "at": row.line.as_ref().map(blockyard_guard::ProgramLine::place),
-        "function": row.line.as_ref().map(|line| &line.function),
-        "code": row.line.as_ref().map(|line| &line.code),
-        "before": number(row.before),
-        "after": number(row.after),
-        "change": number(row.change()),
-        "most_before": row.most_before.map(Bytes::get),
-    })
+fn baseline(baseline: &Baseline, entry: &Entry) -> GuardBaseline {
+    GuardBaseline {
+        torch: baseline.torch.clone(),
+        exact: baseline.is_exact,
+        peak_allocated: baseline.peak_allocated.get(),
+        peak_reserved: baseline.peak_reserved.get(),
+        allowed_allocated: entry.tolerance.of(baseline.peak_allocated).get(),
+        allowed_reserved: entry.tolerance.of(baseline.peak_reserved).get(),
+        peak_by_step: byte_counts(&baseline.steps),
+        holders: baseline.holders.iter().map(holder).collect(),
+        further_lines: baseline.further,
+    }
 }
 
-fn step(step: &StepChange) -> Value {
-    json!({
-        "number": step.number,
-        "before": step.before.map(Bytes::get),
-        "after": step.after.map(Bytes::get),
-    })
+fn byte_counts(bytes: &[Bytes]) -> Vec<u64> {
+    bytes.iter().map(|bytes| bytes.get()).collect()
+}
+
+fn holder(holder: &Holder) -> GuardHolder {
+    GuardHolder {
+        bytes: holder.bytes.get(),
+        at: holder.line.place(),
+        function: holder.line.function.clone(),
+        code: holder.line.code.clone(),
+    }
+}
+
+fn row(row: &Row) -> GuardRow {
+    let line = row.line.as_ref();
+    GuardRow {
+        at: line.map(ProgramLine::place),
+        function: line.map(|line| line.function.clone()),
+        code: line.map(|line| line.code.clone()),
+        before: number(row.before),
+        after: number(row.after),
+        change: number(row.change()),
+        most_before: row.most_before.map(Bytes::get),
+    }
+}
+
+fn step(step: &StepChange) -> GuardStep {
+    GuardStep {
+        number: step.number as u64,
+        before: step.before.map(Bytes::get),
+        after: step.after.map(Bytes::get),
+    }
 }
 
 /// JSON's numbers end where a file's do.
-fn number(bytes: i128) -> Value {
-    i64::try_from(bytes).map_or(Value::Null, Value::from)
+fn number(bytes: i128) -> Option<i64> {
+    i64::try_from(bytes).ok()
 }

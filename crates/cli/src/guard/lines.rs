@@ -9,7 +9,7 @@ use blockyard_record::{Frame, short_path};
 use crate::progress::Bar;
 use crate::snapshot::{self, WITHOUT_LINE, lines_at_peak};
 
-/// A line's text is cut off after so many letters.
+/// A line's text is cut off after this many letters.
 const MOST_LETTERS: usize = 100;
 
 /// All lines, those first that hold most. Host memory is left out.

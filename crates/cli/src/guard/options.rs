@@ -16,13 +16,13 @@ pub(crate) struct GuardOptions {
     /// The file. Programs start in its folder.
     #[arg(long, default_value = "memory.toml", value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Write what the programs take now into the file. A program that the file does not have is added.
+    /// Store the memory that the programs take now in the file. A program that the file does not have is added.
     #[arg(long)]
     pub(crate) update: bool,
     /// The GPU that the program sees: h200, h100, a100, a100-40g, l4, t4, rtx4090.
     #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu)]
     pub(crate) gpu: Option<String>,
-    /// End the program after so many steps of its first optimizer.
+    /// End the program after this many steps of its first optimizer.
     #[arg(long, value_name = "N", requires = "program", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
@@ -40,10 +40,10 @@ pub(crate) struct GuardOptions {
     /// Write the report there, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Print failures alone.
+    /// Print only failures.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// The program's own arguments, behind `--`.
+    /// The program's own arguments, after `--`.
     #[arg(last = true, requires = "program")]
     pub(crate) arguments: Vec<String>,
 }

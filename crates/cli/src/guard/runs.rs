@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blockyard_dry_run::{Prepared, Program, Report, Torch, run_until};
-use blockyard_guard::{Ended, Entry, Measured};
+use blockyard_guard::{Entry, MeasuredRun, RunFailure};
 use blockyard_record::short_path;
 
 use super::lines::holders;
 use crate::dry_run::{gpu_of, is_interrupted};
 
-/// So many lines of a program that failed are shown.
+/// At most this many lines of a failed program are shown.
 const SHOWN_LINES: usize = 20;
 
 pub(super) struct Runs<'a> {
@@ -23,7 +23,7 @@ pub(super) struct Runs<'a> {
 
 impl Runs<'_> {
     /// What a program takes; none after Ctrl-C.
-    pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(Measured, Report)>> {
+    pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(MeasuredRun, Report)>> {
         let scratch = tempfile::tempdir().context("no folder for the files of a run")?;
         let (snapshot, output) = (scratch.path().join("snapshot.pickle"), scratch.path().join("output"));
         let file = PathBuf::from(&entry.program);
@@ -45,7 +45,7 @@ impl Runs<'_> {
             return Ok(None);
         }
         let mut run = measured(&report, &self.torch);
-        if let Some(Ended::Failed(why)) = &mut run.ended {
+        if let Some(RunFailure::Failed(why)) = &mut run.ended {
             why.push_str(&last_lines(&std::fs::read_to_string(&output).unwrap_or_default()));
         }
         if !report.devices.is_empty() {
@@ -60,7 +60,7 @@ impl Runs<'_> {
     }
 }
 
-fn measured(report: &Report, torch: &Torch) -> Measured {
+fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
     let devices = || report.devices.iter();
     let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
     let children = report.children.iter().filter(|_| !report.is_of_children).map(|child| {
@@ -69,7 +69,7 @@ fn measured(report: &Report, torch: &Torch) -> Measured {
             child.process, child.bytes
         )
     });
-    Measured {
+    MeasuredRun {
         torch: torch.version.clone(),
         is_exact: report.is_exact(),
         notes: report.sentences(),
@@ -83,17 +83,20 @@ fn measured(report: &Report, torch: &Torch) -> Measured {
 }
 
 /// Why a run says nothing of the whole program.
-fn ended(report: &Report) -> Option<Ended> {
+fn ended(report: &Report) -> Option<RunFailure> {
     let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
     if report.error.as_deref() == Some("OutOfMemoryError") {
-        return Some(Ended::OutOfMemory(at));
+        return Some(RunFailure::OutOfMemory(at));
     }
     if report.status != 0 || report.error.is_some() || report.is_cut {
         let error = report.error.as_deref().unwrap_or("no exception");
         let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-        return Some(Ended::Failed(format!("the program ended with status {} ({error}{at})", report.status)));
+        return Some(RunFailure::Failed(format!(
+            "the program ended with status {} ({error}{at})",
+            report.status
+        )));
     }
-    report.devices.is_empty().then(|| Ended::Failed("the program did not use the GPU".to_owned()))
+    report.devices.is_empty().then(|| RunFailure::Failed("the program did not use the GPU".to_owned()))
 }
 
 fn last_lines(text: &str) -> String {

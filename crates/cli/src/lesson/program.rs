@@ -34,7 +34,7 @@ pub(super) fn grade(exercise: &Exercise, name: &str, source: &str) -> anyhow::Re
 /// The end of the program, and its output.
 fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Finished, String)> {
     let Some(mut gpu) = GpuProfile::from_id(&exercise.profile) else {
-        bail!("the lesson names a GPU {:?}, which is not known here", exercise.profile);
+        bail!("the lesson names a GPU {:?}, which does not exist in Blockyard", exercise.profile);
     };
     gpu.total_memory = exercise.capacity;
     heap::limit(HOST_MEMORY);

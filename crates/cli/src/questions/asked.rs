@@ -34,7 +34,7 @@ impl RunQuestion {
     ///
     /// # Errors
     ///
-    /// A name that is no question about one run, a wrong option.
+    /// A name that is not a question about one run, a wrong option.
     pub fn parse(name: &str, options: &[String]) -> anyhow::Result<Self> {
         let words = ["blockyard", name].into_iter().chain(options.iter().map(String::as_str));
         Ok(AskedQuestion::try_parse_from(words)?.question)
@@ -64,7 +64,7 @@ pub(crate) struct FileOptions<Q: Args> {
     pub(crate) json: bool,
 }
 
-/// What a run would have come to under other settings.
+/// What a run would do under other settings.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WhatIfQuestion {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; may be given several times. Without it, the run's own.
@@ -117,7 +117,7 @@ pub struct AutopsyQuestion {
 /// How good any allocator could be.
 #[derive(Clone, Debug, Default, Args)]
 pub struct BoundQuestion {
-    /// Write the layout too, with --json: where each allocation lies and from when to when.
+    /// Write the layout too, with --json: the address of each allocation, and from when to when it lives.
     #[arg(long)]
     pub layout: bool,
 }

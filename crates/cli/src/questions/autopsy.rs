@@ -173,7 +173,7 @@ fn text(found: &Autopsy) -> String {
         let _ = writeln!(text, "  helps, proved by a replay: {}", change.sentence);
     }
     for change in &found.in_vain {
-        let tried = if change.depends_on_limit { "not sure" } else { "tried in vain" };
+        let tried = if change.depends_on_limit { "not sure" } else { "tried without success" };
         let _ = writeln!(text, "  {tried}: {}", change.sentence);
     }
     for note in &found.notes {

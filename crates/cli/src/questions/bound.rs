@@ -11,7 +11,7 @@ use crate::progress::Bar;
 
 pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<ExitCode> {
     if options.question.layout && !options.json {
-        bail!("--layout is written with --json");
+        bail!("--layout needs --json");
     }
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }

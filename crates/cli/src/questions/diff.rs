@@ -93,7 +93,7 @@ fn peak_json(peak: PeakDiff) -> PeakComparison {
 fn text(compared: &str, found: &Diff) -> String {
     let alignment = &found.alignment;
     let mut text = format!(
-        "{compared}: {} allocations are the same, {} are gone, {} are new\n",
+        "{compared}: {} allocations are the same, {} were removed, {} are new\n",
         grouped(alignment.same),
         grouped(alignment.only_before),
         grouped(alignment.only_after)

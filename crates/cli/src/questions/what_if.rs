@@ -16,7 +16,7 @@ const SAMPLES: usize = 256;
 
 pub(crate) fn what_if(options: &FileOptions<WhatIfQuestion>) -> anyhow::Result<ExitCode> {
     if options.question.timeline && !options.json {
-        bail!("--timeline is written with --json");
+        bail!("--timeline needs --json");
     }
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }

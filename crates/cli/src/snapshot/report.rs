@@ -57,7 +57,7 @@ pub(crate) struct Peaks {
 pub(crate) struct Moment {
     /// `the peak of allocated memory`.
     pub(crate) name: String,
-    /// After so many events of the trace.
+    /// After this many events of the trace.
     pub(crate) event: usize,
     pub(crate) breakdown: Breakdown,
     pub(crate) holders: Vec<Holder>,

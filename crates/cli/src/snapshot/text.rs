@@ -18,7 +18,7 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     let file = &summary.file;
     let settings = match file.settings.config.as_str() {
-        "" if file.settings.values.is_empty() => "the snapshot does not tell the settings",
+        "" if file.settings.values.is_empty() => "the snapshot has no settings",
         "" => "default settings",
         config => config,
     };

@@ -18,7 +18,7 @@ fn out_of_memory_is_explained_with_proved_changes() {
     assert_eq!(answer["changes"][0]["value"], "expandable_segments:True");
     let text = blockyard(["autopsy", snapshot.as_str()]).out;
     assert!(
-        text.contains("shows the limit, between 960 MiB and 1.23 GiB: every answer is for this limit"),
+        text.contains("show the limit, between 960 MiB and 1.23 GiB: every answer is for this limit"),
         "{text}"
     );
 }

@@ -88,7 +88,7 @@ fn a_page_has_all_its_parts_and_the_file_in_it() {
 fn without_a_page_or_with_a_wrong_file_nothing_is_written() {
     let empty = Folder::new("export-no-page");
     let error = export(&snapshot(), &empty).unwrap_err();
-    assert!(error.contains("has no built page: there is no boot.js"), "{error}");
+    assert!(error.contains("has no built page: the file boot.js is missing"), "{error}");
     let page = Folder::with_page("export-wrong");
     let model = page.0.join("model.pickle");
     std::fs::write(&model, b"\x80\x04}\x94\x8c\x06weight\x94K\x01s.").unwrap();

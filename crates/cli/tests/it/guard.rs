@@ -109,7 +109,7 @@ fn a_peak_that_grew_fails_with_the_lines_to_the_byte() {
     std::fs::write(folder.join("memory.toml"), text.replace("[[program]]", "# ours\n[[program]]")).unwrap();
     let (called, _) = guard(&folder, &["--update"]);
     assert_eq!(called.status, 0, "{}{}", called.out, called.err);
-    assert!(called.out.contains("memory.toml has what 1 program took"), "{}", called.out);
+    assert!(called.out.contains("memory.toml has the new baseline of 1 program"), "{}", called.out);
     let text = file(&folder);
     assert!(text.contains("# ours\n[[program]]") && text.contains("peak_allocated = 294912"), "{text}");
     assert_eq!(guard(&folder, &[]).0.status, 0);
@@ -143,7 +143,7 @@ fn a_program_that_fails_or_runs_out_is_no_baseline() {
     let (called, _) = guard(&folder, &["--update", "train.py", "--", "--fails"]);
     assert_eq!(called.status, 2, "{}{}", called.out, called.err);
     assert!(called.out.contains("ValueError at") && called.out.contains("some words"), "{}", called.out);
-    assert!(called.out.ends_with("memory.toml is as it was\n"), "{}", called.out);
+    assert!(called.out.ends_with("memory.toml is unchanged\n"), "{}", called.out);
     let (called, report) = guard(&folder, &["train.py", "--budget", "1 GiB", "--", "--batch", "40"]);
     assert_eq!(called.status, 1, "{}{}", called.out, called.err);
     assert!(called.out.contains("it runs out of memory at"), "{}", called.out);
@@ -167,18 +167,18 @@ fn what_cannot_be_answered_is_an_error() {
     assert!(error(&["missing.py"]).contains("missing.py: there is no such file"));
     assert!(error(&["train.py"]).contains("neither a baseline nor a budget of `train.py` on h200"));
     assert!(error(&["--budget", "1 GiB"]).contains("<PROGRAM>"), "options are those of one program");
-    assert!(error(&["train.py", "--gpu", "voodoo2"]).contains("there is no such GPU here"));
+    assert!(error(&["train.py", "--gpu", "voodoo2"]).contains("no GPU has this name"));
     std::fs::write(folder.join("memory.toml"), "version = 1\n").unwrap();
     assert!(error(&[]).contains("memory.toml has no program"));
     std::fs::write(folder.join("memory.toml"), "[[program]]\nprogram = \"train.py\"\nbudget = \"much\"\n")
         .unwrap();
-    assert!(error(&[]).contains("memory.toml: `budget` of entry 1 is no size"));
+    assert!(error(&[]).contains("memory.toml: `budget` of entry 1 is not a size"));
     std::fs::write(
         folder.join("memory.toml"),
         "[[program]]\nprogram = \"train.py\"\ngpu = \"voodoo2\"\nbudget = 1\n",
     )
     .unwrap();
-    assert!(error(&[]).contains("memory.toml: train.py: there is no such GPU"));
+    assert!(error(&[]).contains("memory.toml: train.py: no GPU has this name"));
     std::fs::write(folder.join("memory.toml"), "[[program]]\nprogram = \"gone.py\"\nbudget = 1\n").unwrap();
     assert!(error(&[]).contains("gone.py: there is no such file"));
     let outside = std::env::temp_dir().join("blockyard-guard-outside.py");

@@ -46,7 +46,7 @@ fn names_are_left_out_and_limits_are_those_of_the_questions() {
 #[test]
 fn a_wrong_file_leaves_no_report() {
     let path = out("no-report.html");
-    for (file, why) in [("no-such-file", "No such file"), (oom().as_str(), "nothing of device 9")] {
+    for (file, why) in [("no-such-file", "No such file"), (oom().as_str(), "nothing about device 9")] {
         let called = blockyard(["report", file, "-o", &path, "--device", "9"]);
         assert_eq!(called.status, 2);
         assert!(called.err.contains(why) && called.err.contains(file), "{}", called.err);

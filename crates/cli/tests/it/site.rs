@@ -103,10 +103,10 @@ fn what_the_page_could_not_open_is_refused_and_nothing_is_lost() {
     assert!(!out.exists());
     let twice = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/snapshots/rank0.pickle.gz");
     let called = site(&out, &[&twice, &twice]);
-    assert!(called.err.contains("two files are called rank0.pickle.gz"), "{}", called.err);
+    assert!(called.err.contains("two files have the name rank0.pickle.gz"), "{}", called.err);
     // A folder with other things in it stays as it is.
     let called = site(&work.0, &[]);
-    assert!(called.status == 2 && called.err.contains("has other files in it"), "{}", called.err);
+    assert!(called.status == 2 && called.err.contains("has files of another origin"), "{}", called.err);
     fs::write(work.0.join("service-worker.js"), "// somebody's own").unwrap();
     assert_eq!(site(&work.0, &[]).status, 2);
     assert!(wrong.exists());

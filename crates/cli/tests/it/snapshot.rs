@@ -42,7 +42,7 @@ fn host_memory_and_texts_of_tensors_are_in_the_lines() {
     let missing = blockyard(["snapshot", "--device", "host", &snapshot("small_2.11.pickle")]);
     assert_eq!(missing.status, 2);
     assert!(
-        missing.out.contains("nothing of host (pinned memory) is in the snapshot; it has 0"),
+        missing.out.contains("the snapshot has nothing about host (pinned memory); it has 0"),
         "{}",
         missing.out
     );
@@ -57,7 +57,7 @@ fn host_memory_is_exported_as_a_figure_and_not_as_a_run_of_a_gpu() {
     assert!(std::fs::read_to_string(&out).unwrap().contains("528 KiB"));
     let run = blockyard(["export", "--device", "host", &path, &file("host.jsonl", "")]);
     assert_ne!(run.status, 0);
-    assert!(run.err.contains("another one hands out host memory"), "{}", run.err);
+    assert!(run.err.contains("host memory has its own allocator"), "{}", run.err);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn moments_and_devices_that_are_not_there_are_errors() {
     for (arguments, message) in [
         (["--at", "oom"], "no request of the trace ran out of memory"),
         (["--at", "99999"], "the trace has 13096 events, so there is no moment after 99999"),
-        (["--device", "3"], "nothing of device 3 is in the snapshot; it has 0"),
+        (["--device", "3"], "the snapshot has nothing about device 3; it has 0"),
     ] {
         let called =
             blockyard(["snapshot", "--no-certificate"].into_iter().chain(arguments).chain([path.as_str()]));
@@ -222,5 +222,5 @@ fn exports_are_what_they_say() {
     has_figure_and_texts(&std::fs::read(&png).unwrap());
     let called = blockyard(["export", &source, &out("rank0.docx")]);
     assert_eq!(called.status, 2);
-    assert!(called.err.contains("\"docx\" is no format to export"), "{}", called.err);
+    assert!(called.err.contains("\"docx\" is not a format to export"), "{}", called.err);
 }

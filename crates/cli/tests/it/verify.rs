@@ -140,7 +140,7 @@ fn a_file_without_results_is_not_called_identical_nor_different() {
     let path = file("no-results.jsonl", "{\"meta\":{\"total_memory\":1048576}}\n{\"op\":\"empty_cache\"}\n");
     let called = blockyard(["verify", &path]);
     assert_eq!(called.status, 2);
-    assert_eq!(called.out, format!("{path}: nothing to compare, the file records no results\n"));
+    assert_eq!(called.out, format!("{path}: nothing to compare: the file has no results\n"));
 }
 
 #[test]

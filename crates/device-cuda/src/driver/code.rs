@@ -58,7 +58,7 @@ impl Module {
 }
 
 impl Function {
-    /// Gives the function to the stream, in so many blocks of so many threads.
+    /// Gives the function to the stream, in this many blocks of this many threads.
     ///
     /// # Safety
     ///
@@ -93,7 +93,7 @@ impl Function {
     }
 }
 
-/// Sets `words` words of 4 bytes to `value`, when the stream comes to it.
+/// Sets `words` words of 4 bytes to `value`, in the order of the stream.
 pub(crate) fn set_words(
     _: &Current,
     addr: DeviceAddr,

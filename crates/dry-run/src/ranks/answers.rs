@@ -1,4 +1,4 @@
-//! What a rank that does not run is taken to have set in the store.
+//! What a rank that does not run is assumed to have set in the store.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) enum Ground {
 pub(super) const MEMBERS: &str = "blockyard/member/";
 /// Objects that ranks which run give each other.
 const OBJECTS: &str = "blockyard/objects/";
-/// What stands there for a rank that does not run.
+/// The value for a rank that does not run.
 const ABSENT: &[u8] = b"absent";
 /// Groups of more than 128 ranks have several ids, whose keys begin with this.
 const SCALABLE: &str = "UniqueNCCLID:";

@@ -43,7 +43,7 @@ struct Contents {
     values: BTreeMap<String, Vec<u8>>,
     /// Keys whose values are answers for ranks that do not run.
     answered: BTreeSet<String>,
-    /// Such keys that were read, and are no matter of the store's own.
+    /// Such keys that were read, except the store's own.
     read: BTreeSet<String>,
     /// The keys that each waiting connection waits for, by the connection's number.
     waiting: BTreeMap<u64, Vec<String>>,
@@ -301,7 +301,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Answers when all keys are there. A client that waits no longer says so.
+    /// Answers when all keys are set. A client that stops waiting says so.
     fn wait(&mut self, keys: &[String]) -> io::Result<()> {
         let mut contents = self.shared.lock();
         contents.waiting.insert(self.number, keys.to_vec());

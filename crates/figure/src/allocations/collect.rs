@@ -8,7 +8,7 @@ use blockyard_record::{
 use rustc_hash::FxHashMap;
 
 use super::index::IntervalIndex;
-use super::{Allocations, GROUP, NEVER, Reserved, SizeClass, size_class};
+use super::{Allocations, GROUP, NEVER, ReservedRange, SizeClass, size_class};
 use crate::numbers::step_u32;
 use crate::rects::RECT_UNIT;
 
@@ -187,7 +187,7 @@ impl Collector {
     fn reserve(&mut self, addr: u64, size: u64) {
         let start = self.moment();
         self.open.insert(addr, self.made.reserved.len());
-        self.made.reserved.push(Reserved { addr, size, start, end: NEVER });
+        self.made.reserved.push(ReservedRange { addr, size, start, end: NEVER });
     }
 
     /// Ends the reserved memory from `addr` on: what begins there, or `size` bytes wherever they begin and end.
@@ -223,7 +223,7 @@ impl Collector {
             for (low, high) in [(whole.addr, addr), (to, end)] {
                 if let Some(size) = high.checked_sub(low).filter(|size| *size > 0) {
                     self.open.insert(low, self.made.reserved.len());
-                    self.made.reserved.push(Reserved { addr: low, size, start: moment, end: NEVER });
+                    self.made.reserved.push(ReservedRange { addr: low, size, start: moment, end: NEVER });
                 }
             }
         }

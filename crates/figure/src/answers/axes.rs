@@ -40,7 +40,7 @@ impl Axes {
         self.plot.x_px + px(share.min(1.0)) * self.plot.width_px
     }
 
-    /// The height of so many bytes above the zero line; negative ones are below.
+    /// The height of this many bytes above the zero line; negative ones are below.
     pub(super) fn y_px(&self, bytes: f64) -> f32 {
         let share = ((bytes - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.plot.bottom_px() - px(share) * self.plot.height_px

@@ -38,7 +38,7 @@ const ROW_PX: f32 = 26.0;
 const BAR_PX: f32 = 18.0;
 const LABEL_PX: f32 = 66.0;
 
-/// How high the picture of so many segments is.
+/// How high the picture of this many segments is.
 #[must_use]
 pub fn pinned_segments_height(rows: usize) -> f32 {
     count_px(rows + 1) * ROW_PX + 6.0

@@ -4,7 +4,7 @@ use super::RESERVED;
 use crate::allocations::Allocations;
 use crate::numbers::{bytes_f64, floor_count, round_bytes};
 
-/// All addresses that were ever reserved, one behind the other: where an address is on the axis.
+/// All addresses that were ever reserved, one after the other: where an address is on the axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressMap {
     // Ascending: the first address, the size, and where it begins on the axis.

@@ -11,7 +11,7 @@ use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plot};
 
-/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both can stand below
+/// The rectangle of the cells in a figure of this size. Left and right are those of a timeline, so that both can be drawn below
 /// each other.
 #[must_use]
 pub fn grid_plot(size: Size) -> Rect {
@@ -162,7 +162,7 @@ impl Grid {
         }
     }
 
-    /// Which cells of a column show the same, by the first and the one behind the last.
+    /// Which cells of a column show the same, by the first and the one after the last.
     fn runs(&self, column: usize) -> BTreeMap<(usize, usize), u32> {
         let from = column * self.height;
         let cells = self.cells.get(from..from + self.height).unwrap_or_default();

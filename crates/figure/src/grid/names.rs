@@ -9,7 +9,7 @@ use crate::text_width::{fitted, text_width_px};
 const TEXT_PX: f32 = 11.0;
 /// How long a name may be, the longest first.
 const ROOMS_PX: [f32; 4] = [f32::MAX, 200.0, 130.0, 90.0];
-/// So many columns are looked at, which is as exact as a name needs.
+/// This many columns are looked at, which is as exact as a name needs.
 const MOST_COLUMNS: usize = 400;
 
 impl Grid {

@@ -20,10 +20,10 @@ impl std::fmt::Debug for GridPaint<'_> {
     }
 }
 
-/// Neighbors are divided by a line where an allocation is at least so many cells high or wide.
+/// Neighbors are divided by a line where an allocation is at least this many cells high or wide.
 const DIVIDED: usize = 5;
 
-/// So many columns are turned into lines of the image at a time.
+/// This many columns are turned into lines of the image at a time.
 const BAND: usize = 16;
 
 impl Grid {

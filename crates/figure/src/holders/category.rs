@@ -3,7 +3,7 @@ use blockyard_record::{Frame, StackId, Stacks};
 /// The kind of data that an allocation holds, as far as the stack tells.
 ///
 /// A stack says which code asked for memory, not what became of it: temporaries of a forward pass count as activations, those
-/// of a backward pass as gradients. PyTorch runs most of a backward pass on threads of its own, which have no Python stack.
+/// of a backward pass as gradients. PyTorch runs most of a backward pass on its own threads, which have no Python stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StackCategory {
     /// Made while a module was built, moved to the device or loaded.

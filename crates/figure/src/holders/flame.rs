@@ -32,7 +32,7 @@ pub struct FlameNode {
     children: Vec<usize>,
 }
 
-/// Frames of PyTorch that stand between a module and its `forward` and say nothing of their own.
+/// Frames of PyTorch between a module and its `forward`, which add no information.
 const BETWEEN: [&str; 3] = ["_call_impl", "_wrapped_call_impl", "decorate_context"];
 
 /// A stack is cut off at this depth, so that a damaged or endless recursion draws.

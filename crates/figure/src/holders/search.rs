@@ -21,7 +21,7 @@ enum Word {
 }
 
 impl Search {
-    /// Reads the search. Everything means something: a word that is no address, size or stream is looked for in stacks.
+    /// Reads the search. Everything means something: a word that is not an address, size or stream is looked for in stacks.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut words = Vec::new();

@@ -7,7 +7,7 @@ use crate::numbers::bytes_f64;
 
 /// Where the keyboard goes from a block, in the order of the rows.
 ///
-/// From nowhere (`None`, or a block that is gone) it goes to the first block, or to the last one for
+/// From nowhere (`None`, or a block that does not exist any more) it goes to the first block, or to the last one for
 /// [`Direction::Left`], [`Direction::Up`] and the ends. At the map's ends it stays. `None` where there are no blocks.
 #[must_use]
 pub fn next_block(

@@ -14,7 +14,7 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::first_fitting;
 
-/// The height of the strip with what stands above and below it.
+/// The height of the strip with the space above and below it.
 const HEIGHT_PX: f32 = 26.0;
 /// Where the strip itself is.
 const STRIP_Y_PX: f32 = 4.0;
@@ -258,7 +258,7 @@ impl MapOverview {
         }
     }
 
-    /// Where a block is on the strip; `None` where the block is gone.
+    /// Where a block is on the strip; `None` where the block does not exist any more.
     fn block_px(&self, state: &MemoryState, block: BlockId) -> Option<(f32, f32)> {
         let segment = state.segment_of(block)?;
         let block = state.block(block)?;

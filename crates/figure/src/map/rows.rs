@@ -180,7 +180,7 @@ pub fn segment_map_height(state: &MemoryState, changed: &Changes, view: &MapView
 }
 
 /// The scroll position nearest to the present one at which the block's row is in sight; the present one where the block
-/// is gone.
+/// does not exist any more.
 #[must_use]
 pub fn scroll_to(state: &MemoryState, changed: &Changes, view: &MapView, block: BlockId, size: Size) -> f32 {
     let rows = Rows::new(state, changed, view);

@@ -141,7 +141,7 @@ impl SegmentZoom {
 }
 
 /// The zoom after turning the wheel by `factor` (2 shows half as much) over `x_px` of the segment's row; `None` once the
-/// whole segment is shown, and where it is gone.
+/// whole segment is shown, and where the segment was released.
 #[must_use]
 pub fn zoom_segment(
     state: &MemoryState,

@@ -51,7 +51,7 @@ pub(super) enum SearchDirection {
     Back,
 }
 
-/// Moves behind the nearest event that matches, or behind the step of the event if the unit is a step.
+/// Moves to the moment after the nearest event that matches, or after the step of the event if the unit is a step.
 pub(super) fn search(
     player: &Player,
     recording: &Recording,

@@ -166,7 +166,7 @@ pub(super) struct Painter<'a> {
 }
 
 impl Painter<'_> {
-    /// Allocated in reserved in the device, or in what `nvidia-smi` shows of the process, each on a line of its own.
+    /// Allocated in reserved in the device, or in what `nvidia-smi` shows of the process, each on a separate line.
     fn draw_brackets(&mut self) {
         let Stage { numbers, context, .. } = self.stage;
         let (allocated, reserved) = (self.stage.allocated(), self.stage.reserved());
@@ -192,7 +192,7 @@ impl Painter<'_> {
         }
     }
 
-    /// The room of a bracket's name and of the gap behind it.
+    /// The room of a bracket's name and of the gap after it.
     fn name_px(&self, name: &str) -> f32 {
         let text_px = self.metrics.text_px;
         text_width_px(name, text_px, Weight::Bold) + text_px * 0.4

@@ -4,7 +4,7 @@ use blockyard_record::Bytes;
 
 use crate::numbers::{bytes_f64, px};
 
-/// The one scale of the stage: the bar, the ticks and the segments stand on it.
+/// The one scale of the stage: the bar, the ticks and the segments share it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ruler {
     pub(super) shown: Bytes,
@@ -21,7 +21,7 @@ impl Ruler {
         self.left_px + px((bytes / whole).clamp(0.0, 1.0) * f64::from(self.width_px - self.left_px))
     }
 
-    /// How wide so many bytes are.
+    /// How wide this many bytes are.
     pub(super) fn span_px(&self, bytes: f64) -> f32 {
         self.x_px(bytes) - self.left_px
     }

@@ -151,7 +151,7 @@ impl Painter<'_> {
         self.scene.text(Point::new(x_px, y_px), text, style);
     }
 
-    /// Amber around what the step changed; a split has a cut besides, a merge a mark where the border was.
+    /// Amber around what the step changed; a split also has a cut, a merge a mark where the border was.
     fn draw_change(&mut self, block: &StageBlock, rect: &Rect) {
         self.scene.frame(rect.grown(1.0), Role::Changed, Dash::Solid, CHANGED_PX.min(rect.height_px / 2.0));
         if block.change == Some(Change::Allocated) {
@@ -195,7 +195,7 @@ impl Painter<'_> {
         }
     }
 
-    /// What the device has left stands beside the segments, so that the row is the bar once more.
+    /// The memory that the device has left is drawn beside the segments, so that the row is the bar once more.
     fn draw_free_part(&mut self) {
         let stage = self.stage;
         let (left, right) = self.span_px(stage.reserved(), bytes_f64(stage.shown) - stage.reserved());

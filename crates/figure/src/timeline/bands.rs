@@ -19,7 +19,7 @@ const NARROW_PX: f32 = 3.0;
 /// Of more time spans than these, the others are left out.
 const MOST_MARKERS: usize = 50_000;
 
-/// The time spans that the program named, as bands at the foot of the figure; one within another stands above it.
+/// The time spans that the program named, as bands at the foot of the figure; one within another is drawn above it.
 pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
     let most_rows = if plot.height_px < 90.0 { 1 } else { 2 };
     let mut open: Vec<u32> = Vec::new();

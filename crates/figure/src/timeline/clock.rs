@@ -7,7 +7,7 @@ use crate::timeline::view::TimelineView;
 
 /// When each step of a recording happened, for a time axis that is linear in time.
 ///
-/// The memory after `k` steps is there from the `k`th step until the next one.
+/// The memory after `k` steps lasts from the `k`th step until the next one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clock {
     /// The time of each step since the first one, in ticks, ascending.

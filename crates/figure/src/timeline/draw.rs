@@ -192,8 +192,8 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
     is_varied
 }
 
-/// A line that turns more often than once in so many pixels has the color of the area below it: its upright parts would be a dark area
-/// of their own.
+/// A line that turns more often than once in this many pixels has the color of the area below it: its upright parts would be a separate dark
+/// area.
 const BUSY_PX: usize = 4;
 
 fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YScale) {

@@ -10,7 +10,7 @@ use crate::timeline::axis::TEXT_PX;
 use crate::timeline::draw::VARIED;
 use crate::timeline::view::{LEGEND_ROW_PX, legend_rows};
 
-/// The room of a legend's sign, with the distance to the name behind it.
+/// The room of a legend's sign, with the distance to the name after it.
 pub(super) const SIGN_PX: f32 = 20.0;
 /// The distance between two entries of a legend.
 const ENTRY_GAP_PX: f32 = 14.0;
@@ -70,7 +70,7 @@ pub(super) fn rows(width_px: f32) -> usize {
     places(width_px).last().map_or(1, |(row, _)| row + 1)
 }
 
-/// The sign of a class in a legend whose text stands on the line `y`.
+/// The sign of a class in a legend whose text is on the line `y`.
 pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, y: f32) {
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }

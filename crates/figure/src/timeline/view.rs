@@ -14,7 +14,7 @@ pub struct TimelineView {
     pub last_step: f64,
 }
 
-/// The fewest columns that a view shows, if the recording has so many.
+/// The fewest columns that a view shows, if the recording has this many.
 const FEWEST: f64 = 4.0;
 
 impl TimelineView {

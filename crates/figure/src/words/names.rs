@@ -9,7 +9,7 @@ pub(super) fn block_name(recording: &Recording, block: &BlockSnapshot) -> String
     named.map_or_else(|| numbered(block.id), str::to_owned)
 }
 
-/// As [`name_of`], to begin a sentence with: a name keeps its own first letter behind another word.
+/// As [`name_of`], to begin a sentence with: a name keeps its own first letter after another word.
 pub(super) fn subject(recording: &Recording, state: &MemoryState, id: BlockId) -> String {
     let name = name_of(recording, state, id);
     if name == numbered(id) { name } else { format!("tensor {name}") }

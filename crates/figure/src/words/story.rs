@@ -21,7 +21,7 @@ pub(super) struct Story {
     unmapped: Bytes,
     split: Option<Split>,
     released: Vec<Bytes>,
-    completed: Vec<Completed>,
+    completed: Vec<CompletedFree>,
     // Blocks whose free was requested in this step.
     own_frees: Vec<BlockId>,
     failed: Option<FailureCause>,
@@ -47,7 +47,7 @@ struct Split {
 
 /// A block whose free completed, with the neighbors that were merged into it.
 #[derive(Debug)]
-struct Completed {
+struct CompletedFree {
     block: BlockId,
     name: String,
     size: Bytes,
@@ -252,7 +252,7 @@ impl Story {
     fn complete(&mut self, block: BlockId, before: &MemoryState, recording: &Recording) {
         let Some(found) = before.block(block) else { return };
         let name = name_of(recording, before, block);
-        self.completed.push(Completed {
+        self.completed.push(CompletedFree {
             block,
             name,
             size: found.size,
@@ -329,7 +329,7 @@ fn waited_for(streams: &[StreamId], recording: &Recording) -> String {
     }
 }
 
-impl Completed {
+impl CompletedFree {
     fn sentence(&self) -> String {
         if self.merged.is_empty() {
             format!("the {} of {} are cached now", self.size, self.name)

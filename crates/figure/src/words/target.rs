@@ -27,7 +27,9 @@ pub fn describe_target(target: TargetId, state: &MemoryState, recording: &Record
         }
         TargetId::Segment(id) => segment(id, state, recording)?,
         TargetId::Released(id) => format!("segment #{id} was released to the device in this step"),
-        TargetId::Overview(id) => format!("the whole of segment #{id}; the frame is what the row shows"),
+        TargetId::Overview(id) => {
+            format!("the whole of segment #{id}; the frame marks the part that the row shows")
+        }
         TargetId::Term(term) => format!("{}: {}\ntorch.cuda: {}", term.name(), term.meaning(), term.api()),
         TargetId::Class(class) => {
             let breakdown = state.breakdown();

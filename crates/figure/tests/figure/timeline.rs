@@ -159,7 +159,7 @@ fn times_stand_beside_the_steps_and_named_time_spans_are_bands() {
     assert!(text.contains("\"4 · 750.0 ms\"") && text.contains("\"7 · 1.50 s\""), "{text}");
     let bands: Vec<_> = scene.targets.iter().filter(|it| matches!(it.what, TargetId::Marker(_))).collect();
     assert_eq!(bands.len(), 3, "{text}");
-    assert!(bands[1].rect.bottom_px() <= bands[0].rect.y_px + 1.0, "one within another stands above it");
+    assert!(bands[1].rect.bottom_px() <= bands[0].rect.y_px + 1.0, "one within another is drawn above it");
     let state = recording.state_at(0).unwrap();
     assert_eq!(
         describe_target(TargetId::Marker(1), &state, &recording).as_deref(),

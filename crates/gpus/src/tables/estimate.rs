@@ -1,6 +1,6 @@
 //! What cuDNN takes for a convolution that was not recorded.
 //!
-//! cuDNN asks rules of its own for one of its engines, and each engine has a formula for its workspace. The formulas are here; they give
+//! cuDNN's own rules choose one of its engines, and each engine has a formula for its workspace. The formulas are here; they give
 //! the bytes of all shapes that cuDNN was asked about (`scripts/convolutions.py`). What is estimated is the choice: `trees.bin` holds a
 //! decision tree for each operation, learned from cuDNN's answers. An estimate is always marked as one.
 
@@ -134,7 +134,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code(pub(super) u64);
 
-/// Partial filters are added up in tiles of so many filters and numbers of a filter; and whether channels are rounded up in them.
+/// Partial filters are added up in tiles of this many filters and numbers of a filter; and whether channels are rounded up in them.
 const TILES: [(i64, i64, bool); 8] = [
     (256, 128, true),
     (64, 64, true),

@@ -15,7 +15,7 @@ static TREES: &[u8] = include_bytes!("../trees.bin");
 /// Forward, gradient of the input, gradient of the filter.
 const OPERATIONS: usize = 3;
 
-/// A node of a tree. The node behind a question is its answer "at most".
+/// A node of a tree. The node after a question is its answer "at most".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
     Question { feature: usize, most: i64, if_more: usize },

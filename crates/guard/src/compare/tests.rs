@@ -11,18 +11,18 @@ fn holder(number: u32, code: &str, bytes: u64) -> Holder {
     Holder { line: line(number, code), bytes: Bytes::new(bytes) }
 }
 
-fn measured(holders: Vec<Holder>, allocated: u64, reserved: u64) -> Measured {
-    Measured {
+fn measured(holders: Vec<Holder>, allocated: u64, reserved: u64) -> MeasuredRun {
+    MeasuredRun {
         torch: "2.11".into(),
         is_exact: true,
         peak_allocated: Bytes::new(allocated),
         peak_reserved: Bytes::new(reserved),
         holders,
-        ..Measured::default()
+        ..MeasuredRun::default()
     }
 }
 
-fn entry(baseline: &Measured, lines: usize, tolerance: Tolerance) -> Entry {
+fn entry(baseline: &MeasuredRun, lines: usize, tolerance: Tolerance) -> Entry {
     Entry { baseline: Some(baseline.baseline(lines)), tolerance, lines, ..Entry::default() }
 }
 
@@ -112,8 +112,8 @@ fn a_peak_equal_to_the_budget_passes() {
 #[test]
 fn a_run_that_ended_early_is_failed_and_its_lower_peak_is_none() {
     let before = measured(Vec::new(), 1000, 1000);
-    let ended = Some(Ended::OutOfMemory(Some("train.py:3".into())));
-    let after = Measured { ended: ended.clone(), ..measured(Vec::new(), 10, 10) };
+    let ended = Some(RunFailure::OutOfMemory(Some("train.py:3".into())));
+    let after = MeasuredRun { ended: ended.clone(), ..measured(Vec::new(), 10, 10) };
     let found = compare(&entry(&before, 10, NONE), &after);
     assert_eq!((found.failures, found.is_lower), (ended.into_iter().map(Failure::Ended).collect(), false));
 }
@@ -121,7 +121,7 @@ fn a_run_that_ended_early_is_failed_and_its_lower_peak_is_none() {
 #[test]
 fn marks_and_versions_are_told_of_both() {
     let exact = measured(Vec::new(), 1, 1);
-    let marked = Measured { is_exact: false, torch: "2.12".into(), ..exact.clone() };
+    let marked = MeasuredRun { is_exact: false, torch: "2.12".into(), ..exact.clone() };
     for (before, after) in [(&exact, &marked), (&marked, &exact)] {
         let found = compare(&entry(before, 10, NONE), after);
         assert!(found.is_estimate && found.has_other_torch);
@@ -132,7 +132,7 @@ fn marks_and_versions_are_told_of_both() {
 
 #[test]
 fn steps_that_changed_or_are_missing_are_told() {
-    let steps = |steps: &[u64]| Measured {
+    let steps = |steps: &[u64]| MeasuredRun {
         steps: steps.iter().map(|step| Bytes::new(*step)).collect(),
         ..measured(Vec::new(), 9, 9)
     };

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::Measured;
+use crate::MeasuredRun;
 
 const TEXT: &str = r#"# Reviewed by the training team.
 owner = "training"
@@ -18,11 +18,11 @@ program = "eval.py"
 tolerance = 1024
 "#;
 
-fn measured() -> Measured {
+fn measured() -> MeasuredRun {
     let line =
         ProgramLine { file: "train.py".into(), line: 7, function: "f".into(), code: "x = \"a\\b\"".into() };
     let without = ProgramLine { file: "threads without a line".into(), ..ProgramLine::default() };
-    Measured {
+    MeasuredRun {
         torch: "2.11.0+cu130".into(),
         is_exact: true,
         peak_allocated: Bytes::mib(3),
@@ -33,7 +33,7 @@ fn measured() -> Measured {
             Holder { line: without, bytes: Bytes::new(1000) },
             Holder::default(),
         ],
-        ..Measured::default()
+        ..MeasuredRun::default()
     }
 }
 
@@ -70,7 +70,7 @@ fn an_update_keeps_comments_and_own_keys_and_is_read_again() {
     assert_eq!(same.to_string(), text);
     let commented = text.replace("peak_reserved", "# looked at in March\npeak_reserved");
     let mut file = GuardFile::read(&commented).unwrap();
-    let smaller = Measured { steps: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
+    let smaller = MeasuredRun { steps: Vec::new(), peak_reserved: Bytes::mib(3), ..measured() }.baseline(1);
     file.set(&Entry { baseline: Some(smaller.clone()), ..entry }).unwrap();
     assert_eq!(file.entries()[0].baseline.as_ref(), Some(&smaller));
     assert!(file.to_string().contains("# looked at in March\npeak_reserved = 3145728  # 3 MiB"), "{file}");
@@ -103,15 +103,15 @@ fn a_file_that_cannot_be_read_is_named_by_its_place() {
     assert!(error("a = \n").contains("line 1"), "{}", error("a = \n"));
     for (text, words) in [
         ("version = 2", "has version 2"),
-        ("program = 1", "`program` is no list of `[[program]]`"),
+        ("program = 1", "`program` is not a list of `[[program]]`"),
         ("[[program]]\ngpu = \"h100\"", "entry 1 has no `program`"),
-        ("[[program]]\nprogram = \"a\"\nbudget = \"much\"", "`budget` of entry 1 is no size"),
-        ("[[program]]\nprogram = \"a\"\nbudget = -1", "`budget` of entry 1 is no whole number"),
+        ("[[program]]\nprogram = \"a\"\nbudget = \"much\"", "`budget` of entry 1 is not a size"),
+        ("[[program]]\nprogram = \"a\"\nbudget = -1", "`budget` of entry 1 is not a whole number"),
         ("[[program]]\nprogram = \"a\"\ntolerance = \"much\"", "`tolerance` of entry 1"),
         ("[[program]]\nprogram = \"a\"\nsteps = 0", "`steps` of entry 1"),
         ("[[program]]\nprogram = \"a\"\narguments = [1]", "`arguments` of entry 1"),
         ("[[program]]\nprogram = \"a\"\n[program.baseline]", "`peak_allocated` of the baseline of a"),
-        ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are of `a on h200`"),
+        ("[[program]]\nprogram = \"a\"\n[[program]]\nprogram = \"a\"", "two entries are for `a on h200`"),
     ] {
         assert!(error(text).contains(words), "{text}: {}", error(text));
     }

@@ -4,7 +4,7 @@ use blockyard_record::{Bytes, OomCause};
 use blockyard_rules::setting_values;
 
 use super::changes::{synchronized, without};
-use super::{Examined, Tell};
+use super::{Examination, Tell};
 use crate::LabError;
 
 /// How many limits within the bounds are tried.
@@ -21,8 +21,11 @@ fn part(span: Bytes, place: u64) -> Bytes {
 }
 
 /// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
-pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause, Vec<OomCause>), LabError> {
-    let Examined { limit, failure, conditions, .. } = examined;
+pub(super) fn cause(
+    examined: &Examination<'_>,
+    tell: Tell<'_>,
+) -> Result<(OomCause, Vec<OomCause>), LabError> {
+    let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
     if setting_values(&conditions.conf).any(|(key, _)| key == "roundup_power2_divisions")
         && request.least() <= limit.highest
@@ -54,7 +57,7 @@ pub(super) fn cause(examined: &Examined<'_>, tell: Tell<'_>) -> Result<(OomCause
     Ok((first, causes.collect()))
 }
 
-pub(super) fn sentence(cause: OomCause, examined: &Examined<'_>) -> String {
-    let Examined { limit, failure, .. } = examined;
+pub(super) fn sentence(cause: OomCause, examined: &Examination<'_>) -> String {
+    let Examination { limit, failure, .. } = examined;
     cause.sentence(&failure.request.for_cause(), &failure.memory, limit.bounds())
 }

@@ -12,14 +12,14 @@ use crate::replay::row;
 use crate::{Conditions, LabError, Replay, Run, WhatIf};
 
 /// A run with a change, under conditions that may have changed too.
-pub(super) struct Changed<'a> {
+pub(super) struct ChangedRun<'a> {
     pub(super) run: Cow<'a, Run>,
     pub(super) conditions: Conditions,
     /// The request that the change is about, as an index into the changed run's.
     pub(super) request: usize,
 }
 
-impl<'a> Changed<'a> {
+impl<'a> ChangedRun<'a> {
     /// The run with a change that should let the request at an index pass.
     pub(super) fn of(run: &'a Run, conditions: &Conditions, kind: &ChangeKind, request: usize) -> Self {
         let same = conditions.clone();
@@ -122,7 +122,7 @@ pub fn try_change(
     let baseline = replay.row(&conditions.conf, samples, &mut tell)?;
     // A request behind the last one stands for the end of the run.
     let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
-    let changed = Changed::of(run, conditions, change, index);
+    let changed = ChangedRun::of(run, conditions, change, index);
     let row = row(&changed.run, &changed.conditions, samples, &mut tell)?;
     Ok(WhatIf { baseline, rows: vec![row], differences: vec![None], notes: run.notes().to_vec() })
 }

@@ -7,9 +7,9 @@ use blockyard_rules::{setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use super::changed::{Changed, is_about_pools};
+use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examined, Passes, Tell, passes, pins};
+use super::{Examination, Passes, Tell, passes, pins};
 use crate::search::{candidates, is_drivers_pool};
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
@@ -55,7 +55,7 @@ impl Change {
     }
 }
 
-impl Examined<'_> {
+impl Examination<'_> {
     /// The end of a sentence about a change.
     fn verdict(&self, found: Passes) -> String {
         found.sentence_end(self.replay.limit().unwrap_or(self.limit))
@@ -83,7 +83,7 @@ impl Passes {
 
 /// What helps, and what does not; the smallest change of each kind first.
 pub(super) fn changes(
-    examined: &Examined<'_>,
+    examined: &Examination<'_>,
     on_progress: OnProgress,
 ) -> Result<(Vec<Change>, Vec<Change>), LabError> {
     let settings = settings(examined);
@@ -125,7 +125,7 @@ pub(super) fn without(conf: &str, key: &str) -> String {
 }
 
 /// The settings to try, the plainest first: single ones, beside what the run has or without a part of that.
-fn settings(examined: &Examined<'_>) -> Vec<String> {
+fn settings(examined: &Examination<'_>) -> Vec<String> {
     let own = &examined.conditions.conf;
     let mut tried = BTreeSet::from([own.clone()]);
     let keys: Vec<&str> = setting_values(own).map(|(key, _)| key).collect();
@@ -141,7 +141,7 @@ fn settings(examined: &Examined<'_>) -> Vec<String> {
     all
 }
 
-fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {
+fn free_tensors(examined: &Examination<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {
     let sizes = set.iter().filter_map(|request| match examined.run.requests().get(*request) {
         Some(Request::Allocate { size, .. }) => Some(*size),
         _ => None,
@@ -156,7 +156,7 @@ fn free_tensors(examined: &Examined<'_>, set: &[usize], tell: Tell<'_>) -> Resul
 }
 
 /// Tensors by their names or, where they have none, by the lines of the program that asked for them: those first that ask first.
-fn tensors_in_words(examined: &Examined<'_>, set: &[usize]) -> String {
+fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
     const MOST: usize = 4;
     let mut groups: Vec<(String, usize)> = Vec::new();
     for request in set {
@@ -187,7 +187,7 @@ fn tensors_in_words(examined: &Examined<'_>, set: &[usize]) -> String {
 }
 
 /// Whether the request passes with a change, at either end of what the limit may be.
-fn passes_with(examined: &Examined<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<Passes, LabError> {
+fn passes_with(examined: &Examination<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<Passes, LabError> {
     passes_changed(examined.run, examined.conditions, kind, examined.failure.index, tell)
 }
 
@@ -199,23 +199,24 @@ pub(crate) fn passes_changed(
     request: usize,
     tell: Tell<'_>,
 ) -> Result<Passes, LabError> {
-    let changed = Changed::of(run, conditions, kind, request);
-    Examined::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
+    let changed = ChangedRun::of(run, conditions, kind, request);
+    Examination::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
 }
 
-/// The run without pools of its own, if it enters any.
-fn default_pool(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+/// The run without its memory pools, if it enters any.
+fn default_pool(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
     let found = passes_with(examined, &ChangeKind::DefaultPool, tell)?;
     let verdict = examined.verdict(found);
-    let sentence = format!("with everything from the default pool in place of pools of its own {verdict}");
+    let sentence =
+        format!("with everything from the default pool in place of the program's memory pools {verdict}");
     Ok(Some(Change::of(ChangeKind::DefaultPool, found, sentence)))
 }
 
 /// The run that waits for all streams right before the request that fails, if frees may wait for streams.
-pub(super) fn synchronized(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+pub(super) fn synchronized(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
     let is_use = |request: &Request| matches!(request, Request::RecordStream { .. });
     if !examined.run.requests().iter().take(examined.failure.index).any(is_use) {
         return Ok(None);
@@ -227,7 +228,7 @@ pub(super) fn synchronized(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Op
 }
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.
-fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+fn one_stream(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
     let own = examined.failure.request.stream;
     let is_elsewhere =
         |request: &Request| matches!(request, Request::Allocate { stream, .. } if *stream != own);
@@ -241,9 +242,9 @@ fn one_stream(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Option<Change>,
 }
 
 /// The smallest limit under which the request passes, as far as whole segments tell.
-fn limit(examined: &Examined<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
+fn limit(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
     const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
-    let Examined { failure, limit, run, conditions, .. } = examined;
+    let Examination { failure, limit, run, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);
     let mut try_limit = |wanted: Bytes| {
         let conditions = Conditions { capacity: Some(capacity.max(wanted)), ..conditions.and_limit(wanted) };

@@ -10,7 +10,7 @@ use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{LabError, Run};
 
-/// A failed request and what the memory looked like behind it.
+/// A failed request and the memory after it.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     /// Which request, as an index.
@@ -69,7 +69,7 @@ fn failed_allocation(run: &Run, config: &AllocatorConfig, index: usize) -> Faile
     }
 }
 
-/// The pool that requests are directed to behind these requests.
+/// The pool that requests are directed to after these requests.
 fn open_pool(requests: &[Request]) -> PoolId {
     let mut open = Vec::new();
     for request in requests {

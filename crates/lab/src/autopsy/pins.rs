@@ -2,7 +2,7 @@ use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, PoolKind, SegmentS
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use super::Examined;
+use super::Examination;
 use crate::request_number;
 
 const MOST_SEGMENTS: usize = 32;
@@ -49,7 +49,7 @@ pub struct PinningBlock {
 }
 
 /// Segments whose free bytes could not serve the request, those with the fewest live bytes a byte first.
-pub(super) fn pinned(examined: &Examined<'_>) -> Vec<PinnedSegment> {
+pub(super) fn pinned(examined: &Examination<'_>) -> Vec<PinnedSegment> {
     let segments = examined.failure.live.snapshot.segments.iter();
     let mut pinned: Vec<PinnedSegment> = segments
         .map(|segment| pinned_segment(segment, examined))
@@ -65,7 +65,7 @@ pub(super) fn pinned(examined: &Examined<'_>) -> Vec<PinnedSegment> {
     pinned
 }
 
-fn pinned_segment(segment: &SegmentSnapshot, examined: &Examined<'_>) -> PinnedSegment {
+fn pinned_segment(segment: &SegmentSnapshot, examined: &Examination<'_>) -> PinnedSegment {
     let free = segment.blocks.iter().filter(|block| block.state == BlockState::Inactive);
     let live = segment.blocks.iter().filter(|block| block.state.is_active());
     let blocks = live.clone().take(MOST_BLOCKS).map(|block| {
@@ -92,7 +92,7 @@ fn pinned_segment(segment: &SegmentSnapshot, examined: &Examined<'_>) -> PinnedS
     }
 }
 
-pub(super) fn name(examined: &Examined<'_>, request: usize) -> Option<String> {
+pub(super) fn name(examined: &Examination<'_>, request: usize) -> Option<String> {
     match examined.run.requests().get(request) {
         Some(Request::Allocate { tensor, .. }) => {
             examined.run.workload().tensor_name(*tensor).map(std::borrow::Cow::into_owned)

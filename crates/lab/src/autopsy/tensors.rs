@@ -2,11 +2,11 @@
 
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot};
 
-use super::Examined;
+use super::Examination;
 use super::failure::Failure;
 
 /// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first.
-pub(super) fn tensor_sets(examined: &Examined<'_>) -> Vec<Vec<usize>> {
+pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
     const MOST_SETS: usize = 12;
     let mut sets = windows(examined);
     sets.extend(releases(examined));
@@ -18,7 +18,7 @@ pub(super) fn tensor_sets(examined: &Examined<'_>) -> Vec<Vec<usize>> {
 }
 
 /// Blocks of one segment side by side that together have room for the request.
-fn windows(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
+fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
     const MOST: usize = 8;
     let (failure, needed) = (examined.failure, examined.failure.request.rounded);
     let own = failure.live.snapshot.segments.iter().filter(|segment| {
@@ -68,8 +68,8 @@ struct Releasable {
 
 /// Whole segments that are released once their blocks are free, until the request fits below the limit: those first that have
 /// the fewest live bytes for their size, the fewest blocks, or the fewest live bytes; or one segment alone.
-fn releases(examined: &Examined<'_>) -> Vec<(Bytes, Vec<usize>)> {
-    let Examined { failure, limit, .. } = examined;
+fn releases(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
+    let Examination { failure, limit, .. } = examined;
     let wanted = failure.memory.reserved.saturating_add(failure.request.segment_size);
     let missing = wanted.saturating_sub(limit.lowest);
     let mut segments = releasable(&failure.live.snapshot, failure);

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 
 use crate::lifetimes::Lifetime;
 
-/// Every so many allocations there is a list of those that live then.
+/// After each group of this many allocations there is a list of those that are live then.
 const STRIDE: usize = 256;
 const INTERVAL: usize = 1024;
 
 /// The placed allocations, found by when they live.
-struct Placed<'a> {
+struct PlacedAllocations<'a> {
     lifetimes: &'a [Lifetime],
     offsets: Vec<u64>,
     /// A bit for each allocation that is placed, in the order of their requests.
@@ -19,7 +19,7 @@ struct Placed<'a> {
     lists: Vec<Vec<u32>>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> PlacedAllocations<'a> {
     fn new(lifetimes: &'a [Lifetime]) -> Self {
         let count = lifetimes.len();
         Self {
@@ -30,7 +30,7 @@ impl<'a> Placed<'a> {
         }
     }
 
-    /// The first allocation that begins at or behind a request.
+    /// The first allocation that begins at or after a request.
     fn first_from(&self, request: usize) -> usize {
         self.lifetimes.partition_point(|lifetime| lifetime.request < request)
     }
@@ -89,7 +89,7 @@ pub(super) fn place(
     order: &[u32],
     tell: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Option<(u64, Vec<u64>)> {
-    let mut placed = Placed::new(lifetimes);
+    let mut placed = PlacedAllocations::new(lifetimes);
     let mut in_the_way = Vec::new();
     let mut height = 0;
     for (done, index) in order.iter().enumerate() {
@@ -148,7 +148,7 @@ impl<'a> Orders<'a> {
         self.most
     }
 
-    /// The next order, behind the best layout so far.
+    /// The next order, after the best layout so far.
     pub(super) fn next(&mut self, best: Option<&[u64]>) -> Option<Vec<u32>> {
         if self.tried >= self.most || self.lifetimes.is_empty() {
             return None;

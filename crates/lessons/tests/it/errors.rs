@@ -89,16 +89,16 @@ fn cards_are_checked() {
         let _ = writeln!(found, "{}", error(&text(cards)));
     }
     expect![[r###"
-        line 8, column 1: the first card begins with a line "## Title"; only blank lines may stand before it
-        line 1, column 1: the first card begins with a line "## Title"; only blank lines may stand before it
+        line 8, column 1: the first card begins with a line "## Title"; only blank lines may come before it
+        line 1, column 1: the first card begins with a line "## Title"; only blank lines may come before it
         line 8, column 11: a title has no values: put "{{" for a brace
-        line 9, column 1: a heading other than "## Title" is no form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
-        line 9, column 1: a table is no form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
+        line 9, column 1: a heading other than "## Title" is not a form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
+        line 9, column 1: a table is not a form of a lesson: paragraphs, lists with "-", links, **strong**, *emphasis*, `code` and fenced blocks are
         line 9, column 3: this "**" is never closed
         line 10, column 7: this "`" is never closed
         line 9, column 2: there is no quantity "nothing": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
         line 9, column 2: there is no quantity "reserved of a": known are requested, rounding, allocated, pending, active, cached, reserved, free, capacity, peak_allocated, peak_reserved, most_allocated, most_reserved, largest_cached, segments, cached_blocks, tensors, allocations, device_allocs, device_frees, device_calls, retries, oom, block, size, smallest_block, small_limit, small_segment, large_segment, own_segment, segment_step, measured, message
-        line 9, column 2: "block" needs the name of a tensor behind it
+        line 9, column 2: "block" needs the name of a tensor after it
         line 9, column 2: expected "before", "at \"a label\"", "on \"a card\"" or "after a_tensor", found "at noon"
         line 9, column 2: no request before this moment allocates "b"
         line 9, column 2: no request before this moment fails

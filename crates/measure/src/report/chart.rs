@@ -294,7 +294,7 @@ mod tests {
         let svg = chart(&report(section));
         assert!(svg.contains(">512 B · ours</text>") && svg.contains(">512 B · theirs</text>"), "{svg}");
         assert!(!svg.contains("nobody"), "{svg}");
-        assert!(svg.contains(">10000</text>"), "the axis ends behind the longest bar: {svg}");
+        assert!(svg.contains(">10000</text>"), "the axis ends after the longest bar: {svg}");
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn times(ratio: Measure) -> String {
     }
 }
 
-/// Three digits that count, none behind the point from 100 on.
+/// Three significant digits, none after the point from 100 on.
 #[must_use]
 pub fn digits(value: f64) -> String {
     match value.abs() {

@@ -2,9 +2,9 @@
 
 use super::{Op, OpKind, Trace};
 
-/// Bytes that are no trace.
+/// Bytes that are not a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("these bytes are no trace")]
+#[error("these bytes are not a trace")]
 pub struct DecodeError;
 
 impl Trace {

@@ -9,7 +9,7 @@ use blockyard_workload::{Request, TensorSlots};
 
 use super::{Op, OpKind, Trace};
 
-/// Why a recording is no trace.
+/// Why a recording is not a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {

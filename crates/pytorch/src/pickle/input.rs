@@ -70,7 +70,7 @@ impl<'a, R: Read> Input<'a, R> {
         self.buffer.get(start..start + length).ok_or(InputError::Ended)
     }
 
-    /// The next bytes, however many, as a text; `None` for bytes that are no text.
+    /// The next bytes, however many, as a text; `None` for bytes that are not text.
     pub(crate) fn text(&mut self, length: usize, text: &mut Vec<u8>) -> Result<(), InputError> {
         text.clear();
         while text.len() < length {

@@ -19,7 +19,7 @@ const MEMO_LEAP: usize = 1 << 16;
 
 /// A value of the memo, in eight bytes.
 #[derive(Clone, Copy, Debug)]
-enum Kept {
+enum MemoValue {
     Nothing,
     Text(u32),
     Object(u32),
@@ -34,7 +34,7 @@ pub(crate) struct Machine<'a, 'h, R> {
     stack: Vec<Value>,
     /// The heights of the stack at the open marks.
     marks: Vec<usize>,
-    memo: Vec<Kept>,
+    memo: Vec<MemoValue>,
     others: Vec<Value>,
     text: Vec<u8>,
     most_memory: usize,
@@ -381,7 +381,7 @@ impl<'a, 'h, R: Read> Machine<'a, 'h, R> {
         }
         let own = [
             self.stack.capacity() * size_of::<Value>(),
-            self.memo.capacity() * size_of::<Kept>(),
+            self.memo.capacity() * size_of::<MemoValue>(),
             self.others.capacity() * size_of::<Value>(),
         ];
         // A list that grows is copied to one of twice the size, and has both until then.

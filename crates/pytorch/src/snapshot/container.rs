@@ -121,7 +121,7 @@ pub(super) fn open<'r>(reader: Box<dyn Read + 'r>) -> Result<Content<'r>, Snapsh
     Err(SnapshotError::OtherKind(OtherFile::NestedArchives))
 }
 
-/// Says of its errors that they are about gzip, as files of recordings do.
+/// Marks its errors as errors of gzip, as files of recordings do.
 struct Gzip<R: BufRead>(GzipReader<R>);
 
 impl<R: BufRead> Read for Gzip<R> {
@@ -161,12 +161,12 @@ pub(super) fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Resul
 }
 
 /// Counts the bytes of a reader.
-pub(super) struct Counted<R> {
+pub(super) struct CountingReader<R> {
     reader: R,
     count: Rc<Cell<u64>>,
 }
 
-impl<R> Counted<R> {
+impl<R> CountingReader<R> {
     pub(super) fn new(reader: R) -> Self {
         Self { reader, count: Rc::default() }
     }
@@ -176,7 +176,7 @@ impl<R> Counted<R> {
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         self.count.set(self.count.get().saturating_add(count as u64));

@@ -7,14 +7,14 @@ use blockyard_record::{StackId, TextId};
 use rustc_hash::FxHashMap;
 
 use super::heap::lists::RowKind;
-use super::heap::{Heap, Misfit, Object, Passed, SegmentRow, Unknown, Value};
+use super::heap::{Heap, Misfit, Object, SegmentRow, SkippedItems, UnknownParts, Value};
 use super::keys as key;
 use super::{
     Annotation, DeviceSnapshot, DeviceTrace, FieldError, OtherFile, SnapshotError, SnapshotFile,
     SnapshotSettings,
 };
 
-/// Devices of one machine; a file with more is no snapshot.
+/// Devices of one machine; a file with more is not a snapshot.
 const MOST_DEVICES: usize = 4096;
 
 pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, SnapshotError> {
@@ -57,7 +57,7 @@ pub(super) fn finish(mut heap: Heap, root: Value) -> Result<SnapshotFile, Snapsh
     Ok(SnapshotFile { devices, host, settings, annotations, stacks: Arc::new(stacks), contexts, notes })
 }
 
-/// The parts of a snapshot, where they are there.
+/// The parts of a snapshot, each where the file has it.
 #[derive(Default)]
 struct Parts {
     segments: Option<Value>,
@@ -124,7 +124,7 @@ struct Finish {
 }
 
 impl Finish {
-    /// The number of the list of rows that stands at `path`; a value of another kind is counted.
+    /// The number of the list of rows at `path`; a value of another kind is counted.
     fn rows(&mut self, value: Option<Value>, kind: RowKind, path: &str) -> Option<u32> {
         let value = value.filter(|value| *value != Value::None)?;
         let Some(number) = self.heap.as_rows(value, kind) else {
@@ -135,7 +135,7 @@ impl Finish {
             self.pass(1, wrong);
             return None;
         };
-        let Passed { misfits, first, .. } = self.heap.take_passed(kind, number);
+        let SkippedItems { misfits, first, .. } = self.heap.take_passed(kind, number);
         if let Some(first) = first {
             self.pass(misfits, first.inside(path));
         }
@@ -211,7 +211,7 @@ impl Finish {
         let named = |counts: &FxHashMap<TextId, u64>, what: &str| {
             sentence(counts.iter().map(|(id, count)| (texts.get(*id), *count)).collect(), what)
         };
-        let Unknown { fields, values, actions, states, devices } = &self.heap.unknown;
+        let UnknownParts { fields, values, actions, states, devices } = &self.heap.unknown;
         let devices = devices.iter().map(|(device, count)| (device.as_str(), *count)).collect();
         let notes = [
             named(fields, "fields that are not known are"),

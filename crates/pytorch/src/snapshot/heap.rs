@@ -81,7 +81,7 @@ impl Misfit {
 
 /// The items of a list that became no rows.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct SkippedItems {
     /// All of them.
     pub(super) items: usize,
     /// Those that lack a field which a row cannot do without.
@@ -92,7 +92,7 @@ pub(super) struct Passed {
 
 /// What was passed over because this program does not know it: how often, by its name.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unknown {
+pub(super) struct UnknownParts {
     pub(super) fields: FxHashMap<TextId, u64>,
     /// Fields that are known, with values of a kind that is not.
     pub(super) values: FxHashMap<TextId, u64>,
@@ -120,10 +120,10 @@ pub(crate) struct Heap {
     pub(super) segment_lists: Vec<Vec<SegmentRow>>,
     block_lists: Vec<Vec<SnapshotBlock>>,
     pub(super) annotation_lists: Vec<Vec<Annotation>>,
-    passed: FxHashMap<Object, Passed>,
+    passed: FxHashMap<Object, SkippedItems>,
     /// Blocks of the last segment that lack a field which a block cannot do without: how many, and the first.
     lost_blocks: Option<(usize, Misfit)>,
-    pub(super) unknown: Unknown,
+    pub(super) unknown: UnknownParts,
     frames: Vec<u32>,
     rows: usize,
 }
@@ -146,7 +146,7 @@ impl Heap {
             annotation_lists: Vec::new(),
             passed: FxHashMap::default(),
             lost_blocks: None,
-            unknown: Unknown::default(),
+            unknown: UnknownParts::default(),
             frames: Vec::new(),
             rows: 0,
         }
@@ -163,7 +163,7 @@ impl Heap {
             + self.so_far.iter().map(TraceSoFar::size).sum::<usize>()
             + self.segment_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<SegmentRow>()
             + self.annotation_lists.iter().map(Vec::capacity).sum::<usize>() * size_of::<Annotation>()
-            + self.passed.capacity() * size_of::<(Object, Passed)>()
+            + self.passed.capacity() * size_of::<(Object, SkippedItems)>()
             + self.contexts.capacity() * 4 * size_of::<EntryContext>()
     }
 
@@ -323,7 +323,7 @@ fn missing(path: &str) -> Misfit {
     Misfit::new(path, FieldError::Missing)
 }
 
-/// Keys and values of a dictionary; keys that are no texts are passed over.
+/// Keys and values of a dictionary; keys that are not texts are passed over.
 fn fields(row: &[Value]) -> impl Iterator<Item = (TextId, Value)> + '_ {
     row.chunks_exact(2).filter_map(|pair| match *pair {
         [Value::Text(key), value] => Some((TextId::new(key), value)),

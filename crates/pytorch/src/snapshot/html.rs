@@ -68,7 +68,7 @@ impl<R: BufRead> Base64<R> {
                     let digit = digit(byte).ok_or_else(|| {
                         io::Error::new(
                             io::ErrorKind::InvalidData,
-                            "the web page holds no base64 where it should",
+                            "the web page has no base64 in the place of the snapshot",
                         )
                     })?;
                     bits = bits << 6 | digit;

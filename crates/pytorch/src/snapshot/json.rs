@@ -9,7 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use super::heap::{Heap, Misfit, Value};
 use super::{Excess, FieldError, SnapshotError};
 
-/// Items between two looks at memory and at whoever may cancel.
+/// Items between two checks of memory and of cancelling.
 const BETWEEN_CHECKS: usize = 4096;
 
 pub(super) fn read(

@@ -2,12 +2,12 @@
 
 use blockyard_record::{Bytes, TraceAction, TraceEntry};
 
-/// Columns are joined in pairs when there are so many.
+/// Columns are joined in pairs when there are this many.
 const MOST_COLUMNS: usize = 1024;
 
 /// Memory over time of the entries that have been read, in at most 1,024 columns of equally many entries.
 ///
-/// What was there before the trace is not known before the whole trace is read. The bytes count from the first entry on, and from as
+/// The memory before the trace is not known before the whole trace is read. The bytes count from the first entry on, and from as
 /// much more as the frees of blocks show that were allocated before it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceSoFar {

@@ -27,7 +27,7 @@ pub struct EntryContext {
     pub compile_context: Option<TextId>,
     /// The text that the program set with `_set_memory_metadata`: a text of the file's stacks.
     pub user_metadata: Option<TextId>,
-    /// What PyTorch itself says of the allocation, which it writes since 2.15: a text of the file's stacks.
+    /// PyTorch's own words about the allocation, which it writes since 2.15: a text of the file's stacks.
     pub internal_metadata: Option<TextId>,
     /// The memory pool, which PyTorch writes since 2.12.
     pub pool_id: Option<PoolId>,
@@ -38,7 +38,7 @@ pub struct EntryContext {
 /// A text that the program gave to a tensor with `torch.cuda.memory._annotate_tensor`: an entry of the trace that changes no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorAnnotation {
-    /// It comes after so many entries of the trace.
+    /// It comes after this many entries of the trace.
     pub after: usize,
     /// Where the tensor's block starts.
     pub addr: u64,
@@ -54,7 +54,7 @@ pub struct TensorAnnotation {
     pub context: u32,
 }
 
-/// One entry with all that the file says of it.
+/// One entry with all its facts of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotEntry {
     /// What happened.

@@ -26,7 +26,7 @@ impl SnapshotFile {
     }
 
     /// As [`SnapshotFile::write_pickle`], with other entries than those of the devices' traces, which are written as they come, and as
-    /// PyTorch writes them: each allocation has a list of frames and a `compile_context` of its own, so the file is as large as
+    /// PyTorch writes them: each allocation has its own list of frames and `compile_context`, so the file is as large as
     /// PyTorch's. Texts that the program gave to tensors are left out.
     ///
     /// # Errors

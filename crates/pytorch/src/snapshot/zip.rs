@@ -8,7 +8,7 @@ use super::container::container;
 use super::{ContainerError, OtherFile, SnapshotError};
 
 const LOCAL_HEADER: u32 = 0x0403_4b50;
-/// The sizes follow behind the data.
+/// The sizes follow after the data.
 const SIZES_FOLLOW: u16 = 8;
 const ENCRYPTED: u16 = 1;
 const STORED: u16 = 0;
@@ -62,7 +62,7 @@ fn array<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], SnapshotErro
     if length == N { Ok(bytes) } else { Err(SnapshotError::OtherKind(OtherFile::Zip)) }
 }
 
-/// How many bytes the data has; from 4 GiB on that stands in an extra field.
+/// How many bytes the data has; from 4 GiB on an extra field has it.
 fn size_of_data(packed: u32, unpacked: u32, extra: &[u8]) -> u64 {
     if packed != u32::MAX {
         return packed.into();

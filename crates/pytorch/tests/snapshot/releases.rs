@@ -141,7 +141,7 @@ fn the_trace_names_the_pools_of_requests() {
     let private = PoolId { capture: 0, user: 1 };
     let (entered, notes) = pools(&file);
     assert_eq!(entered, [private]);
-    assert!(!notes.iter().any(|note| note.contains("because the segment is there at the end")), "{notes:?}");
+    assert!(!notes.iter().any(|note| note.contains("because the segment exists at the end")), "{notes:?}");
     // The segment may be gone at the end: then nothing but the entry knows its pool.
     file.devices[0].segments.retain(|segment| segment.pool_id == PoolId::DEFAULT);
     let run = blockyard_trace::recorded_run(&file, 0, "").unwrap();

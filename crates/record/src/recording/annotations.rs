@@ -1,4 +1,4 @@
-//! The parts of a recording besides its events: stacks, wall-clock times, markers, and sizes that the source of the recording leaves
+//! The parts of a recording other than its events: stacks, wall-clock times, markers, and sizes that the source of the recording leaves
 //! open.
 
 use blockyard_rules::size::MIN_BLOCK_SIZE;

@@ -8,7 +8,7 @@ use crate::RunError;
 
 /// Why a job failed, as a message to another thread.
 ///
-/// The causes are texts, because the errors behind them cannot be sent: an error of a driver has a type of the driver's own. There is
+/// The causes are texts, because the original errors cannot be sent: an error of a driver has the driver's own type. There is
 /// a variant for each case in which the receiver shows the text at another place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum JobError {

@@ -5,7 +5,7 @@ use blockyard_pytorch::{
     Allocated, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
 };
 use blockyard_record::Stats;
-use blockyard_trace::Inferred;
+use blockyard_trace::InferredRun;
 
 use crate::baseline::StatsBaseline;
 use crate::{Comparison, Runner, StepResult};
@@ -14,7 +14,7 @@ use blockyard_trace::Rewound;
 /// Compares recorded placements and statistics with those of the replay, step by step.
 pub(super) struct StepComparer<'a> {
     run: &'a RecordedRun,
-    inferred: &'a Inferred,
+    inferred: &'a InferredRun,
     /// The recorded statistics at this moment.
     expected: Vec<i64>,
     /// How many operations have changed `expected`.
@@ -28,7 +28,7 @@ pub(super) struct StepComparer<'a> {
 }
 
 impl<'a> StepComparer<'a> {
-    pub(super) fn new(run: &'a RecordedRun, inferred: &'a Inferred, rewound: Option<&Rewound>) -> Self {
+    pub(super) fn new(run: &'a RecordedRun, inferred: &'a InferredRun, rewound: Option<&Rewound>) -> Self {
         let baseline = rewound.map(|rewound| StatsBaseline::new(rewound.sizes.open > 0));
         let is_placed = !inferred.placements.is_empty();
         Self {

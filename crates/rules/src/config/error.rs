@@ -55,13 +55,13 @@ pub enum ConfigError {
     /// `per_process_memory_fraction` outside of 0 to 1.
     #[error("per_process_memory_fraction is invalid, set it in [0.0, 1.0]")]
     MemoryFraction,
-    /// A single number of divisions that is no power of two.
+    /// A single number of divisions that is not a power of two.
     #[error("For roundups, the divisions has to be power of 2 ")]
     Divisions,
     /// A number of divisions in a list that is neither zero nor a power of two.
     #[error("For roundups, the divisions has to be power of 2 or 0 to disable roundup ")]
     DivisionsInList,
-    /// A size in a list that is no power of two.
+    /// A size in a list that is not a power of two.
     #[error("For roundups, the intervals have to be power of 2 ")]
     Intervals,
     /// No backend has this name.
@@ -77,7 +77,7 @@ pub enum ConfigError {
         /// The backend in use.
         loaded: Backend,
     },
-    /// `pinned_num_register_threads` that is no power of two.
+    /// `pinned_num_register_threads` that is not a power of two.
     #[error("Number of register threads has to be power of 2, got {0}")]
     RegisterThreadsNotPowerOfTwo(u64),
     /// `pinned_num_register_threads` above 128.

@@ -125,7 +125,7 @@ pub const SETTING_KEYS: [SettingKey; 22] = [
     },
     switch(
         "pinned_use_background_threads",
-        "A thread of its own looks for pinned host memory that can be used again.",
+        "A separate thread looks for pinned host memory that can be used again.",
     ),
     switch(
         "pinned_use_cuda_host_register",

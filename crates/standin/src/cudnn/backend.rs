@@ -121,7 +121,7 @@ fn wanted(all: &Descriptors, handle: usize) -> (u64, Option<&'static str>) {
     (
         256,
         Some(
-            "what cuDNN takes for an operation that is neither convolution nor attention is taken to be 256 bytes",
+            "what cuDNN takes for an operation that is neither convolution nor attention is assumed to be 256 bytes",
         ),
     )
 }

@@ -169,7 +169,7 @@ pub(super) fn of_layer(
         (Some(workspace), Some(reserve)) => ([workspace, reserve], None),
         (workspace, reserve) => (
             [workspace.unwrap_or(0), reserve.unwrap_or(0)],
-            Some("what cuDNN takes for a recurrent layer is not recorded, and is taken to be 0 bytes"),
+            Some("what cuDNN takes for a recurrent layer is not recorded, and is assumed to be 0 bytes"),
         ),
     }
 }

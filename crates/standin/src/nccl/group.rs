@@ -1,6 +1,6 @@
 //! A group of ranks, and what they give each other: bytes that are known and few. What is many or not known stays unknown.
 //!
-//! Ranks that run exchange their bytes over the store. A rank that does not run is taken to have what this one has.
+//! Ranks that run exchange their bytes over the store. A rank that does not run is assumed to have what this one has.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};

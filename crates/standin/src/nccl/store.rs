@@ -38,7 +38,7 @@ impl Store {
         self.stream.write_all(&query)
     }
 
-    /// The values of these keys, once all are there.
+    /// The values of these keys, once all are set.
     pub(super) fn wait(&mut self, keys: &[String]) -> io::Result<Vec<Vec<u8>>> {
         if keys.is_empty() {
             return Ok(Vec::new());

@@ -218,7 +218,7 @@ entries! {
         }
         let value = attribute(settings(), number, device);
         if value.is_none() {
-            report::estimate(&format!("attribute {number} of a device is not known and is taken to be 0"));
+            report::estimate(&format!("attribute {number} of a device is not known and is assumed to be 0"));
         }
         to.put(value.unwrap_or(0));
         SUCCESS

@@ -218,7 +218,7 @@ entries! {
 
     fn cudaEventElapsedTime(milliseconds: Out<f32>, _start: usize, _end: usize) -> c_int {
         // No kernel ran, so no time is known.
-        crate::report::read(&crate::python::place(), 4, "no kernel ran, and the time is taken to be 1 ms");
+        crate::report::read(&crate::python::place(), 4, "no kernel ran, and the time is assumed to be 1 ms");
         milliseconds.put(1.0);
         SUCCESS
     }

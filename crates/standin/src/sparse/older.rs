@@ -8,13 +8,13 @@ use crate::report;
 use crate::sparse::{Object, count, describe, discard, objects, put};
 
 fn unrecorded() {
-    report::estimate("what cuSPARSE takes for this function is not recorded, and is taken to be 0 bytes");
+    report::estimate("what cuSPARSE takes for this function is not recorded, and is assumed to be 0 bytes");
 }
 
 /// The places of a product or sum of sparse matrices that hold something.
 fn places(rows: i64, columns: i64, most: i64) -> i64 {
     report::estimate(
-        "the places of a sum or product of sparse matrices depend on values, and are taken to be as many as of both",
+        "the places of a sum or product of sparse matrices depend on values, and are assumed to be as many as of both",
     );
     most.min(rows.saturating_mul(columns)).max(0)
 }

@@ -62,7 +62,7 @@ impl Question {
     fn answer(self, reads: impl FnOnce() -> u64) -> Option<Answer> {
         let said = |text: &str| Some(Answer { bits: None, text: text.to_owned() });
         let taken = |kind, value| {
-            Some(Answer { bits: Some(bits(kind, value)), text: format!("taken to be {value}") })
+            Some(Answer { bits: Some(bits(kind, value)), text: format!("assumed to be {value}") })
         };
         if self.read.unknown == 0 {
             return match (self.read.known, self.kind, self.given) {
@@ -73,7 +73,7 @@ impl Question {
         }
         if let Some(results) = self.results {
             let results = self.given.map_or(results, whole);
-            let text = format!("a count that a kernel would have found, taken to be {results}");
+            let text = format!("a count that a kernel would have found, assumed to be {results}");
             return Some(Answer { bits: Some(results.cast_unsigned()), text });
         }
         let reads = reads();
@@ -82,7 +82,7 @@ impl Question {
         }
         match self.kind {
             Some(kind) => taken(kind, self.given.unwrap_or_else(|| assumed(kind, reads))),
-            None => said("taken to be 0"),
+            None => said("assumed to be 0"),
         }
     }
 }
@@ -192,17 +192,17 @@ mod tests {
     fn a_person_gives_what_is_unknown_or_assumed() {
         let unknown = Question { read: Read { unknown: 4, known: Sureness::Exact }, ..Question::default() };
         let number = Question { kind: Some(FLOAT), ..unknown };
-        assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "taken to be 1".to_owned())));
+        assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "assumed to be 1".to_owned())));
         let given = Question { given: Some(0.25), ..number };
-        assert_eq!(answer(given, 1), Some((Some(bits(FLOAT, 0.25)), "taken to be 0.25".to_owned())));
+        assert_eq!(answer(given, 1), Some((Some(bits(FLOAT, 0.25)), "assumed to be 0.25".to_owned())));
         assert_eq!(answer(given, MOST_READS + 1), None);
-        assert_eq!(answer(unknown, 1), Some((None, "taken to be 0".to_owned())));
+        assert_eq!(answer(unknown, 1), Some((None, "assumed to be 0".to_owned())));
 
         let known = Read { unknown: 0, known: Sureness::Assumed };
         let flag = Question { read: known, kind: Some(BOOL), ..Question::default() };
         assert_eq!(answer(flag, 1).map(|(bits, _)| bits), Some(None), "the bytes stay");
         let given = Question { given: Some(1.0), ..flag };
-        assert_eq!(answer(given, 1), Some((Some(1), "taken to be 1".to_owned())));
+        assert_eq!(answer(given, 1), Some((Some(1), "assumed to be 1".to_owned())));
         // Of many values a person names none.
         assert_eq!(answer(Question { kind: None, ..given }, 1).map(|(bits, _)| bits), Some(None));
         let rounded = Question { read: Read { known: Sureness::Rounded, ..known }, ..given };
@@ -215,7 +215,7 @@ mod tests {
         let count = Question { read: unknown, results: Some(50), ..Question::default() };
         assert_eq!(answer(count, 1).map(|(bits, _)| bits), Some(Some(50)));
         let given = Question { given: Some(40.0), ..count };
-        let text = "a count that a kernel would have found, taken to be 40".to_owned();
+        let text = "a count that a kernel would have found, assumed to be 40".to_owned();
         assert_eq!(answer(given, 1), Some((Some(40), text)));
     }
 }

@@ -265,7 +265,7 @@ def follow(library, path):
         return [], [values.reshape(given[2])], sure
 
     def in_validation():
-        """Whether a distribution checks its arguments: what is checked is taken to be right."""
+        """Whether a distribution checks its arguments: what is checked is assumed to be right."""
         frame = sys._getframe(2)
         for _ in range(4):
             if frame is None:

@@ -21,7 +21,7 @@ use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
 /// Tensors of more bytes are not computed.
 const MOST_BYTES: u64 = 1 << 20;
-/// The share of unknown numbers that are taken to be equal to a number, where equal ones are counted.
+/// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
 /// `dlopen` gives what is loaded already, and loads nothing.
 const NOT_LOADED: i32 = 4;
@@ -113,7 +113,7 @@ fn add_callback() {
 
 static HANDLE: AtomicU64 = AtomicU64::new(0);
 
-/// The layout and the helper are there.
+/// The layout and the helper are known.
 pub(super) fn ready() -> bool {
     let is_ready = layout::finish();
     IS_ON.store(is_ready, Ordering::Relaxed);

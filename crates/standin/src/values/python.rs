@@ -47,7 +47,7 @@ impl Kind {
 pub(super) struct Operator {
     /// The helper's number of it.
     pub(super) number: u64,
-    /// What the helper says of it.
+    /// The helper's description of it.
     pub(super) traits: Traits,
     /// The share of the first argument's elements that it is taken to find; 0 where its results have sizes that are known before.
     pub(super) assumed_count: f64,
@@ -58,7 +58,7 @@ pub(super) struct Operator {
     pub(super) only_written: Vec<usize>,
 }
 
-/// What the helper says of an operator, a letter each.
+/// The helper's facts about an operator, a letter each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a letter of the helper's answer")]
 pub(super) struct Traits {

@@ -1,7 +1,7 @@
 //! Random numbers of a GPU: Philox 4x32-10 with the launch geometry of PyTorch's kernels.
 //!
 //! Philox: J. Salmon and others, "Parallel random numbers: as easy as 1, 2, 3" (2011). A thread's numbers are those of its own
-//! subsequence; which thread writes which element is what `DistributionTemplates.h`, `Distributions.cu`, `Dropout.cu` and `Randperm.cu`
+//! subsequence; which thread writes which element is read from `DistributionTemplates.h`, `Distributions.cu`, `Dropout.cu` and `Randperm.cu`
 //! say. The tests compare with numbers that an H200 gave.
 #![expect(
     clippy::cast_possible_truncation,
@@ -51,7 +51,7 @@ fn normal(first: u32, second: u32) -> [f32; 2] {
     [angle.sin() * radius, angle.cos() * radius]
 }
 
-/// Threads of a kernel over so many elements.
+/// Threads of a kernel over this many elements.
 fn threads(count: u64, each: u64) -> u64 {
     let settings = settings();
     let blocks = u64::from(settings.threads.unsigned_abs()) / BLOCK

@@ -90,7 +90,7 @@ fn get<T>(function: Get<T>, handle: *const c_void, start: T) -> Option<T> {
     (unsafe { function(handle, &raw mut value) } == 0).then_some(value)
 }
 
-/// PyTorch's C functions that tell of a tensor.
+/// PyTorch's C functions that describe a tensor.
 #[derive(Debug)]
 pub(super) struct Functions {
     dim: Get<i64>,

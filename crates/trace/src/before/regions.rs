@@ -25,7 +25,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// The first address behind the region.
+    /// The first address after the region.
     #[must_use]
     pub fn end(&self) -> u64 {
         self.addr.saturating_add(self.size.get())

@@ -7,7 +7,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, WorkloadBuilder};
 
-use super::Inferred;
+use super::InferredRun;
 use super::reclaims::Reclaims;
 use blockyard_pytorch::ReadError;
 
@@ -65,7 +65,7 @@ impl<'a> FromTrace<'a> {
         from
     }
 
-    pub(super) fn run(mut self) -> Result<Inferred, ReadError> {
+    pub(super) fn run(mut self) -> Result<InferredRun, ReadError> {
         let completions = self.completions();
         let mut index = 0;
         while let Some(entry) = self.trace.get(index) {
@@ -279,7 +279,7 @@ impl<'a> FromTrace<'a> {
         self.inferred_releases += 1;
     }
 
-    fn finish(self) -> Inferred {
+    fn finish(self) -> InferredRun {
         let mut notes = Vec::new();
         let mut note = |count: usize, noun: &str, text: &str| {
             if count > 0 {
@@ -291,9 +291,9 @@ impl<'a> FromTrace<'a> {
             "free",
             "waited for another stream; which one is not in the trace, only when it was done",
         );
-        note(self.pooled, "allocation", "placed in a private pool because the segment is there at the end");
-        note(self.inferred_releases, "release", "of cached segments taken for a call of empty_cache");
+        note(self.pooled, "allocation", "placed in a private pool because the segment exists at the end");
+        note(self.inferred_releases, "release", "of cached segments read as a call of empty_cache");
         let workload = self.builder.finish();
-        Inferred { workload, start: self.start, notes, ..Inferred::default() }
+        InferredRun { workload, start: self.start, notes, ..InferredRun::default() }
     }
 }

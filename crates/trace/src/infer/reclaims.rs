@@ -47,9 +47,9 @@ impl Reclaims {
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     start: usize,
-    /// The first release, behind the completions that come first.
+    /// The first release, after the completions that come first.
     releases: usize,
-    /// The entry behind it.
+    /// The entry after it.
     end: usize,
     given: usize,
     failed: usize,
@@ -62,16 +62,16 @@ struct Burst {
     is_partial: bool,
     /// Whether waits completed between releases: some were released before all streams were waited for.
     is_mixed: bool,
-    /// Whether a wait completed that the request behind the burst could have used.
+    /// Whether a wait completed that the request after the burst could have used.
     is_late: bool,
 }
 
 /// How a burst is read.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// The allocation behind it failed at first; its entries from here on are the retry.
+    /// The allocation after it failed at first; its entries from here on are the retry.
     Refused { from: usize },
-    /// The allocation behind it collected garbage.
+    /// The allocation after it collected garbage.
     Collected,
     /// Somebody released the cache before the allocation.
     Apart,
@@ -144,12 +144,12 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         }
     };
     note(scan.failed, "request", "failed; the trace has requested sizes only after rounding");
-    note(refused, "release", "taken for part of an allocation that the driver refused at first");
-    note(collected, "release", "taken for garbage collection");
+    note(refused, "release", "read as part of an allocation that the driver refused at first");
+    note(collected, "release", "read as garbage collection");
     note(
         undecided,
         "release",
-        "right before new memory taken for a call of empty_cache; an allocation that was refused at first would look the same",
+        "right before new memory read as a call of empty_cache; an allocation that was refused at first would look the same",
     );
     reclaims
 }

@@ -59,7 +59,7 @@ class FirstOom(_sentences.FirstOomSentence):
     size: int
     """The bytes that the request asked for."""
     message: str
-    """PyTorch's text with the numbers of the replay, or a sentence where the file does not tell how much memory the device has."""
+    """PyTorch's text with the numbers of the replay, or a sentence where the file does not say how much memory the device has."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FirstOom":
@@ -692,7 +692,7 @@ class Moment(_sentences.MomentSentence):
     name: str
     """The moment in words."""
     event: int
-    """After so many events of the trace."""
+    """After this many events of the trace."""
     allocated: int
     """Bytes of allocated blocks."""
     reserved: int

@@ -45,10 +45,10 @@ def dry_run(
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
 ) -> "DryRun":
-    """Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU, in a process of its own, and returns what it
+    """Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU, in a separate process, and returns what it
     took: a `DryRun`.
 
-    `program` is a path, `args` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees, and further ones for which
+    `program` is a path, `args` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees, and further ones for which
     the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
     `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that nobody knows, by the
     line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,

@@ -76,7 +76,7 @@ class Questions:
     def what_if(
         self, *confs: str, limit: int | None = None, capacity: int | None = None, release: str | None = None
     ) -> WhatIf:
-        """What the run would have come to under each of the settings; `limit` is the most that may be reserved, in bytes, and `release` the
+        """The outcome of the run under each of the settings; `limit` is the most that may be reserved, in bytes, and `release` the
         release of PyTorch whose rules hold, in place of the run's own.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").what_if("expandable_segments:True").settings[0].peak_reserved
@@ -89,7 +89,7 @@ class Questions:
         return WhatIf.of(json.loads(self._requests().what_if([str(conf) for conf in confs], (limit, capacity, rules))))
 
     def search(self, *, limit: int | None = None, capacity: int | None = None) -> Search:
-        """What the run would have come to under all sensible settings and pairs of them."""
+        """The outcome of the run under all sensible settings and pairs of them."""
         return Search.of(json.loads(self._requests().search((limit, capacity, None))))
 
     def bound(self) -> Bound:

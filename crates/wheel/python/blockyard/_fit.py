@@ -33,8 +33,8 @@ def fit(
     """Finds the largest value of an option with which a PyTorch program fits a GPU, by running it without one: a `Fit`.
 
     `vary` is one name with its lowest and its highest value, `{"batch-size": (1, 512)}` for the program's own option `--batch-size`,
-    `{"env:BATCH": (1, 64)}` for a variable of its environment; a third number is what the values are multiples of. `args` are the program's other
-    arguments. `gpu` is the GPU, or several, each with an answer of its own, or "all". `limit` is the most that may be reserved on each
+    `{"env:BATCH": (1, 64)}` for a variable of its environment; a third number means that the values are its multiples. `args` are the program's other
+    arguments. `gpu` is the GPU, or several, each with its own answer, or "all". `limit` is the most that may be reserved on each
     device, in bytes or with a unit ("16 GiB"); without it, the GPU's memory. Each run ends after `steps` steps of the program's first optimizer.
     `conf` is PYTORCH_CUDA_ALLOC_CONF; with `try_settings` the search is made with expandable segments, too. Runs are kept, in `keep` or
     in the cache directory, so that a second call goes on; `fresh` forgets them. The report is printed, unless `echo` is false.

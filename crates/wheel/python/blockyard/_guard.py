@@ -1,4 +1,4 @@
-"""Programs, held against what a repository's `memory.toml` says that they may take of a GPU's memory, by runs without one."""
+"""Programs, compared with a repository's `memory.toml`, which says what they may take of a GPU's memory; the runs need no GPU."""
 
 import dataclasses
 import json

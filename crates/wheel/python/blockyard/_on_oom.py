@@ -98,7 +98,7 @@ class _Writer:
                 number += 1
 
     def at_end_of_program(self, take, error_type):
-        """Writes where an error of this type ends the program or a thread; the hooks that are there are called after that."""
+        """Writes where an error of this type ends the program or a thread; existing hooks are called after that."""
         of_program, of_thread = sys.excepthook, threading.excepthook
 
         def program(kind, error, trace):

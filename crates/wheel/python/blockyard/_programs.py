@@ -24,7 +24,7 @@ def run(
 ) -> "Program":
     """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns what it did: a `Program`.
 
-    `program` is a path, `arguments` are what it finds in `sys.argv` behind its name. `gpu` is the GPU that it sees (h200; a100, l4, t4, rtx4090
+    `program` is a path, `arguments` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees (h200; a100, l4, t4, rtx4090
     with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. What the program prints is printed, unless
     `echo` is false. After `time_limit` seconds it is stopped; Ctrl-C comes back at once and leaves the program to that limit.
 
@@ -56,7 +56,7 @@ def run(
 class Program(Answer, Shown):
     """What a program did: what it printed, how it ended, and the memory of its devices as a `Snapshot`.
 
-    `notes` are remarks, `estimated` are the operators whose allocations rest on no record, both with the line of the program.
+    `notes` are remarks, `estimated` are the operators whose allocations are unverified estimates, both with the line of the program.
     """
 
     status: int

@@ -39,13 +39,13 @@ struct Made {
 }
 
 enum ItemKind {
-    Free(Vec<Freed>),
+    Free(Vec<FreedName>),
     Streams(Vec<StreamId>),
     Other,
 }
 
 /// One of the things that a `free` lists.
-struct Freed {
+struct FreedName {
     span: Span,
     /// The name, or the plain name whose elements are freed.
     name: TensorName,
@@ -55,7 +55,7 @@ struct Freed {
 impl Item {
     fn new(statement: &Statement, requests: Range<usize>) -> Self {
         let kind = match &statement.kind {
-            StatementKind::Free(targets) => ItemKind::Free(targets.iter().map(Freed::new).collect()),
+            StatementKind::Free(targets) => ItemKind::Free(targets.iter().map(FreedName::new).collect()),
             StatementKind::DeclareStreams(streams) => ItemKind::Streams(streams.clone()),
             _ => ItemKind::Other,
         };
@@ -86,7 +86,7 @@ fn collect_made(statement: &Statement, found: &mut Vec<Made>) {
     }
 }
 
-impl Freed {
+impl FreedName {
     /// Reads a name outside of loops, which has no variables.
     fn new(target: &FreeTarget) -> Self {
         let plain = |base: BaseRef| match base {

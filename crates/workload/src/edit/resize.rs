@@ -10,7 +10,7 @@ use crate::workload::Workload;
 
 /// A text in which one statement allocates another size.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resized {
+pub struct ResizedText {
     /// The new text; it parses.
     pub text: String,
     /// How many tensors the statement allocates: more than 1 in a loop.
@@ -26,7 +26,12 @@ pub struct Resized {
 /// [`EditError::Text`] and [`EditError::Stale`] when `text` and `workload` do not belong together, [`EditError::NotAllocated`] for a
 /// tensor that no request allocates, [`EditError::Rejected`] for a size that the text cannot have, [`EditError::NotExpressible`] where
 /// it is not clear which statement allocates the tensor.
-pub fn resize(text: &str, workload: &Workload, tensor: TensorId, size: Bytes) -> Result<Resized, EditError> {
+pub fn resize(
+    text: &str,
+    workload: &Workload,
+    tensor: TensorId,
+    size: Bytes,
+) -> Result<ResizedText, EditError> {
     let outline = Outline::new(text)?;
     if outline.workload.requests() != workload.requests() {
         return Err(EditError::Stale);
@@ -40,7 +45,7 @@ pub fn resize(text: &str, workload: &Workload, tensor: TensorId, size: Bytes) ->
     let text = format!("{before}alloc {}{after}", write_size(size));
     let changed = Workload::parse(&text).map_err(EditError::Rejected)?;
     let tensors = resized(workload, &changed, request, size).ok_or(EditError::NotExpressible)?;
-    Ok(Resized { text, tensors })
+    Ok(ResizedText { text, tensors })
 }
 
 /// How many tensors have the new size, if nothing else differs and the tensor of `request` is one of them.

@@ -8,9 +8,9 @@ use blockyard_record::index_u32;
 pub(super) enum Place {
     /// Before this statement, the first on its line.
     Before(Span),
-    /// Behind this statement and a comment that follows it.
+    /// After this statement and a comment that follows it.
     After(Span),
-    /// Behind everything, indented like this statement.
+    /// After everything, indented like this statement.
     End(Option<Span>),
 }
 
@@ -66,7 +66,7 @@ pub(super) fn remove_item(text: &str, items: &[Span], place: usize) -> String {
     without(text, range.start, range.end)
 }
 
-/// The text without a statement, its separator, and its line if nothing else stands there.
+/// The text without a statement, its separator, and its line if nothing else is on it.
 pub(super) fn remove_statement(text: &str, span: Span) -> String {
     let is_blank = |character: char| matches!(character, ' ' | '\t' | '\r');
     let before = text.get(span.line_start..span.start).unwrap_or_default();

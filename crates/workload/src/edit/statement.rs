@@ -60,7 +60,7 @@ fn tensor_names() -> impl Iterator<Item = String> {
     letters().map(String::from).chain(numbered)
 }
 
-/// The first of the names that is no word of the text, so that it is neither a tensor nor a variable.
+/// The first of the names that is not a word of the text, so that it is neither a tensor nor a variable.
 fn fresh_name(text: &str, mut names: impl Iterator<Item = String>) -> String {
     let mut lexer = Lexer::new(text);
     let mut words = HashSet::new();

@@ -110,12 +110,12 @@ errors! {
     pool_after_its_end: "pool p\ndestroy p; enter p" => expect![[r#"
         destroy p; enter p
                          ^
-        line 2, column 18: the pool "p" is gone: line 2 destroyed it
+        line 2, column 18: the pool "p" does not exist any more: line 2 destroyed it
     "#]];
     pool_destroyed_in_a_loop: "pool p\nrepeat 2 { destroy p }" => expect![[r#"
         repeat 2 { destroy p }
                            ^
-        line 2, column 20: the pool "p" is gone: line 2 destroyed it
+        line 2, column 20: the pool "p" does not exist any more: line 2 destroyed it
     "#]];
     words_behind_a_pool: "pool p\nenter p now" => expect![[r#"
         enter p now
@@ -335,7 +335,7 @@ errors! {
     loop_without_requests_too_long: "repeat 5000001 { }" => expect![[r#"
         repeat 5000001 { }
         ^^^^^^^^^^^^^^
-        line 1, column 1: this goes round more than 5,000,000 times, the most that loops may
+        line 1, column 1: these loops run more than 5,000,000 times in all, the limit of a text
     "#]];
     labels_too_many: "repeat 1000001 { step \"x\"; empty_cache }" => expect![[r#"
         repeat 1000001 { step "x"; empty_cache }

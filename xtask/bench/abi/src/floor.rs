@@ -5,7 +5,7 @@ use offset_allocator::{Allocation, Allocator};
 
 /// The unit of its sizes, because it counts to 2^32: our smallest block.
 const UNIT: u64 = 512;
-/// So many blocks and gaps at once.
+/// The most blocks and gaps at once.
 const NODES: u32 = 1 << 18;
 
 /// Its caller gets numbers for addresses, so that nothing has to be looked up.

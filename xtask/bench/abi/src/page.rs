@@ -21,7 +21,7 @@ pub extern "C" fn blockyard_input(length: usize) -> *mut u8 {
 }
 
 /// Reads the trace and makes an allocator on a device of `capacity_gib`; returns how many allocations the trace makes, or
-/// -1 where the bytes are no trace.
+/// -1 where the bytes are not a trace.
 #[unsafe(no_mangle)]
 pub extern "C" fn blockyard_prepare(capacity_gib: u32) -> f64 {
     let trace = INPUT.with_borrow(|input| Trace::from_bytes("page", input));

@@ -1,4 +1,4 @@
-//! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a process of its own,
+//! Writes a long snapshot (`write FILE BYTES OUT`), or opens one and says in JSON what that cost (`open FILE`); a separate process,
 //! so that its peak of memory is that of one file.
 #![allow(clippy::print_stdout, reason = "the answer goes to the program that started this one")]
 

@@ -105,7 +105,7 @@ fn counted(child: Child, trace: &Trace) -> Result<f64> {
 ///
 /// # Errors
 ///
-/// When the file is no trace, or an allocation fails.
+/// When the file is not a trace, or an allocation fails.
 pub fn count(context: &BenchContext, side: Side, file: &Path) -> Result<()> {
     let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let trace = Trace::from_bytes("counted", &bytes)?;

@@ -39,12 +39,12 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
         goal: Some(RatioGoal::AtLeast { mean: 1.1, each: 1.0 }),
         notes: vec![
             "one thread, as in most programs; the allocator is called with handles, the lock is taken once for each call; \
-             the goal is what the lock must save to be worth its text: a tenth of a pair"
+             the goal is a tenth of a pair, which the lock must save to be worth its code"
                 .to_owned(),
         ],
         ..Section::new(
             "lock",
-            "The allocator behind our lock and behind parking_lot's",
+            "The allocator under our lock and under parking_lot's",
             "ns a pair of allocation and free",
             ["BiasedMutex", "parking_lot", "no lock"],
         )

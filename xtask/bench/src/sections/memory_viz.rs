@@ -22,7 +22,7 @@ const IMPORT: [&str; 2] = ["import * as d3 from \"https://cdn.skypack.dev/d3@5\"
 /// What else it imports, as a module over d3's script.
 const D3: &str = "export const { axisLeft, scaleLinear, zoom, zoomIdentity, brushX } = window.d3;\n";
 
-/// Files of at least so many bytes are made of the recorded one; 0 is the recorded one itself.
+/// Files of at least this many bytes are made of the recorded one; 0 is the recorded one itself.
 const SIZES: [(&str, u64); 3] = [("as recorded", 0), ("300 MB", 300_000_000), ("1 GB", 1_000_000_000)];
 /// So long a figure is waited for.
 const PATIENCE: Duration = Duration::from_mins(4);
@@ -36,7 +36,7 @@ struct Viewer {
     field: &'static str,
     /// The figure with a shape for each allocation.
     figure: &'static str,
-    /// Whether that figure is there, of the file whose name is the first argument.
+    /// Whether that figure is drawn, of the file whose name is the first argument.
     is_drawn: &'static str,
     /// The keys that zoom with the wheel: 2 is Ctrl.
     zoom_keys: u32,
@@ -68,7 +68,7 @@ struct Shown {
     pan: [f64; 2],
 }
 
-/// Seconds until the figure of all allocations is there, in both pages; memory and the cost of a pan as notes.
+/// Seconds until the figure of all allocations is drawn, in both pages; memory and the cost of a pan as notes.
 ///
 /// # Errors
 ///
@@ -141,7 +141,7 @@ fn words(name: &str, title: &str, shown: &Shown) -> String {
     )
 }
 
-/// Puts the page of `MemoryViz.js` together: the reader's file, d3 from npm, and a page of our own around them.
+/// Puts the page of `MemoryViz.js` together: the reader's file, d3 from npm, and our own page around them.
 fn set_up(context: &BenchContext, folder: &Path) -> Result<()> {
     let Some(given) = &context.memory_viz else {
         bail!("--memory-viz DIR names the folder of MemoryViz.js (torch/utils/viz of PyTorch's sources)");

@@ -99,7 +99,7 @@ pub(super) fn programs(context: &BenchContext) -> Result<Section> {
     Ok(section)
 }
 
-/// Runs the recorded programs of operators, each a process of its own, and says how many allocator events they have in a second.
+/// Runs the recorded programs of operators, each in a separate process, and says how many allocator events they have in a second.
 fn operators(
     context: &BenchContext,
     ours: &Path,

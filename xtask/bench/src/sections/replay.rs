@@ -21,7 +21,7 @@ const REQUESTS_A_TURN: usize = 200_000;
 ///
 /// # Errors
 ///
-/// When a recording cannot be replayed, or the ways to replay it come to different statistics.
+/// When a recording cannot be replayed, or the ways to replay it have different statistics.
 pub(super) fn replay(context: &BenchContext) -> Result<Section> {
     let configs = configurations()?;
     let progress = super::progress("replay", PROGRAMS.len())?;
@@ -72,7 +72,7 @@ fn row(
     let silent = totals(&plan, &settings.config, VirtualDevice::new(capacity), &mut go_on)?;
     let recorded = run(workload, &settings, &mut go_on)?;
     let end = recorded.state_at(recorded.event_count())?;
-    ensure!(silent.stats == *end.stats(), "{name}: the recorded run comes to other statistics");
+    ensure!(silent.stats == *end.stats(), "{name}: the recorded run has other statistics");
     drop(recorded);
 
     let times = u32::try_from(REQUESTS_A_TURN.div_ceil(plan.len().max(1)))?;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::BenchContext;
 
-/// Files of at least so many bytes are made of the recorded one; 0 is the recorded one itself.
+/// Files of at least this many bytes are made of the recorded one; 0 is the recorded one itself.
 const SIZES: [(&str, u64); 3] = [("as recorded", 0), ("300 MB", 300_000_000), ("1 GB", 1_000_000_000)];
 /// The most seconds that the recorded one may take.
 const GOAL_SECONDS: f64 = 1.0;
@@ -32,7 +32,7 @@ struct Loaded {
     peak_kib: f64,
 }
 
-/// Seconds until the recording is there, ready to be drawn; for Python, until `pickle.load` returns and until `_memory_viz.py stats` ends.
+/// Seconds until the recording is ready to be drawn; for Python, until `pickle.load` returns and until `_memory_viz.py stats` ends.
 ///
 /// # Errors
 ///

@@ -52,7 +52,7 @@ pub(super) fn threads(context: &BenchContext) -> Result<Section> {
         ],
         ..Section::new(
             "threads",
-            "Threads, each on a stream and a core of its own",
+            "Threads, each on its own stream and core",
             "million pairs a second, all threads together",
             ["Blockyard", "PyTorch"],
         )

@@ -22,7 +22,7 @@ const BUILDS: [&str; 2] = ["wasm-worker", "wasm-fast"];
 
 const CAPACITY_GIB: u64 = 139;
 
-/// At least so many pairs in a timed turn: a browser's clock is coarse.
+/// At least this many pairs in a timed turn: a browser's clock is coarse.
 const PAIRS_A_TURN: usize = 200_000;
 
 /// How often a build replays before it is timed, so that the browser has compiled it for speed.

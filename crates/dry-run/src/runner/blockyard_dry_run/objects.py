@@ -33,7 +33,7 @@ class _Exchange:
     def gathered(self, thing):
         """What each member gives; an absent one gives what this one gives."""
         if self.absent:
-            estimate(f"rank {self.absent[0]} does not run: the object that is gathered of it is taken to be this rank's own")
+            estimate(f"rank {self.absent[0]} does not run: the object that is gathered of it is assumed to be this rank's own")
         return [self.take(rank) if rank in self.running else pickle.loads(pickle.dumps(thing)) for rank in self.members]
 
 
@@ -92,7 +92,7 @@ def install(c10d, ranks):
         kept = list(object_list)
         if source in exchange.absent:
             estimate(
-                f"rank {source} does not run: the objects that it broadcasts are taken to be those that this rank has in their place; "
+                f"rank {source} does not run: the objects that it broadcasts are assumed to be those that this rank has in their place; "
                 f"name rank {source} with --ranks to have its own"
             )
             call(broadcast, exchange, group, object_list, exchange.own, group, device)

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Kept, MEMO_LEAP, Machine, Stop, damaged};
+use super::{MEMO_LEAP, Machine, MemoValue, Stop, damaged};
 use crate::snapshot::PickleError;
 use crate::snapshot::heap::Value;
 
@@ -43,10 +43,10 @@ impl<R: Read> Machine<'_, '_, R> {
     /// Pushes the entry of the memo with this number.
     pub(super) fn get(&mut self, number: usize) -> Result<(), Stop> {
         let value = match self.memo.get(number) {
-            Some(Kept::Text(text)) => Value::Text(*text),
-            Some(Kept::Object(object)) => Value::Object(*object),
-            Some(Kept::Other(other)) => self.others.get(*other as usize).copied().unwrap_or(Value::None),
-            Some(Kept::Nothing) | None => return damaged(PickleError::NoMemoEntry(number)),
+            Some(MemoValue::Text(text)) => Value::Text(*text),
+            Some(MemoValue::Object(object)) => Value::Object(*object),
+            Some(MemoValue::Other(other)) => self.others.get(*other as usize).copied().unwrap_or(Value::None),
+            Some(MemoValue::Nothing) | None => return damaged(PickleError::NoMemoEntry(number)),
         };
         self.stack.push(value);
         Ok(())
@@ -55,19 +55,19 @@ impl<R: Read> Machine<'_, '_, R> {
     /// Stores the value on top of the stack in the memo, under this number.
     pub(super) fn put(&mut self, number: usize) -> Result<(), Stop> {
         let kept = match self.top()? {
-            Value::Text(text) => Kept::Text(text),
-            Value::Object(object) => Kept::Object(object),
+            Value::Text(text) => MemoValue::Text(text),
+            Value::Object(object) => MemoValue::Object(object),
             other => {
                 let number = u32::try_from(self.others.len()).map_err(|_| Stop::TooMuch)?;
                 self.others.push(other);
-                Kept::Other(number)
+                MemoValue::Other(number)
             }
         };
         if number > self.memo.len().saturating_add(MEMO_LEAP) {
             return damaged(PickleError::MemoOrder(number));
         }
         while self.memo.len() < number {
-            self.memo.push(Kept::Nothing);
+            self.memo.push(MemoValue::Nothing);
         }
         match self.memo.get_mut(number) {
             Some(place) => *place = kept,

@@ -36,13 +36,13 @@ pub enum OtherFile {
     /// What `torch.save` writes.
     #[error("a file of torch.save (a model, a checkpoint)")]
     TorchSave,
-    /// What `torch.save` wrote before 1.6 begins with a number that is a pickle of its own.
+    /// What `torch.save` wrote before 1.6 begins with a number that is a separate pickle.
     #[error("a file of an old torch.save, or another pickle")]
     OldTorchSave,
     /// HTML.
     #[error("a web page without a snapshot in it")]
     WebPage,
-    /// A pickle of one value that is no container.
+    /// A pickle of one value that is not a container.
     #[error("a pickle of {found}")]
     Pickle {
         /// The value.
@@ -89,7 +89,7 @@ pub enum ContainerError {
         name: String,
     },
     /// A file of the zip archive is neither stored nor deflated.
-    #[error("{name} is packed into the zip archive in a way that is not known")]
+    #[error("{name} of the zip archive has a compression that is not supported")]
     ZipMethod {
         /// The file.
         name: String,
@@ -100,11 +100,11 @@ pub enum ContainerError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PickleError {
-    /// A text has bytes that are no UTF-8.
+    /// A text has bytes that are not UTF-8.
     #[error("a text that is not UTF-8")]
     Utf8,
     /// More containers in each other than any snapshot has.
-    #[error("lists and dictionaries lie too deep in each other")]
+    #[error("lists and dictionaries are nested too deep")]
     Depth,
     /// A version of the format that PyTorch does not write.
     #[error("pickle protocol {0}; PyTorch writes 2 to 5")]
@@ -115,8 +115,8 @@ pub enum PickleError {
     /// An opcode of other pickles.
     #[error("the opcode {0}, which no snapshot needs")]
     UnneededOpcode(&'static str),
-    /// A byte that is no opcode.
-    #[error("{0:#04x} is no opcode of a pickle")]
+    /// A byte that is not an opcode.
+    #[error("{0:#04x} is not an opcode of a pickle")]
     UnknownOpcode(u8),
     /// A whole number that is too long.
     #[error("a number of {bytes} bytes")]
@@ -142,7 +142,7 @@ pub enum PickleError {
     /// An opcode asks for what was never kept.
     #[error("the memo has no entry {0}")]
     NoMemoEntry(usize),
-    /// An entry of the memo far behind the others.
+    /// An entry of the memo far after the others.
     #[error("entry {0} of the memo comes before the ones below it")]
     MemoOrder(usize),
     /// Items have no container.
@@ -157,7 +157,7 @@ pub enum PickleError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldError {
-    /// Nothing is there.
+    /// It is missing.
     #[error("is missing")]
     Missing,
     /// A value of another type.
@@ -172,13 +172,13 @@ pub enum FieldError {
     #[error("a list of something else")]
     OtherList,
     /// A list of something else than traces.
-    #[error("a list of something else than traces")]
+    #[error("a list of items other than traces")]
     NoTraces,
     /// Keys and values for a list.
-    #[error("keys for something that is no dictionary")]
+    #[error("keys for something that is not a dictionary")]
     NoDictionary,
     /// Items for a list that became a part of the snapshot already.
-    #[error("an item for something that is no list any more")]
+    #[error("an item for something that is not a list any more")]
     NoList,
     /// A number below zero.
     #[error("{0} is below zero")]
@@ -202,7 +202,7 @@ pub enum FieldError {
     #[error("too many different frames")]
     FrameCount,
     /// A segment that no address space holds.
-    #[error("the segment ends behind the last address")]
+    #[error("the segment ends after the last address")]
     SegmentEnd,
     /// Segments share addresses.
     #[error("the segments at {below:#x} and {above:#x} overlap")]
@@ -213,10 +213,10 @@ pub enum FieldError {
         above: u64,
     },
     /// Blocks share addresses.
-    #[error("the block begins before the one in front of it ends")]
+    #[error("the block begins before the end of the block in front of it")]
     BlockOverlap,
     /// A block outside of its segment.
-    #[error("the block ends behind its segment")]
+    #[error("the block ends after the end of its segment")]
     BlockEnd,
     /// The snapshot has no device.
     #[error("it has neither segments nor traces")]

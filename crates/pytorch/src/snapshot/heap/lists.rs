@@ -3,7 +3,7 @@
 use blockyard_record::{StackId, TextId};
 
 use super::rows::Row;
-use super::{Heap, Misfit, Object, Passed, Value, count_one, fields};
+use super::{Heap, Misfit, Object, SkippedItems, Value, count_one, fields};
 use crate::snapshot::keys as key;
 use crate::snapshot::so_far::TraceSoFar;
 use crate::snapshot::trace::DeviceTrace;
@@ -58,7 +58,7 @@ impl Heap {
         rows + self.passed.get(&list).map_or(0, |passed| passed.items)
     }
 
-    /// Sets keys of a dictionary; keys and values stand in turn.
+    /// Sets keys of a dictionary; keys and values alternate.
     pub(crate) fn set_items(&mut self, dict: u32, pairs: &[Value]) -> Result<(), Misfit> {
         let Object::Dict(slot) = self.object(dict) else {
             return Err(Misfit::new("", FieldError::NoDictionary));
@@ -112,7 +112,7 @@ impl Heap {
     }
 
     /// The items of such a list that were passed over.
-    pub(in crate::snapshot) fn take_passed(&mut self, kind: RowKind, number: u32) -> Passed {
+    pub(in crate::snapshot) fn take_passed(&mut self, kind: RowKind, number: u32) -> SkippedItems {
         let list = match kind {
             RowKind::Trace => Object::Trace(number),
             RowKind::Segments => Object::Segments(number),

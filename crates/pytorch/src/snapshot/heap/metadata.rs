@@ -1,4 +1,4 @@
-//! What a program, or PyTorch itself, says of an allocation: a text, or values that become JSON.
+//! The words of a program, or of PyTorch itself, about an allocation: a text, or values that become JSON.
 
 use blockyard_record::TextId;
 use serde_json::{Map, Value as Json};

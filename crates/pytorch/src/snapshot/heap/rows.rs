@@ -25,16 +25,17 @@ pub(in crate::snapshot) struct SegmentRow {
 }
 
 /// A field that a row cannot do without.
-type Needed<T> = Option<Result<T, Misfit>>;
+type NeededField<T> = Option<Result<T, Misfit>>;
 
-fn needed<T>(field: Needed<T>, path: &str) -> Result<T, Misfit> {
+fn needed<T>(field: NeededField<T>, path: &str) -> Result<T, Misfit> {
     field.ok_or_else(|| missing(path))?
 }
 
 impl Heap {
     /// An item of a trace. A field of an action that is not known may be of any kind.
     pub(super) fn entry(&mut self, row: &[Value]) -> Result<Row, Misfit> {
-        let (mut action, mut addr, mut size): (Needed<TextId>, Needed<u64>, Needed<u64>) = (None, None, None);
+        let (mut action, mut addr, mut size): (NeededField<TextId>, NeededField<u64>, NeededField<u64>) =
+            (None, None, None);
         let (mut stream, mut time_us, mut stack) = (StreamId::DEFAULT, 0, StackId::EMPTY);
         let mut context = EntryContext::default();
         for (key, value) in fields(row) {
@@ -118,7 +119,7 @@ impl Heap {
     }
 
     pub(super) fn segment(&mut self, row: &[Value]) -> Result<SegmentRow, Misfit> {
-        let (mut addr, mut size): (Needed<u64>, Needed<u64>) = (None, None);
+        let (mut addr, mut size): (NeededField<u64>, NeededField<u64>) = (None, None);
         let mut segment = SnapshotSegment::default();
         let (mut is_small, mut unknown_device, mut blocks) = (None, None, None);
         for (key, value) in fields(row) {
@@ -198,7 +199,7 @@ impl Heap {
 
     /// A block; `None` where its state is not known.
     pub(super) fn block(&mut self, row: &[Value]) -> Result<Option<SnapshotBlock>, Misfit> {
-        let (mut state, mut size): (Needed<TextId>, Needed<u64>) = (None, None);
+        let (mut state, mut size): (NeededField<TextId>, NeededField<u64>) = (None, None);
         let (mut addr, mut requested) = (None, None);
         let mut block = SnapshotBlock::default();
         for (key, value) in fields(row) {
@@ -259,7 +260,7 @@ impl Heap {
 
     /// The beginning or the end of a named stretch; `None` where its stage is not known.
     pub(super) fn annotation(&mut self, row: &[Value]) -> Result<Option<Annotation>, Misfit> {
-        let (mut name, mut stage): (Needed<TextId>, Needed<TextId>) = (None, None);
+        let (mut name, mut stage): (NeededField<TextId>, NeededField<TextId>) = (None, None);
         let mut annotation = Annotation::default();
         for (key, value) in fields(row) {
             match key {

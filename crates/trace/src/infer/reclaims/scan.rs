@@ -73,7 +73,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Takes the entry, or the burst that begins with it; returns the index behind.
+    /// Takes the entry, or the burst that begins with it; returns the index after.
     pub(super) fn take(&mut self, index: usize) -> usize {
         let entry = &self.trace[index];
         match entry.action {
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
         end
     }
 
-    /// Whether the block that the entry frees would serve the request behind it, which fails or takes new memory all the same:
+    /// Whether the block that the entry frees would serve the request after it, which still fails or takes new memory:
     /// so it was freed too late for it, while all streams were waited for.
     fn came_too_late(&self, entry: usize, request: &TraceEntry) -> bool {
         let freed = &self.trace[entry];
@@ -181,13 +181,13 @@ impl<'a> Scan<'a> {
             && self.would_serve(self.space_at(freed), request.size)
     }
 
-    /// Whether best fit would take so much space for the request; large space is not divided for requests under the limit.
+    /// Whether best fit would take this much space for the request; large space is not divided for requests under the limit.
     fn would_serve(&self, space: Bytes, request: Bytes) -> bool {
         let is_refused = self.limit.is_some_and(|limit| request < limit && space >= limit);
         space >= request && !is_refused
     }
 
-    /// Whether the completions and releases behind the entry release its memory: so it was cached before that.
+    /// Whether the completions and releases after the entry release its memory: so it was cached before that.
     fn is_released_next(&self, entry: usize) -> bool {
         let addr = self.trace[entry].addr;
         let burst = self.trace[entry..].iter().take_while(|entry| is_of_burst(entry));
@@ -195,15 +195,15 @@ impl<'a> Scan<'a> {
         releases.any(|release| addr >= release.addr && addr.saturating_sub(release.addr) < release.size.get())
     }
 
-    /// The request that failed behind completions and releases.
+    /// The request that failed after completions and releases.
     fn failed_request(&self, from: usize) -> Option<&'a TraceEntry> {
         let tail = self.trace.get(from..)?;
         let burst = tail.iter().take_while(|entry| is_of_burst(entry)).count();
         tail.get(burst).filter(|entry| entry.action == TraceAction::OutOfMemory)
     }
 
-    /// At most so much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
-    /// segment ends is not known here, so behind its last block any space is.
+    /// At most this much space is free once the entry's block is: what lies between its neighbors in use. Where an expandable
+    /// segment ends is not known here, so any space after its last block is.
     fn space_at(&self, freed: &TraceEntry) -> Bytes {
         let whole = self.segments.range(..=freed.addr).next_back();
         let whole = whole.filter(|(base, (size, _))| freed.addr.saturating_sub(**base) < size.get());
@@ -239,7 +239,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether a segment of the burst would have served the request behind it.
+    /// Whether a segment of the burst would have served the request after it.
     pub(super) fn would_have_served(&self, burst: &Burst) -> bool {
         let request = self.trace[burst.end..]
             .iter()
