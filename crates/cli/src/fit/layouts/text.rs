@@ -23,9 +23,21 @@ pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::
     if let Some((layout, found)) = answer.best() {
         holders(text, layout, found)?;
     }
+    ran(text, answer.layouts.iter())?;
     on_gpu(text, &answer.terms)?;
     let proofs: Vec<&Probe> = answer.answered().flat_map(|(_, found)| &found.ranks).collect();
     proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
+}
+
+/// Which ranks stand for the others.
+pub(in super::super) fn ran<'a>(text: &mut String, layouts: impl Iterator<Item = &'a Layout>) -> fmt::Result {
+    let stages = layouts.filter_map(|layout| layout.size("pp")).max().unwrap_or(1);
+    let more = match stages {
+        0 | 1 => "",
+        2 => ", with two stages also the last rank",
+        _ => ", with stages also the last rank, and with more than two also a rank of a stage between",
+    };
+    writeln!(text, "  of each layout ran rank 0{more}; a rank that did not run may take more")
 }
 
 fn sentence(text: &mut String, answer: &Answer) -> fmt::Result {
