@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::Note;
+use crate::{Note, Taken};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub(crate) struct Records {
     pub(crate) steps: Vec<Step>,
     /// The most of each process and device.
     pub(crate) children: Vec<ChildPeak>,
+    /// What the driver and CUDA's libraries took, each once, with its last count.
+    pub(crate) taken: Vec<Taken>,
     /// What a person should know and what makes no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
@@ -94,10 +96,19 @@ impl Records {
             "remark" => self.remarks.push(found.text),
             "signal" => self.signal = Some(found.number),
             "child" => self.count(serde_json::from_str(line)?),
+            "taken" => self.take(serde_json::from_str(line)?),
             "step" => self.steps.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
         Ok(())
+    }
+
+    fn take(&mut self, taken: Taken) {
+        let of = |taken: &Taken| (taken.device, taken.what.clone(), taken.ranks);
+        match self.taken.iter_mut().find(|before| of(before) == of(&taken)) {
+            Some(before) => before.count = before.count.max(taken.count),
+            None => self.taken.push(taken),
+        }
     }
 
     fn count(&mut self, child: ChildPeak) {

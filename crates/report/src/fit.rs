@@ -4,7 +4,7 @@ mod curve;
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Role, Size, Theme};
+use blockyard_figure::{Size, Theme};
 use blockyard_record::{Bytes, grouped};
 
 use crate::document::{VERSION, head};

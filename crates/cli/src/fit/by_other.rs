@@ -266,7 +266,8 @@ impl ByOther {
             ran(text, self.columns.iter().filter_map(|column| column.other.layout()))?;
         }
         self.contradictions(text, vary)?;
-        text::on_gpu(text, &self.terms)?;
+        let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
+        text::on_gpu(text, &self.terms, best.max_by_key(|best| best.peak_reserved))?;
         let all = || self.columns.iter().map(|column| proofs(vary, column));
         let proofs: Vec<&Probe> = all().flat_map(|(best, next)| best.into_iter().chain(next)).collect();
         let is_exact = self.ended(false).is_none() && proofs.iter().all(|probe| probe.is_exact);

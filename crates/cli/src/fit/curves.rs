@@ -29,7 +29,7 @@ pub(super) fn curve(name: &str, terms: &Terms, largest: Option<u64>, probes: &[P
     FitCurve {
         name: name.to_owned(),
         limit: terms.most(),
-        gpu: terms.gpu.name.clone(),
+        gpu: terms.gpu.name.to_owned(),
         largest,
         points: probes.iter().map(|probe| point(probe, outcome(probe))).collect(),
     }

@@ -200,7 +200,7 @@ impl Runs<'_> {
             return Err(Ended::Stopped);
         }
         permit.took(report.host_peak.get());
-        let probe = probe(&report, &output);
+        let probe = probe(&report, &terms.gpu, &output);
         let _ = std::fs::remove_file(&output);
         let mut probe = probe.map_err(Ended::Failed)?;
         if probe.is_fitting {
@@ -216,11 +216,12 @@ impl Runs<'_> {
 }
 
 /// What a report says; of a program that failed a sentence, and the last lines that the program printed to this file.
-pub(super) fn probe(report: &Report, output: &Path) -> Result<Probe, String> {
-    of_report(report).map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
+pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<Probe, String> {
+    of_report(report, gpu)
+        .map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
 }
 
-fn of_report(report: &Report) -> Result<Probe, String> {
+fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     let has_run_out = report.failed.is_some() || report.error.as_deref() == Some("OutOfMemoryError");
     if !has_run_out {
         let error = report.error.as_deref().unwrap_or("no exception");
@@ -233,7 +234,13 @@ fn of_report(report: &Report) -> Result<Probe, String> {
         }
     }
     let devices = || report.devices.iter();
+    // Of the device that decides, the first of several.
+    let outside = report.outside(gpu).into_iter().zip(devices()).rev();
+    let outside = outside.max_by_key(|(_, device)| device.peak_reserved);
+    let outside = outside.map(|(outside, _)| outside).unwrap_or_default();
     Ok(Probe {
+        outside: outside.parts.into_iter().map(|(what, bytes)| Held { what, bytes }).collect(),
+        outside_unknown: outside.unknown,
         value: 0,
         is_fitting: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),

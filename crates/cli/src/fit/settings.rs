@@ -240,7 +240,8 @@ impl Answer {
         if let Some(ended) = &self.ended {
             writeln!(text, "  the run that proves it {}", said(ended))?;
         }
-        text::on_gpu(text, &self.terms)?;
+        let best = self.best.and_then(|best| self.rows.get(best)?.run.as_ref());
+        text::on_gpu(text, &self.terms, best)?;
         writeln!(text, "  replays are estimates: {ESTIMATE}")?;
         for note in &self.notes {
             writeln!(text, "    {note}")?;

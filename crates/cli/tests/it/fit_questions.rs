@@ -177,7 +177,9 @@ fn layouts_have_a_verdict_each() {
         row["ranks"].as_array().unwrap().iter().map(of).collect()
     };
     assert_eq!(ranks(of(4, 4, 1)), [(0, 200_000)]);
-    assert_eq!(ranks(of(2, 2, 4)), [(0, 100_000), (15, 200_000)]);
+    assert_eq!(ranks(of(4, 2, 2)), [(0, 200_000), (15, 300_000)]);
+    // Rank 5 is of stage 1 or 2 of 4 in each order of the dimensions.
+    assert_eq!(ranks(of(2, 2, 4)), [(0, 50_000), (5, 150_000), (15, 150_000)]);
     // The whole limit is 524,288 bytes.
     assert_eq!((&of(16, 1, 1)["fits"], &of(16, 1, 1)["under_limit"]), (&false.into(), &Value::Null));
     assert_eq!(of(4, 4, 1)["fits"], true);

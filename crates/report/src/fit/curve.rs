@@ -64,6 +64,10 @@ pub(super) fn scene(page: &FitPage, size: Size) -> Scene {
     scene
 }
 
+fn width_px(text: &str) -> f32 {
+    text_width_px(text, TEXT_PX, Weight::Normal)
+}
+
 fn text(scene: &mut Scene, at: Point, text: &str, role: Role, anchor: Anchor) {
     let text = text.to_owned();
     let (size_px, weight) = (TEXT_PX, Weight::Normal);
@@ -94,7 +98,7 @@ fn axes(scene: &mut Scene, plot: &Plot, name: &str) {
     for value in value_ticks(plot.most_value, area.width_px) {
         let (x_px, label) = (plot.x_px(value), grouped(value));
         straight(scene, Point::new(x_px, y_px), Point::new(x_px, y_px + 5.0), Role::TextMuted, Dash::Solid);
-        let half = text_width_px(&label, TEXT_PX) / 2.0;
+        let half = width_px(&label) / 2.0;
         if x_px - half > free_from {
             text(scene, Point::new(x_px, y_px + 19.0), &label, Role::TextMuted, Anchor::Middle);
             free_from = x_px + half + 8.0;
@@ -129,7 +133,7 @@ fn limits(scene: &mut Scene, plot: &Plot, page: &FitPage) {
         // Two limits that are nearly equal have one name, that of the higher.
         if y_px - TEXT_PX > free_from {
             let mut label = format!("limit {limit}: {}", gpus.join(", "));
-            if text_width_px(&label, TEXT_PX) > plot.area.width_px {
+            if width_px(&label) > plot.area.width_px {
                 label = format!("limit {limit}");
             }
             text(scene, Point::new(left + 6.0, y_px - 5.0), &label, Role::Limit, Anchor::Start);
@@ -171,7 +175,7 @@ fn line(scene: &mut Scene, plot: &Plot, place: usize, curve: &FitCurve) {
         let label = grouped(best.value);
         // Left of its line, above the axis: the next value's cross is to the right.
         let y_px = plot.area.bottom_px() - 6.0 - row(place);
-        let is_left = at.x_px - text_width_px(&label, TEXT_PX) - 6.0 > plot.area.x_px;
+        let is_left = at.x_px - width_px(&label) - 6.0 > plot.area.x_px;
         let (x_px, anchor) =
             if is_left { (at.x_px - 5.0, Anchor::End) } else { (at.x_px + 5.0, Anchor::Start) };
         text(scene, Point::new(x_px, y_px), &label, role, anchor);

@@ -33,6 +33,9 @@ pub(super) struct Group {
     messages: BTreeMap<(u64, u64), u64>,
     /// Splits so far.
     splits: u64,
+    /// Whether it had a collective, and a message: NCCL takes buffers for the first of each.
+    pub(super) has_collectives: bool,
+    pub(super) has_messages: bool,
 }
 
 impl Group {

@@ -122,7 +122,7 @@ impl<'a> Asked<'a> {
         let mut error = None;
         let mut files = Vec::new();
         for rank in &report.ranks {
-            match probe_of(&rank.report, &output(rank.rank)) {
+            match probe_of(&rank.report, &terms.gpu, &output(rank.rank)) {
                 Ok(found) => probes.push(Probe { value: u64::from(rank.rank), ..found }),
                 // That one rank was ended says nothing where another one failed.
                 Err(what) if report.failed.is_none_or(|failed| failed == rank.rank) => {

@@ -24,7 +24,9 @@ pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::
         holders(text, layout, found)?;
     }
     ran(text, answer.layouts.iter())?;
-    on_gpu(text, &answer.terms)?;
+    let best =
+        answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
+    on_gpu(text, &answer.terms, best)?;
     let proofs: Vec<&Probe> = answer.answered().flat_map(|(_, found)| &found.ranks).collect();
     proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
 }
