@@ -109,7 +109,8 @@ fn nccl(taken: &[&Taken], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
     let mut parts = Vec::new();
     let mut has_work = false;
     for ranks in sizes {
-        let takers = [Taker::Communicators, Taker::Collectives, Taker::Messages];
+        let takers =
+            [Taker::Communicators, Taker::Collectives, Taker::Messages, Taker::Sent, Taker::Received];
         let bytes: Option<Vec<Bytes>> =
             takers.iter().map(|taker| taker.bytes(ranks, of(*taker, ranks))).collect();
         has_work |= ranks > 1 && takers.iter().skip(1).any(|taker| of(*taker, ranks) > 0);
@@ -183,8 +184,14 @@ mod tests {
         // Created; with a collective; with messages alone; with both; a second one.
         assert_eq!(nccl(Vec::new()), 370 << 20);
         assert_eq!(nccl(vec![taken(Taker::Collectives, 2, 1)]), 844 << 20);
-        assert_eq!(nccl(vec![taken(Taker::Messages, 2, 1)]), 1002 << 20);
-        assert_eq!(nccl(vec![taken(Taker::Collectives, 2, 1), taken(Taker::Messages, 2, 1)]), 1290 << 20);
+        let [all, sent, received] =
+            [Taker::Messages, Taker::Sent, Taker::Received].map(|taker| taken(taker, 2, 1));
+        assert_eq!(nccl(vec![all.clone(), sent.clone(), received.clone()]), 1002 << 20);
+        let both = taken(Taker::Collectives, 2, 1);
+        assert_eq!(nccl(vec![both.clone(), all.clone(), sent.clone(), received.clone()]), 1290 << 20);
+        // A rank that scatters, and the one that receives its part.
+        assert_eq!(nccl(vec![both.clone(), all.clone(), sent]), (844 + 122) << 20);
+        assert_eq!(nccl(vec![both, all, received]), (844 + 378) << 20);
         let second = vec![taken(Taker::Communicators, 2, 2), taken(Taker::Collectives, 2, 2)];
         assert_eq!(nccl(second), (844 + 486) << 20);
     }
@@ -205,5 +212,81 @@ mod tests {
             outside[0].unknown,
             ["no recording of a Tesla T4: the same takes 526.81 MiB on a NVIDIA H100 80GB HBM3"]
         );
+    }
+
+    /// Bytes beside PyTorch's segments at the end of a part of the recording, in its last line of this beginning.
+    fn recorded(part: &str, line: &str) -> u64 {
+        let text = include_str!("../../../tests/fixtures/measured/outside.txt");
+        let lines = text
+            .lines()
+            .skip_while(|found| *found != part)
+            .skip(1)
+            .take_while(|found| found.starts_with("  "));
+        let found = lines
+            .filter(|found| found.trim_start().starts_with(line))
+            .last()
+            .unwrap_or_else(|| panic!("{part}, {line}"));
+        let number = |name: &str| -> u64 {
+            let (_, after) = found.split_once(name).unwrap_or_else(|| panic!("{found}"));
+            after
+                .split(' ')
+                .next()
+                .and_then(|number| number.parse().ok())
+                .unwrap_or_else(|| panic!("{found}"))
+        };
+        number("used ") - number("reserved ")
+    }
+
+    #[test]
+    fn each_recorded_event_has_its_bytes() {
+        let code = || taken(Taker::Code, 0, 1);
+        let local = || taken(Taker::LocalMemory, 0, 1);
+        let cases = [
+            ("alone no_stack", vec![code()]),
+            ("alone stack", vec![code(), local()]),
+            ("alone norm", vec![code(), local()]),
+            ("alone pinned", Vec::new()),
+            ("alone streams", vec![taken(Taker::Streams, 0, 1)]),
+            ("alone matmul", vec![code(), taken(Taker::Blas, 0, 1)]),
+            ("alone linear", vec![code(), taken(Taker::Blas, 0, 1)]),
+            ("alone backward", vec![code(), local(), taken(Taker::Blas, 0, 2)]),
+            ("alone convolution", vec![code(), taken(Taker::Dnn, 0, 1)]),
+            ("alone convolution_backward", vec![code(), local(), taken(Taker::Dnn, 0, 2)]),
+            ("alone attention", vec![code(), local(), taken(Taker::Dnn, 0, 2)]),
+        ];
+        for (part, taken) in cases {
+            let found = report(taken).outside(&GpuProfile::H200);
+            assert_eq!(found[0].bytes().get(), recorded(part, ""), "{part}");
+        }
+    }
+
+    #[test]
+    fn programs_of_two_ranks_are_within_four_mib() {
+        let mib = |bytes: u64| bytes >> 20;
+        let both = [Taker::Messages, Taker::Sent, Taker::Received].map(|taker| taken(taker, 2, 1));
+        let collectives = || taken(Taker::Collectives, 2, 1);
+        let dnn = || taken(Taker::Dnn, 0, 2);
+        let cases = [
+            ("program fsdp2.py", "rank 0", vec![collectives()]),
+            ("program zero1.py", "rank 1", vec![collectives()]),
+            ("program pipeline.py", "rank 1", both.to_vec()),
+            ("program tensor_parallel.py", "rank 0", vec![collectives(), both[0].clone(), both[1].clone()]),
+            ("program tensor_parallel.py", "rank 1", vec![collectives(), both[0].clone(), both[2].clone()]),
+            ("program layouts.py --dp 2", "rank 0", vec![collectives(), dnn()]),
+            ("program layouts.py --pp 2", "rank 1", [both.to_vec(), vec![dnn()]].concat()),
+        ];
+        for (part, rank, more) in cases {
+            let first = vec![
+                taken(Taker::Code, 0, 1),
+                taken(Taker::LocalMemory, 0, 1),
+                taken(Taker::Blas, 0, 2),
+                taken(Taker::Streams, 0, 1),
+                taken(Taker::Communicators, 2, 1),
+            ];
+            let found = mib(report([first, more].concat()).outside(&GpuProfile::H200)[0].bytes().get());
+            let file = part.trim_start_matches("program ");
+            let was = mib(recorded(&format!("two: {part}"), &format!("{rank} {file} before")).max(1));
+            assert!(found.abs_diff(was) <= 4, "{part}, {rank}: {found} MiB, recorded {was} MiB");
+        }
     }
 }

@@ -105,10 +105,19 @@ fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
     })
 }
 
-/// Messages within a group. NCCL takes other buffers at the first.
-fn has_message(group: &mut Group) {
-    if !std::mem::replace(&mut group.has_messages, true) {
-        overhead::follow(Event::Message { ranks: group.ranks.unwrap_or(0) });
+/// Messages within a group, to other ranks or from them. NCCL takes further buffers at the first.
+fn has_message(group: &mut Group, is_sent: bool) {
+    let ranks = group.ranks.unwrap_or(0);
+    if !group.has_sent && !group.has_received {
+        overhead::follow(Event::Message { ranks });
+    }
+    let (has, event) = if is_sent {
+        (&mut group.has_sent, Event::Sent { ranks })
+    } else {
+        (&mut group.has_received, Event::Received { ranks })
+    };
+    if !std::mem::replace(has, true) {
+        overhead::follow(event);
     }
 }
 
@@ -230,10 +239,10 @@ fn deliver() {
     for sent in messages.iter().filter(|message| message.is_sent) {
         let part = known(sent.address, sent.bytes);
         with(sent.handle, |group| {
-            has_message(group);
             if sent.peer == group.rank {
                 own.push(part);
             } else {
+                has_message(group, true);
                 group.send(sent.peer, &part, sent.bytes);
             }
         });
@@ -241,7 +250,9 @@ fn deliver() {
     let own = own.into_iter().next().flatten();
     for received in messages.iter().filter(|message| !message.is_sent) {
         with(received.handle, |group| {
-            has_message(group);
+            if received.peer != group.rank {
+                has_message(group, false);
+            }
             let part = if received.peer == group.rank {
                 own.clone()
             } else if group.has(received.peer) {
@@ -410,7 +421,8 @@ entries! {
     fn ncclAlltoAll(from: u64, to: u64, count: u64, kind: c_int, handle: usize, _stream: usize) -> c_int {
         with(handle, |group| {
             // They are messages in NCCL, too.
-            has_message(group);
+            has_message(group, true);
+            has_message(group, false);
             all_to_all(from, to, bytes_of(count, kind), group);
         })
     }

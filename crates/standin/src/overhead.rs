@@ -91,6 +91,10 @@ pub(crate) enum Event {
     Collective { ranks: u64 },
     /// The first message of a communicator.
     Message { ranks: u64 },
+    /// The first message that this rank sends in a communicator.
+    Sent { ranks: u64 },
+    /// The first message that this rank receives in a communicator.
+    Received { ranks: u64 },
 }
 
 impl Event {
@@ -107,6 +111,8 @@ impl Event {
             Self::Communicator { ranks } => Some((Taker::Communicators, ranks)),
             Self::Collective { ranks } => Some((Taker::Collectives, ranks)),
             Self::Message { ranks } => Some((Taker::Messages, ranks)),
+            Self::Sent { ranks } => Some((Taker::Sent, ranks)),
+            Self::Received { ranks } => Some((Taker::Received, ranks)),
         }
     }
 }
@@ -181,7 +187,9 @@ impl Addresses {
             | Event::Fft
             | Event::Communicator { .. }
             | Event::Collective { .. }
-            | Event::Message { .. } => {}
+            | Event::Message { .. }
+            | Event::Sent { .. }
+            | Event::Received { .. } => {}
         }
         counted
     }

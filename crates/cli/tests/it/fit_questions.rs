@@ -73,7 +73,7 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
             .into_iter()
             .map(|(length, largest): (u64, Option<u64>)| (length.into(), largest.into()))
             .collect();
-    assert_eq!((called.status, rows(&report, "value")), (0, expected), "{}", called.out);
+    assert_eq!((called.status, rows(&report, "value")), (0, expected.clone()), "{}", called.out);
     let probes = |at: usize| report["rows"][at]["probes"].as_array().unwrap().len();
     // A search that knows nothing takes four at least; these know where to begin.
     assert!((2..5).all(|at| probes(at) <= 3), "{}", called.out);
