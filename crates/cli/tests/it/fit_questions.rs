@@ -160,8 +160,8 @@ fn settings_are_replayed_over_the_requests_of_one_run() {
     assert_eq!((again.status, &second["runs"], &second["settings"]), (0, &0.into(), &report["settings"]));
     let (fresh, third) = fit(&folder, &["--vary", settings, "--gpu", "h100", "--limit", "1GiB", "--fresh"]);
     assert_eq!((fresh.status, &third.unwrap()["runs"]), (0, &3.into()));
-    let (called, _) = fit(&folder, &["--vary", settings, "--report", "curves.html"]);
-    assert!(called.status == 2 && called.err.contains("--report draws"), "{}", called.err);
+    let (refused, _) = fit(&folder, &["--vary", settings, "--report", "curves.html"]);
+    assert!(refused.status == 2 && refused.err.contains("--report draws"), "{}", refused.err);
     for words in ["replays are estimates", "runs out of memory at request 81 (300 MiB)", "a run: fits"] {
         assert!(called.out.contains(words), "{words}\n{}", called.out);
     }
