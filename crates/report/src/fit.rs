@@ -134,18 +134,18 @@ fn answers(out: &mut String, page: &FitPage) {
     );
     for (place, curve) in page.curves.iter().enumerate() {
         let best = curve.points.iter().find(|point| Some(point.value) == curve.largest);
+        let of = if curve.gpu == curve.name { String::new() } else { format!(" of {}", curve.gpu) };
+        let limit = format!("limit {}{of}", curve.limit);
         let (largest, reserved) = match best {
             Some(best) => (grouped(best.value), two_sizes(best.reserved)),
             None => ("not known, or none".to_owned(), String::new()),
         };
         let _ = writeln!(
             out,
-            "<tr><td>{largest}</td><td class=\"bytes\">{reserved}</td><td class=\"what\">{}<strong>{}</strong> <span class=\"quiet\">limit {} of \
-             {}</span></td></tr>",
+            "<tr><td>{largest}</td><td class=\"bytes\">{reserved}</td><td class=\"what\">{}<strong>{}</strong> <span class=\"quiet\">{}</span></td></tr>",
             color(place),
             escaped(&curve.name),
-            escaped(&curve.limit.to_string()),
-            escaped(&curve.gpu)
+            escaped(&limit)
         );
     }
     out.push_str("</tbody>\n</table>\n");
@@ -218,7 +218,7 @@ mod tests {
         for part in [
             "&lt;b&gt;train.py",
             "<h2>batch-size 30 is the largest.</h2>",
-            "Tesla T4</strong> <span class=\"quiet\">limit 1 GiB of Tesla T4",
+            "Tesla T4</strong> <span class=\"quiet\">limit 1 GiB</span>",
             "runs out of memory; the peaks",
             "on a GPU without an end",
             "a &amp; b",

@@ -18,7 +18,18 @@ pub(super) fn of_gpus(vary: &Vary, answers: &[Answer]) -> FitPage {
     });
     let headline = match answers {
         [one] => text::sentence(vary, one),
-        _ => format!("the largest {} of {}, by GPU", vary.name, vary.values),
+        _ => {
+            let largest = answers.iter().map(|answer| {
+                let most = answer.largest.map_or_else(|| "none".to_owned(), |largest| largest.to_string());
+                format!("{most} on {}", answer.terms.gpu.name)
+            });
+            format!(
+                "the largest {} of {}: {}",
+                vary.name,
+                vary.values,
+                largest.collect::<Vec<_>>().join(", ")
+            )
+        }
     };
     FitPage { varied: vary.name.clone(), headline, curves: curves.collect(), ..FitPage::default() }
 }

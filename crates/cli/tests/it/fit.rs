@@ -184,7 +184,7 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     let again = again.unwrap_or_else(|| panic!("{}{}", beside.out, beside.err));
     assert_eq!((&again["probes"], &again["others"]), (&report["probes"], &report["others"]));
     let page = std::fs::read_to_string(folder.join("curves.html")).unwrap();
-    assert!(page.contains("Tesla T4") && page.contains("by GPU"), "{page}");
+    assert!(page.contains("Tesla T4") && page.contains("47 on Tesla T4"), "{page}");
     let (called, report) = fit(&folder, &["--vary", "batch-size=100..200", "--gpu", "h100"]);
     assert_eq!((called.status, &report.unwrap()["largest"]), (1, &Value::Null));
     assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);

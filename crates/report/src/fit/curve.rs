@@ -61,6 +61,7 @@ pub(super) fn scene(page: &FitPage, size: Size) -> Scene {
     for (place, curve) in page.curves.iter().enumerate() {
         line(&mut scene, &plot, place, curve);
     }
+    largest(&mut scene, &plot, page);
     scene
 }
 
@@ -170,21 +171,26 @@ fn line(scene: &mut Scene, plot: &Plot, place: usize, curve: &FitCurve) {
     }
     if let Some(best) = fits().find(|point| Some(point.value) == curve.largest) {
         let at = plot.at(best.value, best.reserved);
-        let below = Point::new(at.x_px, plot.area.bottom_px());
-        straight(scene, at, below, role, Dash::Dotted);
-        let label = grouped(best.value);
-        // Left of its line, above the axis: the next value's cross is to the right.
-        let y_px = plot.area.bottom_px() - 6.0 - row(place);
-        let is_left = at.x_px - width_px(&label) - 6.0 > plot.area.x_px;
-        let (x_px, anchor) =
-            if is_left { (at.x_px - 5.0, Anchor::End) } else { (at.x_px + 5.0, Anchor::Start) };
-        text(scene, Point::new(x_px, y_px), &label, role, anchor);
+        straight(scene, at, Point::new(at.x_px, plot.area.bottom_px()), role, Dash::Dotted);
     }
 }
 
-/// Labels of several lines stand in rows, so that none lies over another.
-fn row(place: usize) -> f32 {
-    f32::from(u8::try_from(place % 8).unwrap_or(0)) * (TEXT_PX + 3.0)
+/// The largest values above the axis, each once: the lowest to the left of its line and the others to the right, so that none lies over a line beside
+/// it where there are two.
+fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
+    let mut all: Vec<u64> = page.curves.iter().filter_map(|curve| curve.largest).collect();
+    all.sort_unstable();
+    all.dedup();
+    for (place, value) in all.into_iter().enumerate() {
+        let (x_px, label) = (plot.x_px(value), grouped(value));
+        let width = width_px(&label) + 6.0;
+        let wants_left = place == 0 || x_px + width > plot.area.right_px();
+        let is_left = wants_left && x_px - width > plot.area.x_px;
+        let (x_px, anchor) = if is_left { (x_px - 5.0, Anchor::End) } else { (x_px + 5.0, Anchor::Start) };
+        // Labels to the right stand in rows, so that none lies over another.
+        let row = f32::from(u8::try_from(place.saturating_sub(1) % 8).unwrap_or(0)) * (TEXT_PX + 3.0);
+        text(scene, Point::new(x_px, plot.area.bottom_px() - 6.0 - row), &label, Role::Text, anchor);
+    }
 }
 
 /// A form of its own for each line, beside its color.
@@ -245,7 +251,7 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         assert_eq!(value_ticks(512, 900.0).last(), Some(&500));
-        assert_eq!(value_ticks(512, 300.0), [0, 200, 400]);
+        assert_eq!(value_ticks(512, 300.0), [0, 100, 200, 300, 400, 500]);
         assert_eq!(value_ticks(3, 300.0), [0, 1, 2, 3]);
         assert!(value_ticks(u64::MAX, 900.0).len() <= 11);
         let ticks = byte_ticks(Bytes::gib(17).get());
