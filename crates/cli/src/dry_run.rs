@@ -15,7 +15,7 @@ use blockyard_dry_run::{Program, Ranks, Torch, find_standin, prepare, run, run_o
 use blockyard_gpus::GpuProfile;
 
 pub(crate) use self::options::{DryRunOptions, gpu as gpu_of, python};
-pub(crate) use self::text::EXACT;
+pub(crate) use self::text::{EXACT, beside};
 use crate::options::{OpenOptions, PageOptions};
 use crate::{output, page};
 

@@ -1,7 +1,9 @@
 //! `blockyard fit`: what of a program fits a GPU, by runs of the program without one.
 
 mod answer;
+mod at_once;
 mod by_other;
+mod curves;
 mod json;
 mod kept;
 mod layouts;
@@ -19,9 +21,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail};
 use blockyard_dry_run::{Torch, find_standin, prepare};
 use blockyard_fit::memory_fraction;
+use blockyard_report::FitPage;
 use serde_json::Value;
 
 use self::answer::{Answer, answer};
+use self::at_once::{Answers, AtOnce, each};
 use self::kept::{Kept, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
@@ -37,6 +41,8 @@ struct Reply {
     text: String,
     json: Value,
     status: u8,
+    /// The curves of searches, where there were some.
+    page: Option<FitPage>,
 }
 
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
@@ -69,8 +75,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         Some(path) => path.clone(),
         None => file_of(&options.file)?,
     };
-    if options.fresh && path.exists() {
-        std::fs::remove_file(&path).with_context(|| path.display().to_string())?;
+    if options.fresh {
+        Kept::forget(&path)?;
     }
     let folder = tempfile::tempdir().context("no folder for the files of runs")?;
     let bar = progress::line();
@@ -85,6 +91,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         folder: folder.path(),
         kept: Kept::read(path),
         bar,
+        at_once: AtOnce::new(options.at_once),
+        number: AtomicUsize::new(0),
         made: AtomicUsize::new(0),
         known: AtomicUsize::new(0),
     };
@@ -95,27 +103,17 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         Question::BySettings(vary, settings) => by_other::by_settings(&runs, &terms, vary, settings)?,
         Question::Settings(settings) => settings::settings(&runs, &terms, settings)?,
         Question::Layouts(mesh, ranks) => layouts::layouts(&runs, &terms, mesh, *ranks)?,
+        Question::ByLayouts(vary, mesh, ranks) => by_other::by_layouts(&runs, &terms, vary, mesh, *ranks)?,
     };
     runs.bar.finish_and_clear();
     print(&runs, &reply)?;
     Ok(ExitCode::from(reply.status))
 }
 
-/// Asks for each GPU, until a search ends without an answer.
-fn each<T>(terms: &[Terms], ask: impl Fn(&Terms) -> T, is_ended: impl Fn(&T) -> bool) -> Vec<T> {
-    let mut answers = Vec::new();
-    for terms in terms {
-        answers.push(ask(terms));
-        if answers.last().is_some_and(&is_ended) {
-            break;
-        }
-    }
-    answers
-}
-
 /// The largest value that fits.
 fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Reply> {
-    let answers = each(terms, |terms| answer(runs, terms, vary), Answer::is_ended);
+    let ask = |terms: &Terms, _before: &Answers<Answer>| answer(runs, terms, vary);
+    let answers = each(terms, runs.at_once.wanted(), ask, Answer::is_ended);
     let mut text = String::new();
     for answer in &answers {
         if runs.options.quiet {
@@ -133,6 +131,7 @@ fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Repl
         text,
         json: json::report(runs, vary, &answers),
         status: status(ended.map(|(_, ended)| ended), is_found),
+        page: Some(curves::of_gpus(vary, &answers)),
     })
 }
 
@@ -155,6 +154,9 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
     out.flush()?;
     if let Some(path) = &options.json {
         output::write_whole(path, (reply.json.to_string() + "\n").as_bytes())?;
+    }
+    if let (Some(path), Some(page)) = (&options.report, &reply.page) {
+        output::write_whole(path, curves::html(runs, page, &reply.text).as_bytes())?;
     }
     Ok(())
 }

@@ -20,6 +20,11 @@ impl Report {
                 "allocated_at_end": device.allocated.get(),
             })
         });
+        let outside = gpus.first().map(|gpu| self.outside(gpu)).unwrap_or_default();
+        let outside = outside.iter().enumerate().map(|(at, outside)| {
+            let parts = outside.parts.iter().map(|(what, bytes)| json!({"what": what, "bytes": bytes.get()}));
+            json!({"device": at, "parts": parts.collect::<Vec<_>>(), "unknown": outside.unknown})
+        });
         let holders = self.holders.iter().map(|row| json!({"what": row.what, "bytes": row.bytes.get()}));
         let notes = self.notes.iter().map(
             |note| json!({"kind": note.kind, "text": note.sentence(), "file": note.file, "line": note.line}),
@@ -33,6 +38,7 @@ impl Report {
             "is_cut": self.is_cut,
             "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
             "peaks": peaks.collect::<Vec<_>>(),
+            "outside": outside.collect::<Vec<_>>(),
             "steps": self.steps.iter().flat_map(step).collect::<Vec<_>>(),
             "steady": self.is_steady(),
             "holders": holders.collect::<Vec<_>>(),

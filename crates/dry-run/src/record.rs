@@ -3,7 +3,7 @@
 use blockyard_record::Bytes;
 use serde::Deserialize;
 
-use crate::{FailedRequest, Note};
+use crate::{FailedRequest, Note, Taken};
 
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) struct Records {
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
     pub(crate) failed_in_child: Option<FailedRequest>,
+    /// What the driver and CUDA's libraries took, each once, with its last count.
+    pub(crate) taken: Vec<Taken>,
     /// What a person should know and what makes no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
@@ -121,10 +123,19 @@ impl Records {
                 let failed = serde_json::from_str(line)?;
                 self.failed_in_child.get_or_insert(failed);
             }
+            "taken" => self.take(serde_json::from_str(line)?),
             "step" => self.steps.push(serde_json::from_str(line)?),
             _ => self.notes.push(serde_json::from_str(line)?),
         }
         Ok(())
+    }
+
+    fn take(&mut self, taken: Taken) {
+        let of = |taken: &Taken| (taken.device, taken.what.clone(), taken.ranks);
+        match self.taken.iter_mut().find(|before| of(before) == of(&taken)) {
+            Some(before) => before.count = before.count.max(taken.count),
+            None => self.taken.push(taken),
+        }
     }
 
     fn count(&mut self, child: ChildPeak) {

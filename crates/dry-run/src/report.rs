@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{ChildPeak, Note, Place, PrintedLine, Step};
+use crate::{ChildPeak, Note, Place, PrintedLine, Step, Taken};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub struct Report {
     pub failed: Option<FailedRequest>,
     /// Files of the program that Python loaded, where the run was to end at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
+    /// What the driver and CUDA's libraries took of devices beside PyTorch's segments; it is in no other number.
+    pub taken: Vec<Taken>,
     /// What a person should know and what makes no number an estimate.
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].
@@ -133,6 +135,7 @@ impl Report {
             notes: records.notes,
             lines: records.lines,
             steps: records.steps,
+            taken: records.taken,
             remarks: records.remarks,
             children: records.children,
             ..Self::default()

@@ -31,7 +31,7 @@ mod values;
 
 pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
-pub use map::{Column, guess, map};
+pub use map::{Column, guess, search_guessed};
 pub use mesh::{Layout, Mesh, NotAMesh};
 pub use probe::{FailedRequest, Held, Probe};
 pub use search::{Contradiction, Found, Guess, search, search_from};

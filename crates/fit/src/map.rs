@@ -13,34 +13,18 @@ pub struct Column<T, E> {
     pub found: Found<E>,
 }
 
-/// Searches the largest value under each of the others, one after the other, until a probe fails.
-///
-/// Each search begins at what the ones before lead to ([`guess`]), where `size_of` says how large another is, if that is a number. The probes of its
-/// own search prove each answer, as in [`search`].
-pub fn map<T: Clone, E>(
+/// Searches the largest value: from a guess, where the searches under others lead to one ([`guess`]). The probes of its own search prove each
+/// answer, as in [`search`].
+pub fn search_guessed<E>(
     values: &Values,
     limit: Bytes,
-    others: &[T],
-    size_of: impl Fn(&T) -> Option<u64>,
-    mut probe: impl FnMut(&T, u64) -> Result<Probe, E>,
-) -> Vec<Column<T, E>> {
-    let mut columns: Vec<Column<T, E>> = Vec::new();
-    for other in others {
-        let before: Vec<(Option<u64>, &[Probe])> =
-            columns.iter().map(|column| (size_of(&column.other), column.found.probes.as_slice())).collect();
-        let guess = guess(values, limit, &before, size_of(other));
-        let ask = |value| probe(other, value);
-        let found = match guess {
-            Some(guess) => search_from(values, guess, ask),
-            None => search(values, limit, ask),
-        };
-        let is_ended = found.ended.is_some();
-        columns.push(Column { other: other.clone(), found });
-        if is_ended {
-            break;
-        }
+    guess: Option<Guess>,
+    probe: impl FnMut(u64) -> Result<Probe, E>,
+) -> Found<E> {
+    match guess {
+        Some(guess) => search_from(values, guess, probe),
+        None => search(values, limit, probe),
     }
-    columns
 }
 
 /// Where the answer for an other of a size lies, from the probes of those before.
@@ -145,13 +129,14 @@ mod tests {
         let (values, lengths): (Values, Values) =
             ("1..4096".parse().unwrap(), "128..1024:128".parse().unwrap());
         let lengths: Vec<u64> = lengths.iter().collect();
-        let columns = map(
-            &values,
-            limit,
-            &lengths,
-            |length| Some(*length),
-            |length, batch| Ok::<_, ()>(probe(*length, batch, limit)),
-        );
+        let mut columns: Vec<Column<u64, ()>> = Vec::new();
+        for length in &lengths {
+            let before: Vec<(Option<u64>, &[Probe])> =
+                columns.iter().map(|column| (Some(column.other), column.found.probes.as_slice())).collect();
+            let ask = |batch| Ok::<_, ()>(probe(*length, batch, limit));
+            let found = search_guessed(&values, limit, guess(&values, limit, &before, Some(*length)), ask);
+            columns.push(Column { other: *length, found });
+        }
         assert_eq!(columns.len(), lengths.len());
         for column in &columns {
             let most = values.iter().filter(|batch| bytes(column.other, *batch) <= limit).max();
@@ -166,29 +151,13 @@ mod tests {
     #[test]
     fn nothing_fits_and_a_probe_fails() {
         let values: Values = "1..64".parse().unwrap();
-        let none = map(
-            &values,
-            Bytes::new(10),
-            &[1, 2],
-            |_| None,
-            |_, batch| Ok::<_, ()>(Probe::of(batch, false, Bytes::ZERO, Bytes::ZERO)),
-        );
-        let tried: Vec<usize> = none.iter().map(|column| column.found.probes.len()).collect();
-        assert_eq!(tried, [1, 1]);
-        let ended = map(
-            &values,
-            Bytes::new(10),
-            &[1, 2, 3],
-            |_| None,
-            |other, batch| {
-                if *other == 2 {
-                    Err("no such file")
-                } else {
-                    Ok(Probe::of(batch, true, Bytes::ZERO, Bytes::ZERO))
-                }
-            },
-        );
-        assert_eq!(ended.len(), 2);
-        assert!(ended[1].found.ended.is_some() && ended[0].found.largest(&values) == Some(64));
+        let limit = Bytes::new(10);
+        let none = |batch| Ok::<_, ()>(Probe::of(batch, false, Bytes::ZERO, Bytes::ZERO));
+        let first = search_guessed(&values, limit, None, none);
+        let led = guess(&values, limit, &[(None, &first.probes)], None);
+        let second = search_guessed(&values, limit, led, none);
+        assert_eq!((first.probes.len(), second.probes.len()), (1, 1));
+        let ended = search_guessed(&values, limit, led, |_batch| Err("no such file"));
+        assert_eq!((ended.largest(&values), ended.ended), (None, Some((1, "no such file"))));
     }
 }

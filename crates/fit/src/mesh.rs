@@ -111,11 +111,62 @@ impl Layout {
     }
 
     /// The ranks that stand for all: the first; with stages of a pipeline (a dimension `pp`) also the last one, which is of the last stage in
-    /// whatever order the program numbers ranks.
+    /// whatever order the program numbers ranks, and with more than two stages one or more of a stage between, in whatever order too.
     #[must_use]
     pub fn distinct_ranks(&self, ranks: u32) -> Vec<u32> {
-        let has_stages = self.size(STAGES).is_some_and(|stages| stages > 1);
-        if has_stages { vec![0, ranks.saturating_sub(1)] } else { vec![0] }
+        let Some(stages) = self.size(STAGES).filter(|stages| *stages > 1) else { return vec![0] };
+        let mut all = vec![0];
+        if stages > 2 {
+            all.extend(self.ranks_between(stages, ranks));
+        }
+        all.push(ranks.saturating_sub(1));
+        all
+    }
+
+    /// Ranks such that in each order of the dimensions one of them is of a stage between the first and the last: a single one where there is one.
+    /// Of the ranks that serve equally many orders, that which is of the second stage in most, since in the usual schedules the second stage keeps
+    /// more parts of a batch than later ones.
+    fn ranks_between(&self, stages: u64, ranks: u32) -> Vec<u32> {
+        let mut strides = self.strides();
+        let mut all = Vec::new();
+        while !strides.is_empty() {
+            let stage = |rank: u32, stride: &u64| u64::from(rank) / stride % stages;
+            let is_between = |stage: u64| stage > 0 && stage + 1 < stages;
+            let mut best = (0, 0, 0);
+            for rank in 1..ranks {
+                let of = strides.iter().map(|stride| stage(rank, stride));
+                let (between, second) = of.fold((0, 0), |(between, second), stage| {
+                    (between + usize::from(is_between(stage)), second + usize::from(stage == 1))
+                });
+                if (between, second) > (best.0, best.1) {
+                    best = (between, second, rank);
+                }
+                if best.1 == strides.len() {
+                    break;
+                }
+            }
+            let (between, _, rank) = best;
+            if between == 0 {
+                break;
+            }
+            strides.retain(|stride| !is_between(stage(rank, stride)));
+            all.push(rank);
+        }
+        all.sort_unstable();
+        all
+    }
+
+    /// By how much the numbers of two ranks that follow each other in the dimension of the stages may differ: the products of the sizes that an order
+    /// puts inside of it.
+    fn strides(&self) -> Vec<u64> {
+        let mut strides = vec![1_u64];
+        for (_, size) in self.sizes().filter(|(name, size)| *name != STAGES && *size > 1) {
+            let more: Vec<u64> = strides.iter().map(|stride| stride.saturating_mul(size)).collect();
+            strides.extend(more);
+        }
+        strides.sort_unstable();
+        strides.dedup();
+        strides
     }
 }
 
@@ -150,7 +201,39 @@ mod tests {
     #[test]
     fn stages_have_a_first_and_a_last_rank() {
         let of = |text: &str| text.parse::<Mesh>().unwrap().layouts(8)[0].distinct_ranks(8);
-        assert_eq!((of("dp=2,pp=4"), of("dp=8,pp=1"), of("tp=8")), (vec![0, 7], vec![0], vec![0]));
+        assert_eq!((of("dp=4,pp=2"), of("dp=8,pp=1"), of("tp=8")), (vec![0, 7], vec![0], vec![0]));
+    }
+
+    #[test]
+    fn one_rank_is_of_a_stage_between_in_each_order() {
+        let of = |text: &str, ranks: u32| {
+            text.parse::<Mesh>().unwrap().layouts(u64::from(ranks))[0].distinct_ranks(ranks)
+        };
+        // Stage 1 of 4, whether stages are the outermost, the innermost, or lie between.
+        assert_eq!(of("dp=4,tp=4,pp=4", 64), [0, 21, 63]);
+        assert_eq!(of("pp=8", 8), [0, 1, 7]);
+        // Stage 2 where stages are the innermost, stage 1 where they are the outermost.
+        assert_eq!(of("dp=2,pp=4", 8), [0, 2, 7]);
+        // No rank is of the only stage between in both orders.
+        assert_eq!(of("dp=2,pp=3", 6), [0, 1, 2, 5]);
+        for text in ["dp=2,tp=2,pp=4", "dp=8,tp=2,pp=4", "dp=3,tp=2,pp=5", "dp=4,tp=2,pp=8"] {
+            let layout = &text.parse::<Mesh>().unwrap();
+            let size = |name: &str| -> u64 {
+                let part = text.split(',').find_map(|part| part.strip_prefix(name));
+                part.and_then(|part| part.strip_prefix('=')).unwrap().parse().unwrap()
+            };
+            let (dp, tp, pp) = (size("dp"), size("tp"), size("pp"));
+            let ranks = dp * tp * pp;
+            let asked = layout.layouts(ranks)[0].distinct_ranks(u32::try_from(ranks).unwrap());
+            for stride in [1, dp, tp, dp * tp] {
+                let stages: Vec<u64> = asked.iter().map(|rank| u64::from(*rank) / stride % pp).collect();
+                assert!(
+                    stages.iter().any(|stage| (1..pp - 1).contains(stage)),
+                    "{text} {stride}: {stages:?}"
+                );
+                assert_eq!((stages[0], stages.last()), (0, Some(&(pp - 1))), "{text} {stride}");
+            }
+        }
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub struct Probe {
     /// The lines of the program that held the peak of allocated memory, those first that held most.
     #[serde(default)]
     pub sites: Vec<Held>,
+    /// What the driver and CUDA's libraries take beside the segments of the device with the most: an estimate, in no other number.
+    #[serde(default)]
+    pub outside: Vec<Held>,
+    /// What they take too, of which no bytes were recorded.
+    #[serde(default)]
+    pub outside_unknown: Vec<String>,
     /// What was assumed.
     #[serde(default)]
     pub notes: Vec<String>,

@@ -11,10 +11,12 @@
 mod assumption;
 pub mod fft;
 pub mod layers;
+mod outside;
 mod profile;
 pub mod solver;
 pub mod sparse;
 pub mod tables;
 
 pub use assumption::{Assumption, NotAnAssumption};
+pub use outside::{LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded};
 pub use profile::GpuProfile;

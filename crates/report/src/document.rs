@@ -21,7 +21,7 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'";
 
 /// What the parts of the page are called for readers of the last part.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A device with everything that was found out about it.
 struct ExaminedDevice<'a> {
@@ -42,7 +42,7 @@ pub(crate) fn write(
     }
     let title = opened.name.as_deref().unwrap_or("A run");
     let mut out = String::new();
-    head(&mut out, title);
+    head(&mut out, title, "");
     let _ = writeln!(
         out,
         "<header>\n<p class=\"quiet\">GPU memory report</p>\n<h1>{}</h1>\n</header>",
@@ -65,7 +65,8 @@ pub(crate) fn write(
     Ok(out)
 }
 
-fn head(out: &mut String, title: &str) {
+/// The beginning of a page, with further rules of style.
+pub(crate) fn head(out: &mut String, title: &str, more_style: &str) {
     // Paper is white, whatever the screen is.
     let theme = theme_css()
         .replace("@media (prefers-color-scheme: dark)", "@media screen and (prefers-color-scheme: dark)");
@@ -75,7 +76,7 @@ fn head(out: &mut String, title: &str) {
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n<meta name=\"generator\" \
-         content=\"Blockyard {VERSION}\">\n<title>{} · GPU memory report</title>\n<style>\n{theme}{style}</style>\n<main>\n",
+         content=\"Blockyard {VERSION}\">\n<title>{} · GPU memory report</title>\n<style>\n{theme}{style}{more_style}</style>\n<main>\n",
         escaped(title)
     );
 }

@@ -12,8 +12,7 @@ use crate::html::{escaped, share, two_sizes};
 use crate::moment::{Moment, MomentKind};
 
 /// Figures are laid out for a screen or a sheet of paper, and for a phone; the style shows one of the two.
-const WIDE: Size = Size::new(960.0, 300.0);
-const NARROW: Size = Size::new(360.0, 240.0);
+const SIZES: [(&str, Size); 2] = [("wide", Size::new(960.0, 300.0)), ("narrow", Size::new(360.0, 240.0))];
 
 /// The figures of one device.
 pub(crate) struct DeviceFigures<'a> {
@@ -40,7 +39,7 @@ pub(crate) fn write(
         );
     } else {
         let words = timeline_text(series, recording);
-        figure(out, "Memory over time", &words, &caption(shown), &|size| over_time(shown, size));
+        figure(out, "Memory over time", &words, &caption(shown), &SIZES, &|size| over_time(shown, size));
     }
     let _ = writeln!(out, "<h3 id=\"segments-{}\">Segments {}</h3>", shown.place, moment.when());
     let last = moment.steps.checked_sub(1);
@@ -48,7 +47,7 @@ pub(crate) fn write(
     let changes = bounds.map_or_else(Changes::default, |step| Changes::of(recording, step.start, step.end));
     let stage = Stage::new(&moment.state, recording, &changes, last, pool_name);
     let words = breakdown_text(&moment.state, recording);
-    figure(out, "Segments", &words, SEGMENTS, &|size| {
+    figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
         let view = StageView { is_patterned: true, ..StageView::default() };
         stage.scene(&view, size.width_px)
     });
@@ -87,11 +86,18 @@ fn caption(shown: &DeviceFigures<'_>) -> String {
     format!("The thick vertical line marks {what}: step {step} of {all}. A step is one request.{grows}")
 }
 
-/// One drawing in two widths.
-fn figure(out: &mut String, title: &str, words: &str, caption: &str, draw: &dyn Fn(Size) -> Scene) {
+/// One drawing in two widths, each with the class of the style that shows it.
+pub(crate) fn figure(
+    out: &mut String,
+    title: &str,
+    words: &str,
+    caption: &str,
+    sizes: &[(&str, Size)],
+    draw: &dyn Fn(Size) -> Scene,
+) {
     out.push_str("<figure>\n");
-    for (class, size) in [("wide", WIDE), ("narrow", NARROW)] {
-        let svg = draw(size).to_svg(Theme::Page, title, words);
+    for (class, size) in sizes {
+        let svg = draw(*size).to_svg(Theme::Page, title, words);
         let _ = writeln!(out, "<div class=\"{class}\">{svg}</div>");
     }
     let _ = writeln!(out, "<figcaption>{}</figcaption>\n</figure>", escaped(caption));

@@ -7,6 +7,8 @@
 //! With [`ReportOptions::redact`] the page has no stacks, and no names of functions, files or tensors. They are taken out of the data
 //! before anything is computed, so that no later sentence can contain one.
 //!
+//! [`fit_page`] makes the page of another answer: which value of a program's option fits a GPU, as a curve.
+//!
 //! This crate knows no file, no screen and no clock: the same input gives the same page.
 //!
 //! # Example
@@ -34,6 +36,7 @@
 
 mod document;
 mod figures;
+mod fit;
 mod holders;
 mod html;
 mod moment;
@@ -42,6 +45,7 @@ mod settings;
 mod source;
 mod verdict;
 
+pub use self::fit::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
 use blockyard_lab::{Conditions, LabError, Run, RunSource};
 use blockyard_pytorch::snapshot::{MemoryName, SnapshotFile};
 use blockyard_record::RecordingError;

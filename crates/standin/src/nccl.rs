@@ -19,6 +19,7 @@ pub(crate) use self::watchdog::is_pending;
 use crate::abi::{In, Out, text};
 use crate::handles::Handles;
 use crate::memory::Sureness;
+use crate::overhead::{self, Event};
 use crate::runtime::errors::{INVALID_HANDLE, SUCCESS};
 use crate::runtime::memory::{allocate, release};
 use crate::state::state;
@@ -78,6 +79,7 @@ fn unsigned(number: c_int) -> u64 {
 
 fn create(to: Out<usize>, ranks: c_int, id: UniqueId, rank: c_int) -> c_int {
     let group = Group::meet(&id, Some(unsigned(ranks)), unsigned(rank));
+    overhead::follow(Event::Communicator { ranks: unsigned(ranks) });
     to.put(groups().add(group));
     SUCCESS
 }
@@ -91,6 +93,32 @@ fn with(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
         *place = group;
     }
     SUCCESS
+}
+
+/// A collective of a group. NCCL takes buffers at the first.
+fn collective(handle: usize, act: impl FnOnce(&mut Group)) -> c_int {
+    with(handle, |group| {
+        if !std::mem::replace(&mut group.has_collectives, true) {
+            overhead::follow(Event::Collective { ranks: group.ranks.unwrap_or(0) });
+        }
+        act(group);
+    })
+}
+
+/// Messages within a group, to other ranks or from them. NCCL takes further buffers at the first.
+fn has_message(group: &mut Group, is_sent: bool) {
+    let ranks = group.ranks.unwrap_or(0);
+    if !group.has_sent && !group.has_received {
+        overhead::follow(Event::Message { ranks });
+    }
+    let (has, event) = if is_sent {
+        (&mut group.has_sent, Event::Sent { ranks })
+    } else {
+        (&mut group.has_received, Event::Received { ranks })
+    };
+    if !std::mem::replace(has, true) {
+        overhead::follow(event);
+    }
 }
 
 fn remove(handle: usize) -> c_int {
@@ -214,6 +242,7 @@ fn deliver() {
             if sent.peer == group.rank {
                 own.push(part);
             } else {
+                has_message(group, true);
                 group.send(sent.peer, &part, sent.bytes);
             }
         });
@@ -221,6 +250,9 @@ fn deliver() {
     let own = own.into_iter().next().flatten();
     for received in messages.iter().filter(|message| !message.is_sent) {
         with(received.handle, |group| {
+            if received.peer != group.rank {
+                has_message(group, false);
+            }
             let part = if received.peer == group.rank {
                 own.clone()
             } else if group.has(received.peer) {
@@ -261,6 +293,7 @@ entries! {
         // One process holds all ranks of the group, and none waits for another.
         for rank in 0..count.max(0) {
             let group = Group::alone(unsigned(count), unsigned(rank));
+            overhead::follow(Event::Communicator { ranks: unsigned(count) });
             to.put_at(usize::try_from(rank).unwrap_or(0), groups().add(group));
         }
         SUCCESS
@@ -269,7 +302,11 @@ entries! {
     fn ncclCommSplit(parent: usize, color: c_int, key: c_int, to: Out<usize>, _config: usize) -> c_int {
         let mut part = None;
         let known = with(parent, |group| part = Some(group.split(color, key)));
-        to.put(part.filter(|_| color != NO_COLOR).map_or(0, |part| groups().add(part)));
+        let part = part.filter(|_| color != NO_COLOR);
+        if let Some(part) = &part {
+            overhead::follow(Event::Communicator { ranks: part.ranks.unwrap_or(0) });
+        }
+        to.put(part.map_or(0, |part| groups().add(part)));
         known
     }
 
@@ -351,19 +388,19 @@ entries! {
     }
 
     fn ncclAllGather(from: u64, to: u64, count: u64, kind: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| all_gather(from, to, bytes_of(count, kind), group))
+        collective(handle, |group| all_gather(from, to, bytes_of(count, kind), group))
     }
 
     fn ncclAllReduce(from: u64, to: u64, count: u64, kind: c_int, operator: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| all_reduce(from, to, bytes_of(count, kind), kind, operator, group))
+        collective(handle, |group| all_reduce(from, to, bytes_of(count, kind), kind, operator, group))
     }
 
     fn ncclReduceScatter(from: u64, to: u64, count: u64, kind: c_int, operator: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| reduce_scatter(from, to, bytes_of(count, kind), kind, operator, group))
+        collective(handle, |group| reduce_scatter(from, to, bytes_of(count, kind), kind, operator, group))
     }
 
     fn ncclReduce(from: u64, to: u64, count: u64, kind: c_int, operator: c_int, root: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| {
+        collective(handle, |group| {
             let bytes = bytes_of(count, kind);
             if unsigned(root) == group.rank {
                 all_reduce(from, to, bytes, kind, operator, group);
@@ -374,15 +411,20 @@ entries! {
     }
 
     fn ncclBroadcast(from: u64, to: u64, count: u64, kind: c_int, root: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| broadcast(from, to, bytes_of(count, kind), unsigned(root), group))
+        collective(handle, |group| broadcast(from, to, bytes_of(count, kind), unsigned(root), group))
     }
 
     fn ncclBcast(place: u64, count: u64, kind: c_int, root: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| broadcast(place, place, bytes_of(count, kind), unsigned(root), group))
+        collective(handle, |group| broadcast(place, place, bytes_of(count, kind), unsigned(root), group))
     }
 
     fn ncclAlltoAll(from: u64, to: u64, count: u64, kind: c_int, handle: usize, _stream: usize) -> c_int {
-        with(handle, |group| all_to_all(from, to, bytes_of(count, kind), group))
+        with(handle, |group| {
+            // They are messages in NCCL, too.
+            has_message(group, true);
+            has_message(group, false);
+            all_to_all(from, to, bytes_of(count, kind), group);
+        })
     }
 
     fn ncclSend(address: u64, count: u64, kind: c_int, peer: c_int, handle: usize, _stream: usize) -> c_int {

@@ -5,11 +5,14 @@
 //! program can touch these ranges, and their bytes are not counted as used.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use blockyard_gpus::Taker;
+
 use crate::addresses::Addresses;
+use crate::report;
 use crate::state::{current_device, state};
 
 const MIB: u64 = 1 << 20;
@@ -76,6 +79,42 @@ pub(crate) enum Event {
     Pinned,
     /// A stream is made.
     Stream,
+    /// `cusolverDnCreate`.
+    Solver,
+    /// `cusparseCreate`.
+    Sparse,
+    /// A plan of cuFFT.
+    Fft,
+    /// NCCL: a communicator of so many ranks is made.
+    Communicator { ranks: u64 },
+    /// The first collective of a communicator.
+    Collective { ranks: u64 },
+    /// The first message of a communicator.
+    Message { ranks: u64 },
+    /// The first message that this rank sends in a communicator.
+    Sent { ranks: u64 },
+    /// The first message that this rank receives in a communicator.
+    Received { ranks: u64 },
+}
+
+impl Event {
+    /// What it counts as in the report, and of how many ranks that is; kernels are told apart by what the driver takes after them.
+    fn taker(self) -> Option<(Taker, u64)> {
+        match self {
+            Self::Kernel { .. } | Self::Pinned => None,
+            Self::Blas => Some((Taker::Blas, 0)),
+            Self::Dnn => Some((Taker::Dnn, 0)),
+            Self::Stream => Some((Taker::Streams, 0)),
+            Self::Solver => Some((Taker::Solver, 0)),
+            Self::Sparse => Some((Taker::Sparse, 0)),
+            Self::Fft => Some((Taker::Fft, 0)),
+            Self::Communicator { ranks } => Some((Taker::Communicators, ranks)),
+            Self::Collective { ranks } => Some((Taker::Collectives, ranks)),
+            Self::Message { ranks } => Some((Taker::Messages, ranks)),
+            Self::Sent { ranks } => Some((Taker::Sent, ranks)),
+            Self::Received { ranks } => Some((Taker::Received, ranks)),
+        }
+    }
 }
 
 /// What is taken once, at the first event of its kind.
@@ -94,7 +133,12 @@ pub(crate) struct Overhead {
     /// The local memory that a context starts with, until more is needed.
     local: Option<u64>,
     once: BTreeSet<Once>,
+    /// How often each was taken, by the ranks of communicators.
+    counts: BTreeMap<(Taker, u64), u64>,
 }
+
+/// What was taken, of how many ranks that is, and how often it was taken now.
+pub(crate) type Counted = (Taker, u64, u64);
 
 impl Addresses {
     /// What a process has of a device when its context is new: below the highest 32 MiB a chunk of which little is left.
@@ -105,17 +149,24 @@ impl Addresses {
         self.overhead.local = Some(start);
     }
 
-    /// Takes what the driver takes after this. Without room nothing is taken: a segment will not find room either.
-    pub(crate) fn follow(&mut self, event: Event) {
+    /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a segment will not find room either.
+    pub(crate) fn follow(&mut self, event: Event) -> Vec<Counted> {
+        let mut counted = Vec::new();
+        if let Some((taker, ranks)) = event.taker() {
+            counted.push(self.count(taker, ranks));
+        }
         if !self.is_driver() {
-            return;
+            return counted;
         }
         match event {
             Event::Kernel { has_stack, has_assertion } => {
-                self.once(Once::Code, CODE);
+                if self.once(Once::Code, CODE) {
+                    counted.push(self.count(Taker::Code, 0));
+                }
                 if has_stack && let Some(local) = self.overhead.local.take() {
                     self.take_own(LOCAL_OF_KERNELS);
                     self.give_own(local);
+                    counted.push(self.count(Taker::LocalMemory, 0));
                 }
                 if has_assertion {
                     self.once(Once::Heap, HEAP);
@@ -125,18 +176,37 @@ impl Addresses {
                 self.once(Once::Blas, CODE);
                 self.take_own(BLAS);
             }
-            Event::Dnn => self.once(Once::Dnn, DNN),
-            Event::Pinned => self.once(Once::Pinned, PINNED),
+            Event::Dnn => _ = self.once(Once::Dnn, DNN),
+            Event::Pinned => _ = self.once(Once::Pinned, PINNED),
             Event::Stream => {
                 self.take_own(STREAM);
             }
+            // Where these lie was not looked at.
+            Event::Solver
+            | Event::Sparse
+            | Event::Fft
+            | Event::Communicator { .. }
+            | Event::Collective { .. }
+            | Event::Message { .. }
+            | Event::Sent { .. }
+            | Event::Received { .. } => {}
         }
+        counted
     }
 
-    fn once(&mut self, what: Once, size: u64) {
-        if self.overhead.once.insert(what) {
+    /// Whether this was the first time.
+    fn once(&mut self, what: Once, size: u64) -> bool {
+        let is_first = self.overhead.once.insert(what);
+        if is_first {
             self.take_own(size);
         }
+        is_first
+    }
+
+    fn count(&mut self, taker: Taker, ranks: u64) -> Counted {
+        let count = self.overhead.counts.entry((taker, ranks)).or_default();
+        *count = count.saturating_add(1);
+        (taker, ranks, *count)
     }
 
     /// Whether no further kernel changes anything.
@@ -147,8 +217,17 @@ impl Addresses {
 
 /// Follows what the driver takes of the calling thread's device.
 pub(crate) fn follow(event: Event) {
-    if let Some(device) = state().devices.get(current_device()) {
-        device.addresses().follow(event);
+    let number = current_device();
+    let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
+    say(number, counted.unwrap_or_default());
+}
+
+fn say(device: i32, counted: Vec<Counted>) {
+    for (taker, ranks, count) in counted {
+        // A pool of streams counts once.
+        if taker != Taker::Streams || count == 1 {
+            report::taken(device, taker.name(), ranks, count);
+        }
     }
 }
 
@@ -186,12 +265,14 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
         return;
     }
     let event = kernel(&name().map(CStr::to_string_lossy).unwrap_or_default());
-    if let Some(device) = state().devices.get(device) {
-        device.addresses().follow(event);
+    let counted = state().devices.get(device).map(|device| {
+        let counted = device.addresses().follow(event);
         if device.addresses().knows_kernels() {
             KNOWN.fetch_or(bit, Ordering::Relaxed);
         }
-    }
+        counted
+    });
+    say(device, counted.unwrap_or_default());
 }
 
 #[cfg(test)]

@@ -109,6 +109,19 @@ def test_layouts_have_a_verdict_each(program):
     assert found.best == {"dp": 4, "tp": 2} and found.layouts[0].peak_reserved == 400_000
 
 
+BATCHES = LAYOUTS.replace("options = parser", 'parser.add_argument("--batch", type=int)\noptions = parser') + "torch.take(10_000 * options.batch)\n"
+
+
+@needs_library
+def test_each_layout_has_a_largest_value(program, tmp_path):
+    program.write_text(BATCHES)
+    mesh, page = {"dp": [4, 8], "tp": [1, 2]}, tmp_path / "curves.html"
+    found = blockyard.fit_map(program, vary={"batch": (1, 99)}, mesh=mesh, ranks=8, at_once=2, report=page, gpu="h100", echo=False)
+    assert [(row.layout, row.largest) for row in found.rows] == [({"dp": 4, "tp": 2}, 64), ({"dp": 8, "tp": 1}, 24)]
+    assert str(found) == "dp=4 tp=2: 64, dp=8 tp=1: 24" and "<svg" in page.read_text()
+    assert found.rows[0].probes[0].outside["CUDA context"] > 500_000_000
+
+
 @needs_library
 def test_settings_are_replayed_over_a_snapshot(program):
     recorded = pathlib.Path(__file__).parents[3] / "tests" / "fixtures" / "snapshots" / "checkerboard_default_100.pickle.gz"
@@ -122,5 +135,7 @@ def test_settings_are_replayed_over_a_snapshot(program):
 def test_wrong_arguments_of_the_others_are_refused(program):
     with pytest.raises(ValueError, match="two options"):
         blockyard.fit_map(program, vary={"batch-size": (1, 2)})
+    with pytest.raises(ValueError, match="a number of ranks"):
+        blockyard.fit_map(program, vary={"batch-size": (1, 2)}, mesh={"dp": [1]})
     with pytest.raises(ValueError, match="settings are missing"):
         blockyard.fit_settings(program, settings=[])

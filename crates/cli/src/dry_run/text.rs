@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, OtherOrders, Report, Torch};
+use blockyard_dry_run::{Fit, OtherOrders, Outside, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
@@ -53,6 +53,11 @@ pub(super) fn details(
     gpus: &[GpuProfile],
     has_orders: bool,
 ) -> fmt::Result {
+    if let Some(gpu) = gpus.first() {
+        for (at, (outside, device)) in report.outside(gpu).iter().zip(&report.devices).enumerate() {
+            beside(text, &format!("cuda:{at}"), outside, device.peak_reserved)?;
+        }
+    }
     steps(text, report)?;
     holders(text, report)?;
     if gpus.len() > 1 {
@@ -83,6 +88,24 @@ pub(super) fn details(
         for sentence in report.sentences() {
             writeln!(text, "    {sentence}")?;
         }
+    }
+    Ok(())
+}
+
+/// What `nvidia-smi` will show of a device, with so much reserved.
+pub(crate) fn beside(text: &mut String, what: &str, outside: &Outside, reserved: Bytes) -> fmt::Result {
+    if !outside.parts.is_empty() {
+        let parts: Vec<String> =
+            outside.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();
+        let all = reserved.saturating_add(outside.bytes());
+        writeln!(
+            text,
+            "  {what}: nvidia-smi will show about {all}, an estimate: {reserved} reserved, and beside it {}",
+            parts.join(", ")
+        )?;
+    }
+    for unknown in &outside.unknown {
+        writeln!(text, "  {what}: nvidia-smi will show more by what is not known: {unknown}")?;
     }
     Ok(())
 }

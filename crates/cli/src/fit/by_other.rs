@@ -2,14 +2,18 @@
 
 use std::fmt::Write as _;
 
-use blockyard_fit::{Column, Contradiction, Probe, map};
+use blockyard_fit::{Column, Contradiction, Layout, Mesh, Probe, guess, search_guessed};
+use blockyard_report::{FitCurve, FitPage};
 use serde_json::{Map, Value, json};
 
 use super::answer::environment;
+use super::at_once::{Answers, each};
+use super::curves::curve;
 use super::json::{contradiction, ended, fields, probe, terms, varied, whole};
+use super::layouts::{Asked, all_layouts, nodes, ran, sizes};
 use super::runs::{Ended, Runs, Terms};
 use super::vary::{Set, Vary};
-use super::{Reply, each, status, text};
+use super::{Reply, status, text};
 
 /// The longest bar of the map.
 const WIDTH: u64 = 32;
@@ -19,6 +23,7 @@ const WIDTH: u64 = 32;
 enum Other {
     Value(Set),
     Settings(String),
+    Layout(Layout),
 }
 
 impl Other {
@@ -26,6 +31,8 @@ impl Other {
         match self {
             Self::Value(set) => terms.with(set.clone()),
             Self::Settings(conf) => terms.under(conf),
+            // Its sizes are given to the runs of its ranks.
+            Self::Layout(_) => terms.clone(),
         }
     }
 
@@ -34,13 +41,21 @@ impl Other {
             Self::Value(set) => set.value.to_string(),
             Self::Settings(conf) if conf.is_empty() => "no settings".to_owned(),
             Self::Settings(conf) => conf.clone(),
+            Self::Layout(layout) => layout.to_string(),
+        }
+    }
+
+    fn layout(&self) -> Option<&Layout> {
+        match self {
+            Self::Layout(layout) => Some(layout),
+            Self::Value(_) | Self::Settings(_) => None,
         }
     }
 
     fn size(&self) -> Option<u64> {
         match self {
             Self::Value(set) => Some(set.value),
-            Self::Settings(_) => None,
+            Self::Settings(_) | Self::Layout(_) => None,
         }
     }
 }
@@ -59,7 +74,8 @@ pub(super) fn by_values(
     other: &Vary,
 ) -> anyhow::Result<Reply> {
     let others: Vec<Other> = other.values.iter().map(|value| Other::Value(other.set(value))).collect();
-    ask(runs, terms, vary, &others, &other.name, &varied(other))
+    let by = By { name: &other.name, json: varied(other), asked: None };
+    ask(runs, terms, vary, &others, &by)
 }
 
 /// The largest value under the own settings and under each of these.
@@ -77,7 +93,33 @@ pub(super) fn by_settings(
         }
     }
     let others: Vec<Other> = all.iter().cloned().map(Other::Settings).collect();
-    ask(runs, terms, vary, &others, "settings", &json!({"name": "conf", "kind": "settings", "list": all}))
+    let json = json!({"name": "conf", "kind": "settings", "list": all});
+    ask(runs, terms, vary, &others, &By { name: "settings", json, asked: None })
+}
+
+/// The largest value for each layout of so many ranks.
+pub(super) fn by_layouts(
+    runs: &Runs<'_>,
+    terms: &[Terms],
+    vary: &Vary,
+    mesh: &Mesh,
+    world: u32,
+) -> anyhow::Result<Reply> {
+    let (world, per_node) = nodes(runs, world)?;
+    let all = all_layouts(mesh, world)?;
+    let list: Vec<Value> = all.iter().map(sizes).collect();
+    let others: Vec<Other> = all.into_iter().map(Other::Layout).collect();
+    let json = json!({"name": "mesh", "kind": "layouts", "list": list, "ranks": world});
+    let by = By { name: "layout", json, asked: Some((world, per_node)) };
+    ask(runs, terms, vary, &others, &by)
+}
+
+/// By what the largest value is asked for.
+struct By<'a> {
+    name: &'a str,
+    json: Value,
+    /// How many ranks layouts have, and how many of them a node.
+    asked: Option<(u32, u32)>,
 }
 
 fn ask(
@@ -85,18 +127,34 @@ fn ask(
     all_terms: &[Terms],
     vary: &Vary,
     others: &[Other],
-    name: &str,
-    by: &Value,
+    by: &By<'_>,
 ) -> anyhow::Result<Reply> {
-    let of_gpu = |terms: &Terms| {
-        let probe = |other: &Other, value| runs.probe(&other.terms(terms), vary, value);
-        let columns = map(&vary.values, terms.most(), others, Other::size, probe);
-        ByOther { terms: terms.clone(), columns }
+    let of_gpu = |terms: &Terms, _before: &Answers<ByOther>| {
+        let asked = by.asked.map(|(world, per_node)| Asked::new(runs, world, per_node));
+        let probe = |other: &Other, value: u64| match (other, &asked) {
+            (Other::Layout(layout), Some(asked)) => asked.probe(terms, layout, vary, value),
+            _ => runs.probe(&other.terms(terms), vary, value),
+        };
+        let (values, limit) = (&vary.values, terms.most());
+        let search = |other: &Other, before: &Answers<Column<Other, Ended>>| {
+            let guess = before.read(|columns| {
+                let before: Vec<(Option<u64>, &[Probe])> = columns
+                    .iter()
+                    .map(|column| (column.other.size(), column.found.probes.as_slice()))
+                    .filter(|(_, probes)| !probes.is_empty())
+                    .collect();
+                guess(values, limit, &before, other.size())
+            });
+            let found = search_guessed(values, limit, guess, |value| probe(other, value));
+            Column { other: other.clone(), found }
+        };
+        ByOther { terms: terms.clone(), columns: each(others, runs.at_once.wanted(), search, is_last) }
     };
-    let answers = each(all_terms, of_gpu, |answer: &ByOther| answer.ended().is_some());
+    let is_ended = |answer: &ByOther| answer.columns.iter().any(is_last);
+    let answers = each(all_terms, runs.at_once.wanted(), of_gpu, is_ended);
     let mut text = String::new();
     for answer in &answers {
-        answer.write(&mut text, vary, name, runs.options.quiet)?;
+        answer.write(&mut text, vary, by.name, runs.options.quiet)?;
     }
     let rows = |answer: &ByOther| {
         let mut all = terms(&answer.terms);
@@ -107,15 +165,33 @@ fn ask(
     let about = fields(json!({
         "question": "map",
         "vary": varied(vary),
-        "by": by,
+        "by": by.json,
         "others": answers.iter().skip(1).map(rows).collect::<Vec<_>>(),
     }));
     let first = answers.first().map(rows).unwrap_or_default();
     let is_found = answers
         .iter()
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
-    let ended = answers.iter().find_map(ByOther::ended);
-    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
+    // A layout that the program does not take is no answer, and those of others are.
+    let ended = answers.iter().find_map(|answer| answer.ended(is_found && by.asked.is_some()));
+    let page = FitPage {
+        varied: vary.name.clone(),
+        headline: format!("the largest {} of {}, by {}", vary.name, vary.values, by.name),
+        curves: answers.iter().flat_map(|answer| answer.curves(vary, by, answers.len() > 1)).collect(),
+        ..FitPage::default()
+    };
+    let status = status(ended, is_found);
+    Ok(Reply { text, json: whole(runs, [first, about]), status, page: Some(page) })
+}
+
+/// Whether no further search is begun after this one.
+fn is_last(column: &Column<Other, Ended>) -> bool {
+    match &column.found.ended {
+        Some((_, Ended::Stopped)) => true,
+        // Another layout may be one that the program takes.
+        Some((_, Ended::Failed(_))) => !matches!(column.other, Other::Layout(_)),
+        None => false,
+    }
 }
 
 /// The run of the largest value, and that of the next one, which does not fit: of the lowest where none fits.
@@ -145,19 +221,25 @@ fn row(vary: &Vary, column: &Column<Other, Ended>) -> Map<String, Value> {
     let (name, value) = match &column.other {
         Other::Value(set) => ("value", json!(set.value)),
         Other::Settings(conf) => ("conf", json!(conf)),
+        Other::Layout(layout) => ("layout", sizes(layout)),
     };
     row.insert(name.to_owned(), value);
     row
 }
 
 impl ByOther {
-    fn ended(&self) -> Option<&Ended> {
-        self.columns.iter().find_map(|column| column.found.ended.as_ref().map(|(_, ended)| ended))
+    /// Why a search ended without an answer: Ctrl-C, or a run that failed, where such a one counts.
+    fn ended(&self, counts_stops_alone: bool) -> Option<&Ended> {
+        let ended = || self.columns.iter().filter_map(|column| column.found.ended.as_ref());
+        let all = ended().map(|(_, ended)| ended);
+        let is_stopped = |ended: &&Ended| matches!(ended, Ended::Stopped);
+        all.clone().find(is_stopped).or_else(|| all.clone().find(|_| !counts_stops_alone))
     }
 
     fn write(&self, text: &mut String, vary: &Vary, name: &str, is_quiet: bool) -> std::fmt::Result {
         let limit = text::limit(&self.terms);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
+        let best = self.best_layout(vary);
         let names: Vec<String> = self.columns.iter().map(|column| column.other.name()).collect();
         let width = names.iter().map(String::len).max().unwrap_or(0).max(name.len());
         let value = vary.name.len().max(6);
@@ -168,18 +250,50 @@ impl ByOther {
         )?;
         let all = || self.columns.iter().filter_map(|column| column.found.largest(&vary.values));
         let most = all().max().unwrap_or(1).max(1);
-        for (column, name) in self.columns.iter().zip(&names) {
+        let mut lines: Vec<(&Column<Other, Ended>, &String)> = self.columns.iter().zip(&names).collect();
+        if let Some((_, layout)) = &best {
+            // Layouts have no order of their own.
+            lines.sort_by_key(|(column, _)| std::cmp::Reverse(column.found.largest(&vary.values)));
+            writeln!(text, "  the largest of all has {layout}")?;
+        }
+        for (column, name) in lines {
             line(text, vary, column, (&format!("{name:>width$}"), value, most))?;
         }
         if is_quiet {
             return Ok(());
         }
+        if best.is_some() {
+            ran(text, self.columns.iter().filter_map(|column| column.other.layout()))?;
+        }
         self.contradictions(text, vary)?;
-        text::on_gpu(text, &self.terms)?;
+        let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
+        text::on_gpu(text, &self.terms, best.max_by_key(|best| best.peak_reserved))?;
         let all = || self.columns.iter().map(|column| proofs(vary, column));
         let proofs: Vec<&Probe> = all().flat_map(|(best, next)| best.into_iter().chain(next)).collect();
-        let is_exact = self.ended().is_none() && proofs.iter().all(|probe| probe.is_exact);
+        let is_exact = self.ended(false).is_none() && proofs.iter().all(|probe| probe.is_exact);
         text::proved(text, &proofs, is_exact)
+    }
+
+    /// A line for each search.
+    fn curves(&self, vary: &Vary, by: &By<'_>, has_gpus: bool) -> Vec<FitCurve> {
+        let of = |column: &Column<Other, Ended>| {
+            let mut name = match &column.other {
+                Other::Value(set) => format!("{} {}", by.name, set.value),
+                other => other.name(),
+            };
+            if has_gpus {
+                name += &format!(", {}", self.terms.gpu.name);
+            }
+            curve(&name, &self.terms, column.found.largest(&vary.values), &column.found.probes)
+        };
+        self.columns.iter().map(of).collect()
+    }
+
+    /// Of layouts that with the largest value, the first of several.
+    fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
+        let of = |column: &'_ Column<Other, Ended>| column.found.largest(&vary.values);
+        let layouts = self.columns.iter().rev();
+        layouts.filter_map(|column| Some((of(column)?, column.other.layout()?))).max_by_key(|(most, _)| *most)
     }
 
     /// Where memory does not grow with the value, or the largest value grows with the other.
@@ -217,6 +331,15 @@ impl ByOther {
     }
 }
 
+/// The first and the last line of an error: how the program ended, and what it said last.
+fn short(error: &str) -> String {
+    let first = error.lines().next().unwrap_or_default();
+    match error.lines().skip(1).filter(|line| !line.trim().is_empty()).last() {
+        Some(last) => format!("{first}: {}", last.trim()),
+        None => first.to_owned(),
+    }
+}
+
 /// A row of the table; `most` is the largest value of all rows.
 fn line(
     text: &mut String,
@@ -227,6 +350,7 @@ fn line(
     if let Some((value, ended)) = &column.found.ended {
         let why = match ended {
             Ended::Stopped => "was stopped".to_owned(),
+            Ended::Failed(error) if column.other.layout().is_some() => format!("failed: {}", short(error)),
             Ended::Failed(error) => format!("failed: {error}"),
         };
         let low = column.found.largest_fitting().map(|probe| format!("{} fits", probe.value));

@@ -121,6 +121,8 @@ pub(super) fn probe(probe: &Probe) -> Value {
         "steps": probe.steps,
         "steady": probe.is_steady,
         "sites": held(&probe.sites),
+        "outside": held(&probe.outside),
+        "outside_unknown": probe.outside_unknown,
         "notes": probe.notes,
         "remarks": probe.remarks,
     })

@@ -8,12 +8,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::Context;
 use blockyard_dry_run::cache_folder;
 use blockyard_fit::Probe;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::runs::{Runs, Terms};
+use crate::output;
 
 /// Counts changes of what is kept.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Variables of the environment that may change what a program takes, by their beginnings.
 const VARIABLES: [&str; 9] =
     ["PYTORCH", "TORCH", "CUDA", "CUBLAS", "CUDNN", "NCCL", "HF_", "STANDIN", "PYTHON"];
@@ -48,6 +51,41 @@ impl Kept {
         let lines = self.lines();
         let line = lines.iter().rev().find(|line| line.key == key && line.probe.value == value)?;
         line.files.iter().all(|(path, hash)| file_hash(path) == Some(*hash)).then(|| line.probe.clone())
+    }
+
+    /// The file of the requests of a run, beside what it said. It is written before the run is kept, so that a kept run has one.
+    pub(super) fn recording(&self, key: u64) -> PathBuf {
+        self.path.with_extension("requests").join(format!("{key:016x}.pickle.gz"))
+    }
+
+    /// Keeps the requests of a run: a snapshot of PyTorch.
+    pub(super) fn add_recording(&self, key: u64, snapshot: &Path) -> anyhow::Result<PathBuf> {
+        let path = self.recording(key);
+        let write = || -> std::io::Result<()> {
+            std::fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+            let mut file = GzEncoder::new(Vec::new(), Compression::fast());
+            file.write_all(&std::fs::read(snapshot)?)?;
+            output::write_whole(&path, &file.finish()?).map_err(std::io::Error::other)
+        };
+        write().with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// Forgets what is kept in a file and beside it.
+    pub(super) fn forget(path: &Path) -> anyhow::Result<()> {
+        let folder = path.with_extension("requests");
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let is_recording = entry.file_name().to_string_lossy().ends_with(".pickle.gz");
+            if is_recording {
+                std::fs::remove_file(entry.path()).with_context(|| entry.path().display().to_string())?;
+            }
+        }
+        // Other files of a person would be there still.
+        let _ = std::fs::remove_dir(&folder);
+        if path.exists() {
+            std::fs::remove_file(path).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
     }
 
     /// Keeps a run at once, so that nothing is lost where the next one fails.

@@ -20,13 +20,14 @@ pub(crate) struct FitOptions {
     /// its environment; `8..512:8` are the multiples of 8, `1,2,4` a list. Where an argument of the program has `{batch-size}`, the value goes
     /// there. A second one: the largest of the first for each of the second. `conf=SETTINGS`, once for each: settings as in
     /// `PYTORCH_CUDA_ALLOC_CONF`, replayed over the requests of one run.
-    #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh", conflicts_with = "mesh")]
+    #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh")]
     pub(crate) vary: Vec<Varied>,
     /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's own options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
-    /// layout whose product is the number of ranks is run.
+    /// layout whose product is the number of ranks is run; with an option that `--vary` names, its largest value is searched for each layout.
     #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
     pub(crate) mesh: Option<Mesh>,
-    /// How many ranks the layouts have. One of them runs, as `blockyard dry-run --ranks` does; with pipeline stages the first and the last.
+    /// How many ranks the layouts have. One of them runs, as `blockyard dry-run --ranks` does; with pipeline stages the first and the last, and
+    /// where there are more than two stages also one between.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
     /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
@@ -36,8 +37,8 @@ pub(crate) struct FitOptions {
     /// loads. They do not see variables that the program sets for them.
     #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
     pub(crate) preload: Vec<String>,
-    /// Run so many layouts side by side, as far as the host's memory allows.
-    #[arg(long, default_value_t = 1, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=64))]
+    /// Run so many side by side, as far as the host's memory allows: layouts, and searches for several GPUs, values or settings.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,
     /// The GPUs, after commas: h200, h100, a100, a100-40g, l4, t4, rtx4090; or all.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpus)]
@@ -70,6 +71,9 @@ pub(crate) struct FitOptions {
     /// Write the report there, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+    /// Write a page of HTML there: the peaks over the value that is searched, a line for each search, with the limit, and the report.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Print the answer alone.
     #[arg(long)]
     pub(crate) quiet: bool,
@@ -99,13 +103,20 @@ pub(crate) enum Question {
     Settings(Vec<String>),
     /// Which layouts of so many ranks fit.
     Layouts(Mesh, u32),
+    /// The largest value for each layout of so many ranks.
+    ByLayouts(Vary, Mesh, u32),
 }
 
 impl FitOptions {
     pub(crate) fn question(&self) -> anyhow::Result<Question> {
-        if let (Some(mesh), Some(ranks)) = (&self.mesh, self.ranks) {
-            return Ok(Question::Layouts(mesh.clone(), ranks));
+        let question = self.asked()?;
+        if self.report.is_some() && matches!(question, Question::Settings(_) | Question::Layouts(..)) {
+            bail!("--report draws the runs of a search: --vary names an option or a variable");
         }
+        Ok(question)
+    }
+
+    fn asked(&self) -> anyhow::Result<Question> {
         let mut numbers = Vec::new();
         let mut settings: Vec<String> = Vec::new();
         for varied in &self.vary {
@@ -113,6 +124,17 @@ impl FitOptions {
                 Varied::Numbers(vary) => numbers.push(vary.clone()),
                 Varied::Settings(more) => settings.extend(more.iter().cloned()),
             }
+        }
+        if let (Some(mesh), Some(ranks)) = (&self.mesh, self.ranks) {
+            return match (numbers.as_slice(), settings.is_empty()) {
+                ([], true) => Ok(Question::Layouts(mesh.clone(), ranks)),
+                ([one], true) if mesh.names().all(|name| name != one.name) => {
+                    Ok(Question::ByLayouts(one.clone(), mesh.clone(), ranks))
+                }
+                _ => {
+                    bail!("with --mesh, --vary names one option or variable that is no dimension of the mesh")
+                }
+            };
         }
         match (numbers.as_slice(), settings.is_empty()) {
             ([], false) => Ok(Question::Settings(settings)),

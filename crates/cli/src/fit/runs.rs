@@ -10,6 +10,7 @@ use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
+use super::at_once::AtOnce;
 use super::kept::{Kept, key};
 use super::options::FitOptions;
 use super::sites;
@@ -76,6 +77,9 @@ pub(super) struct Runs<'a> {
     pub(super) folder: &'a Path,
     pub(super) kept: Kept,
     pub(super) bar: ProgressBar,
+    pub(super) at_once: AtOnce,
+    /// Files so far, for their names.
+    pub(super) number: AtomicUsize,
     /// How many runs were made, and how many were known from before.
     pub(super) made: AtomicUsize,
     pub(super) known: AtomicUsize,
@@ -89,8 +93,7 @@ impl Runs<'_> {
             return Ok(probe);
         }
         self.say(&format!("{} {value}", vary.name), terms);
-        let snapshot = self.folder.join("snapshot.pickle");
-        let (mut probe, files) = self.run(&terms.with(vary.set(value)), &snapshot)?;
+        let (mut probe, files) = self.run(&terms.with(vary.set(value)), &self.file("snapshot.pickle"))?;
         probe.value = value;
         self.keep(key, &probe, &files)?;
         Ok(probe)
@@ -103,17 +106,38 @@ impl Runs<'_> {
             return Ok(probe);
         }
         self.say("the program", terms);
-        let (probe, files) = self.run(terms, &self.folder.join("snapshot.pickle"))?;
+        let (probe, files) = self.run(terms, &self.file("snapshot.pickle"))?;
         self.keep(key, &probe, &files)?;
         Ok(probe)
     }
 
-    /// A run whose requests are recorded in this file; it is always made.
-    pub(super) fn record(&self, terms: &Terms, snapshot: &Path) -> Result<Probe, Ended> {
+    /// A run with the file of its requests, from before where it is known.
+    pub(super) fn record(&self, terms: &Terms) -> Result<(Probe, PathBuf), Ended> {
+        let key = key(self, terms, &"its requests");
+        let path = self.kept.recording(key);
+        if path.is_file()
+            && let Some(probe) = self.find(key, 0)
+        {
+            return Ok((probe, path));
+        }
         self.say("the program", terms);
-        let (probe, _files) = self.run(terms, snapshot)?;
+        let snapshot = self.file("requests.pickle");
+        let (probe, files) = self.run_to(terms, &snapshot)?;
+        if probe.is_fitting {
+            let kept = self.kept.add_recording(key, &snapshot);
+            let path = kept.map_err(|error| Ended::Failed(format!("{error:#}")))?;
+            let _ = std::fs::remove_file(&snapshot);
+            self.keep(key, &probe, &files)?;
+            return Ok((probe, path));
+        }
         self.made.fetch_add(1, Ordering::Relaxed);
-        Ok(probe)
+        Ok((probe, snapshot))
+    }
+
+    /// A file of one run alone.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        self.folder.join(format!("{number}-{name}"))
     }
 
     pub(super) fn find(&self, key: u64, value: u64) -> Option<Probe> {
@@ -155,11 +179,18 @@ impl Runs<'_> {
     }
 
     fn run(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), Ended> {
+        let found = self.run_to(terms, snapshot);
+        // Many runs would fill the disk.
+        let _ = std::fs::remove_file(snapshot);
+        found
+    }
+
+    fn run_to(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), Ended> {
+        let permit = self.at_once.wait();
         if is_interrupted() {
             return Err(Ended::Stopped);
         }
-        let output = self.folder.join("output");
-        let _ = std::fs::remove_file(snapshot);
+        let output = self.file("output");
         let program = self.program(terms).map_err(|error| Ended::Failed(format!("{error:#}")))?;
         let program =
             Program { snapshot: Some(snapshot.to_owned()), output: Some(output.clone()), ..program };
@@ -168,7 +199,10 @@ impl Runs<'_> {
         if is_interrupted() {
             return Err(Ended::Stopped);
         }
-        let mut probe = probe(&report, &output).map_err(Ended::Failed)?;
+        permit.took(report.host_peak.get());
+        let probe = probe(&report, &terms.gpu, &output);
+        let _ = std::fs::remove_file(&output);
+        let mut probe = probe.map_err(Ended::Failed)?;
         if probe.is_fitting {
             match sites::sites(snapshot) {
                 Ok(sites) => probe.sites = sites,
@@ -182,11 +216,12 @@ impl Runs<'_> {
 }
 
 /// What a report says; of a program that failed a sentence, and the last lines that the program printed to this file.
-pub(super) fn probe(report: &Report, output: &Path) -> Result<Probe, String> {
-    of_report(report).map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
+pub(super) fn probe(report: &Report, gpu: &GpuProfile, output: &Path) -> Result<Probe, String> {
+    of_report(report, gpu)
+        .map_err(|what| what + &last_lines(&std::fs::read_to_string(output).unwrap_or_default()))
 }
 
-fn of_report(report: &Report) -> Result<Probe, String> {
+fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     let has_run_out = report.failed.is_some() || report.error.as_deref() == Some("OutOfMemoryError");
     if !has_run_out {
         let error = report.error.as_deref().unwrap_or("no exception");
@@ -199,7 +234,13 @@ fn of_report(report: &Report) -> Result<Probe, String> {
         }
     }
     let devices = || report.devices.iter();
+    // Of the device that decides, the first of several.
+    let outside = report.outside(gpu).into_iter().zip(devices()).rev();
+    let outside = outside.max_by_key(|(_, device)| device.peak_reserved);
+    let outside = outside.map(|(outside, _)| outside).unwrap_or_default();
     Ok(Probe {
+        outside: outside.parts.into_iter().map(|(what, bytes)| Held { what, bytes }).collect(),
+        outside_unknown: outside.unknown,
         value: 0,
         is_fitting: !has_run_out,
         peak_allocated: devices().map(|device| device.peak_allocated).max().unwrap_or_default(),

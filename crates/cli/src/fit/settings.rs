@@ -11,9 +11,10 @@ use blockyard_rules::Release;
 use serde_json::{Map, Value, json};
 
 use super::answer::environment;
+use super::at_once::{Answers, each};
 use super::json::{fields, probe, terms, whole};
 use super::runs::{Ended, Runs, Terms};
-use super::{Reply, each, status, text};
+use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
 
 /// What a replay cannot know.
@@ -53,8 +54,8 @@ struct Replayed {
 }
 
 pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Reply> {
-    let answers =
-        each(all_terms, |terms| answer(runs, terms, settings), |answer: &Answer| answer.ended.is_some());
+    let ask = |terms: &Terms, _before: &Answers<Answer>| answer(runs, terms, settings);
+    let answers = each(all_terms, runs.at_once.wanted(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
         answer.write(&mut text, runs.options.quiet)?;
@@ -66,7 +67,7 @@ pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]
     let first = answers.first().map(Answer::json).unwrap_or_default();
     let is_found = answers.iter().all(|answer| answer.best.is_some());
     let ended = answers.iter().find_map(|answer| answer.ended.as_ref());
-    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found) })
+    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found), page: None })
 }
 
 fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
@@ -93,8 +94,7 @@ fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
 
 fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ended> {
     let terms = answer.terms.clone();
-    let snapshot = runs.folder.join("requests.pickle");
-    let recorded = runs.record(&terms.without_end(), &snapshot)?;
+    let (recorded, requests) = runs.record(&terms.without_end())?;
     if !recorded.is_fitting {
         return Err(Ended::Failed(format!(
             "the program runs out of memory on a GPU with {} too{}",
@@ -103,7 +103,7 @@ fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ende
         )));
     }
     let failed = |error: anyhow::Error| Ended::Failed(format!("the requests of the run: {error:#}"));
-    let devices = read(runs, &snapshot).map_err(failed)?;
+    let devices = read(runs, &requests).map_err(failed)?;
     answer.requests = devices.iter().map(|run| run.requests().len()).sum();
     // The capacity is given.
     let notes = devices.iter().flat_map(|run| run.notes().to_vec());
@@ -128,8 +128,8 @@ fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ende
     Ok(())
 }
 
-fn read(runs: &Runs<'_>, snapshot: &std::path::Path) -> anyhow::Result<Vec<Run>> {
-    let bytes = std::fs::read(snapshot).context("no snapshot was written")?;
+fn read(runs: &Runs<'_>, requests: &std::path::Path) -> anyhow::Result<Vec<Run>> {
+    let bytes = std::fs::read(requests).context("no snapshot was written")?;
     let mut go_on =
         |_progress| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     Ok(Run::read(&runs.options.file.display().to_string(), &bytes, &mut go_on)?)
@@ -240,7 +240,8 @@ impl Answer {
         if let Some(ended) = &self.ended {
             writeln!(text, "  the run that proves it {}", said(ended))?;
         }
-        text::on_gpu(text, &self.terms)?;
+        let best = self.best.and_then(|best| self.rows.get(best)?.run.as_ref());
+        text::on_gpu(text, &self.terms, best)?;
         writeln!(text, "  replays are estimates: {ESTIMATE}")?;
         for note in &self.notes {
             writeln!(text, "    {note}")?;

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
+use blockyard_dry_run::Outside;
 use blockyard_fit::{Contradiction, Growth, GrowthKind, Held, Probe, memory_fraction};
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::Answer;
 use super::runs::{Ended, Terms};
 use super::vary::Vary;
-use crate::dry_run::EXACT;
+use crate::dry_run::{EXACT, beside};
 
 /// So many lines of the program, and so many assumptions, are shown; JSON has all.
 const SHOWN: usize = 6;
@@ -252,7 +253,7 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
 }
 
 fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
-    on_gpu(text, &answer.terms)?;
+    on_gpu(text, &answer.terms, answer.best())?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(text, "  the last two steps of the largest are not equal: more steps may take more")?;
     }
@@ -260,18 +261,32 @@ fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
     proved(text, &proofs, answer.is_exact())
 }
 
-/// How the limit is set on a GPU.
-pub(super) fn on_gpu(text: &mut String, terms: &Terms) -> fmt::Result {
+/// How the limit is set on a GPU, and what is on the GPU beside the memory of the best run.
+pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> fmt::Result {
     let total = terms.gpu.total_memory;
-    match terms.limit.and_then(|limit| memory_fraction(limit, total)) {
-        Some(fraction) => writeln!(
+    if let Some(fraction) = terms.limit.and_then(|limit| memory_fraction(limit, total)) {
+        writeln!(
             text,
             "  the limit on the GPU itself: torch.cuda.set_per_process_memory_fraction({fraction:?})"
-        ),
-        None => {
-            writeln!(text, "  the driver's own context takes some hundred MB of a GPU, which are not counted")
-        }
+        )?;
     }
+    let Some(best) = best else { return Ok(()) };
+    let outside = Outside {
+        parts: best.outside.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
+        unknown: best.outside_unknown.clone(),
+    };
+    beside(text, "on the GPU", &outside, best.peak_reserved)?;
+    let all = best.peak_reserved.saturating_add(outside.bytes());
+    if all > total {
+        let left = total.saturating_sub(outside.bytes());
+        writeln!(
+            text,
+            "  that is more than the GPU has, by {}: ask again with --limit {}",
+            all.saturating_sub(total),
+            left.get()
+        )?;
+    }
+    Ok(())
 }
 
 /// What the runs that prove an answer assumed.

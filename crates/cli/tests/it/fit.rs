@@ -167,6 +167,24 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
     assert_eq!((&report["largest"], &report["others"][0]["largest"]), (&47.into(), &47.into()));
     assert!(called.out.contains("the smallest of them that fits 40: Tesla T4"), "{}", called.out);
+    let (beside, again) = fit(
+        &folder,
+        &[
+            "--vary",
+            "batch-size=40..50",
+            "--gpu",
+            "h100,t4",
+            "--at-once",
+            "2",
+            "--fresh",
+            "--report",
+            "curves.html",
+        ],
+    );
+    let again = again.unwrap_or_else(|| panic!("{}{}", beside.out, beside.err));
+    assert_eq!((&again["probes"], &again["others"]), (&report["probes"], &report["others"]));
+    let page = std::fs::read_to_string(folder.join("curves.html")).unwrap();
+    assert!(page.contains("Tesla T4") && page.contains("47 on Tesla T4"), "{page}");
     let (called, report) = fit(&folder, &["--vary", "batch-size=100..200", "--gpu", "h100"]);
     assert_eq!((called.status, &report.unwrap()["largest"]), (1, &Value::Null));
     assert!(called.out.starts_with("no batch-size of 100..200 fits"), "{}", called.out);

@@ -73,7 +73,7 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
             .into_iter()
             .map(|(length, largest): (u64, Option<u64>)| (length.into(), largest.into()))
             .collect();
-    assert_eq!((called.status, rows(&report, "value")), (0, expected), "{}", called.out);
+    assert_eq!((called.status, rows(&report, "value")), (0, expected.clone()), "{}", called.out);
     let probes = |at: usize| report["rows"][at]["probes"].as_array().unwrap().len();
     // A search that knows nothing takes four at least; these know where to begin.
     assert!((2..5).all(|at| probes(at) <= 3), "{}", called.out);
@@ -83,6 +83,22 @@ fn the_largest_of_one_option_is_found_for_each_of_another() {
     let (again, report) =
         fit(&folder, &["--vary", "batch=1..1000", "--vary", "length=1,2,4,8,16,4000", "--gpu", "h100"]);
     assert_eq!((again.status, &report.unwrap()["runs"]), (0, &0.into()));
+    // Side by side they say the same, and a page has a line for each.
+    let beside = ["--at-once", "3", "--fresh", "--report", "curves.html"];
+    let map = ["--vary", "batch=1..1000", "--vary", "length=1,2,4,8,16,4000", "--gpu", "h100"];
+    let (called, report) = fit(&folder, &[&beside[..], &map].concat());
+    let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+    assert_eq!((called.status, rows(&report, "value")), (0, expected), "{}", called.out);
+    let page = std::fs::read_to_string(folder.join("curves.html")).unwrap();
+    for part in [
+        "<svg",
+        "length 16</strong>",
+        "The largest batch of 1..1000, by length.",
+        "119 runs out at",
+        "<h1>train.py",
+    ] {
+        assert!(page.contains(part), "{part}\n{page}");
+    }
     // A value that the program does not take ends the map, and what was found stays.
     let (called, report) =
         fit(&folder, &["--vary", "batch=1..1000", "--vary", "length=1..9:1", "--gpu", "h100"]);
@@ -138,6 +154,14 @@ fn settings_are_replayed_over_the_requests_of_one_run() {
     let runs = of("expandable_segments:True")["run"]["fits"].as_bool();
     assert_eq!((runs, &of("max_split_size_mb:256")["run"]), (Some(true), &Value::Null));
     assert_eq!(report["runs"], 3);
+    // The requests are kept, too.
+    let (again, second) = fit(&folder, &["--vary", settings, "--gpu", "h100", "--limit", "1GiB"]);
+    let second = second.unwrap();
+    assert_eq!((again.status, &second["runs"], &second["settings"]), (0, &0.into(), &report["settings"]));
+    let (fresh, third) = fit(&folder, &["--vary", settings, "--gpu", "h100", "--limit", "1GiB", "--fresh"]);
+    assert_eq!((fresh.status, &third.unwrap()["runs"]), (0, &3.into()));
+    let (refused, _) = fit(&folder, &["--vary", settings, "--report", "curves.html"]);
+    assert!(refused.status == 2 && refused.err.contains("--report draws"), "{}", refused.err);
     for words in ["replays are estimates", "runs out of memory at request 81 (300 MiB)", "a run: fits"] {
         assert!(called.out.contains(words), "{words}\n{}", called.out);
     }
@@ -177,7 +201,9 @@ fn layouts_have_a_verdict_each() {
         row["ranks"].as_array().unwrap().iter().map(of).collect()
     };
     assert_eq!(ranks(of(4, 4, 1)), [(0, 200_000)]);
-    assert_eq!(ranks(of(2, 2, 4)), [(0, 100_000), (15, 200_000)]);
+    assert_eq!(ranks(of(4, 2, 2)), [(0, 200_000), (15, 300_000)]);
+    // Rank 5 is of stage 1 or 2 of 4 in each order of the dimensions.
+    assert_eq!(ranks(of(2, 2, 4)), [(0, 100_000), (5, 200_000), (15, 200_000)]);
     // The whole limit is 524,288 bytes.
     assert_eq!((&of(16, 1, 1)["fits"], &of(16, 1, 1)["under_limit"]), (&false.into(), &Value::Null));
     assert_eq!(of(4, 4, 1)["fits"], true);
@@ -220,4 +246,64 @@ fn layouts_have_a_verdict_each() {
     assert!(error.contains("No module named 'no_such_module'"), "{error}");
     let (called, _) = fit(&folder, &["--mesh", "dp=3,tp=5", "--ranks", "16"]);
     assert!(called.err.contains("no layout of the mesh has 16 ranks"), "{}", called.err);
+}
+
+/// Rank 0 takes 400,000 bytes over the parts, each rank 100,000 for a unit of the batch over the data ranks, those of a stage between a half more.
+const BATCHES: &str = "\
+import argparse, os, torch
+parser = argparse.ArgumentParser()
+for name in ('dp', 'tp', 'pp', 'batch'):
+    parser.add_argument('--' + name, type=int)
+options = parser.parse_args()
+rank, world = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
+assert options.dp * options.tp * options.pp == world == 16
+if options.batch % options.dp:
+    raise ValueError('no whole samples')
+if options.tp == 16:
+    raise ValueError('no head is left')
+torch.take(400_000 // (options.tp * options.pp))
+each = 100_000 if rank in (0, 15) else 150_000
+torch.take(each * options.batch // options.dp)
+";
+
+#[test]
+fn the_largest_value_is_found_for_each_layout() {
+    let Some(folder) = with("batches", BATCHES) else { return };
+    let mesh = ["--mesh", "dp=1..16,tp=1,2,4,16,pp=1,4", "--ranks", "16", "--gpu", "h100"];
+    let (called, report) = fit(&folder, &[&mesh[..], &["--vary", "batch=16..1024:16"]].concat());
+    let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+    let found: Vec<(String, Value)> =
+        rows(&report, "layout").into_iter().map(|(l, n)| (l.to_string(), n)).collect();
+    // The limit of the package is 1,048,576 bytes.
+    let expected: Vec<(String, Value)> = [
+        (r#"{"dp":1,"pp":4,"tp":4}"#, Value::Null),
+        (r#"{"dp":1,"pp":1,"tp":16}"#, Value::Null),
+        (r#"{"dp":2,"pp":4,"tp":2}"#, Value::Null),
+        (r#"{"dp":4,"pp":4,"tp":1}"#, 16.into()),
+        (r#"{"dp":4,"pp":1,"tp":4}"#, 32.into()),
+        (r#"{"dp":8,"pp":1,"tp":2}"#, 64.into()),
+        (r#"{"dp":16,"pp":1,"tp":1}"#, 96.into()),
+    ]
+    .into_iter()
+    .map(|(layout, largest)| (layout.to_owned(), largest))
+    .collect();
+    assert_eq!((called.status, found), (0, expected), "{}{}", called.out, called.err);
+    assert_eq!(report["by"]["kind"], "layouts");
+    for words in [
+        "the largest of all has dp=16 tp=1 pp=1",
+        "no head is left",
+        "with stages also the last rank, and with more than two also a rank of a stage between",
+        "in rank 0",
+    ] {
+        assert!(called.out.contains(words), "{words}\n{}", called.out);
+    }
+    let (again, second) =
+        fit(&folder, &[&mesh[..], &["--vary", "batch=16..1024:16", "--at-once", "3"]].concat());
+    let second = second.unwrap();
+    assert_eq!(
+        (again.status, &second["runs"], rows(&second, "layout")),
+        (0, &0.into(), rows(&report, "layout"))
+    );
+    let (called, _) = fit(&folder, &[&mesh[..], &["--vary", "dp=1..4"]].concat());
+    assert!(called.status == 2 && called.err.contains("no dimension of the mesh"), "{}", called.err);
 }

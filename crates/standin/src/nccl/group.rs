@@ -33,6 +33,11 @@ pub(super) struct Group {
     messages: BTreeMap<(u64, u64), u64>,
     /// Splits so far.
     splits: u64,
+    /// Whether it had a collective: NCCL takes buffers for the first.
+    pub(super) has_collectives: bool,
+    /// Whether this rank sent and received a message: NCCL takes buffers for the first of each.
+    pub(super) has_sent: bool,
+    pub(super) has_received: bool,
 }
 
 impl Group {

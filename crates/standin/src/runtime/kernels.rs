@@ -97,6 +97,13 @@ struct LaunchConfig {
     count: c_uint,
 }
 
+/// The architecture of the code that a GPU runs: CUB looks for its settings under this number and fails for one that nothing was compiled for.
+fn code_version(major: c_int, minor: c_int) -> c_int {
+    // PyTorch's builds have no code for 8.9, whose GPUs run that for 8.6.
+    let minor = if (major, minor) == (8, 9) { 6 } else { minor };
+    major.saturating_mul(10).saturating_add(minor)
+}
+
 entries! {
     fn __cudaRegisterFatBinary(_binary: usize) -> *mut c_void {
         static HANDLE: u64 = 0;
@@ -184,7 +191,7 @@ entries! {
     }
 
     fn cudaFuncGetAttributes(to: Out<FunctionAttributes>, _kernel: u64) -> c_int {
-        let version = settings().major.saturating_mul(10).saturating_add(settings().minor);
+        let version = code_version(settings().major, settings().minor);
         to.put(FunctionAttributes {
             max_threads: 1024,
             registers: 32,

@@ -323,6 +323,23 @@ class ChildPeak(Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class DeviceOutside(Answer):
+    """What nvidia-smi would show of a device beside the peak reserved, an estimate: bytes by what takes them, and sentences about what takes more
+    and was not recorded."""
+
+    device: int
+    parts: dict[str, int]
+    unknown: list[str]
+
+    @classmethod
+    def of(cls, raw: Any) -> "DeviceOutside":
+        return cls(raw, raw["device"], {row["what"]: row["bytes"] for row in raw["parts"]}, raw["unknown"])
+
+    def __str__(self) -> str:
+        return f"cuda:{self.device}: {size(sum(self.parts.values()))} beside PyTorch's memory"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class DryRun(Answer):
     """What a program took. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
 
@@ -334,6 +351,7 @@ class DryRun(Answer):
     is_cut: bool
     lines: list[PrintedLine]
     peaks: list[DevicePeak]
+    outside: list[DeviceOutside]
     steps: list[StepPeak]
     steady: bool | None
     holders: list[PeakHolder]
@@ -357,6 +375,7 @@ class DryRun(Answer):
             raw["is_cut"],
             [PrintedLine.of(row) for row in raw["lines"]],
             [DevicePeak.of(row) for row in raw["peaks"]],
+            [DeviceOutside.of(row) for row in raw["outside"]],
             [StepPeak.of(row) for row in raw["steps"]],
             raw["steady"],
             [PeakHolder.of(row) for row in raw["holders"]],

@@ -25,6 +25,8 @@ def fit(
     conf: str | None = None,
     devices: int = 1,
     try_settings: bool = False,
+    at_once: int = 1,
+    report: "str | os.PathLike[str] | None" = None,
     keep: "str | os.PathLike[str] | None" = None,
     fresh: bool = False,
     python: "str | os.PathLike[str] | None" = None,
@@ -36,7 +38,8 @@ def fit(
     `{"env:BATCH": (1, 64)}` for a variable of its environment; a third number means that the values are its multiples. `args` are the program's other
     arguments. `gpu` is the GPU, or several, each with its own answer, or "all". `limit` is the most that may be reserved on each
     device, in bytes or with a unit ("16 GiB"); without it, the GPU's memory. Each run ends after `steps` steps of the program's first optimizer.
-    `conf` is PYTORCH_CUDA_ALLOC_CONF; with `try_settings` the search is made with expandable segments, too. Runs are kept, in `keep` or
+    `conf` is PYTORCH_CUDA_ALLOC_CONF; with `try_settings` the search is made with expandable segments, too. Searches for several GPUs run
+    `at_once` side by side, as far as the host's memory allows. `report` is where a page of HTML with the curves goes. Runs are kept, in `keep` or
     in the cache directory, so that a second call goes on; `fresh` forgets them. The report is printed, unless `echo` is false.
 
     BlockyardError is raised where the program cannot be started at all. A run that fails ends the search: the answer has `failed_at` and
@@ -45,6 +48,7 @@ def fit(
     if len(vary) != 1:
         raise ValueError(f"vary names one option with its values, not {len(vary)}; fit_map takes two")
     options = _varied(vary) + ["--steps", steps, "--devices", devices] + (["--try-settings"] if try_settings else [])
+    options += ["--at-once", at_once, *_page(report)]
     options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     return Fit.of(_ask(program, args, options, echo))
 
@@ -55,6 +59,11 @@ def fit_map(
     *,
     vary: Mapping[str, Sequence[int]],
     settings: Sequence[str] = (),
+    mesh: "Mapping[str, Sequence[int]] | None" = None,
+    ranks: int | None = None,
+    nproc_per_node: int | None = None,
+    at_once: int = 1,
+    report: "str | os.PathLike[str] | None" = None,
     gpu: str | Sequence[str] = "h200",
     limit: "int | str | None" = None,
     steps: int = 3,
@@ -65,14 +74,19 @@ def fit_map(
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
 ) -> "FitMap":
-    """The largest value of one option for each value of another, or under each of several `settings`: a `FitMap`.
+    """The largest value of one option for each value of another, under each of several `settings`, or for each layout of `ranks` ranks: a `FitMap`.
 
     `vary` is two names with their values as `fit` takes them, the searched one first, or one name where `settings` are given, each a text of
-    PYTORCH_CUDA_ALLOC_CONF. All else is as in `fit`.
+    PYTORCH_CUDA_ALLOC_CONF, or a `mesh` with its `ranks`, as `fit_layouts` takes them. All else is as in `fit`.
     """
-    if len(vary) != (1 if settings else 2):
-        raise ValueError("vary names two options, or one with settings")
+    if len(vary) != (1 if settings or mesh else 2):
+        raise ValueError("vary names two options, or one with settings or a mesh")
+    if (mesh is None) != (ranks is None) or (mesh and settings):
+        raise ValueError("a mesh has a number of ranks, and no settings beside it")
     options = _varied(vary) + _settings(settings) + ["--steps", steps, "--devices", devices]
+    options += ["--at-once", at_once, *_page(report)]
+    if mesh is not None and ranks is not None:
+        options += _mesh(mesh, ranks, nproc_per_node)
     options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     return FitMap.of(_ask(program, args, options, echo))
 
@@ -87,6 +101,7 @@ def fit_settings(
     steps: int = 3,
     conf: str | None = None,
     devices: int = 1,
+    at_once: int = 1,
     keep: "str | os.PathLike[str] | None" = None,
     fresh: bool = False,
     python: "str | os.PathLike[str] | None" = None,
@@ -99,7 +114,7 @@ def fit_settings(
     """
     if not settings:
         raise ValueError("settings are missing")
-    options = _settings(settings) + ["--steps", steps, "--devices", devices]
+    options = _settings(settings) + ["--steps", steps, "--devices", devices, "--at-once", at_once]
     options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     return FitSettings.of(_ask(program, args, options, echo))
 
@@ -126,9 +141,7 @@ def fit_layouts(
     `mesh` has for each dimension all numbers of ranks that it may have, `{"dp": range(1, 65), "tp": [1, 2, 4, 8]}`: the program gets them as its
     options `--dp` and `--tp`. Layouts whose product is the number of ranks run, `at_once` side by side. All else is as in `fit`.
     """
-    named = ",".join(f"{name}=" + ",".join(str(size) for size in sizes) for name, sizes in mesh.items())
-    options: list[object] = ["--mesh", named, "--ranks", ranks, "--steps", steps, "--at-once", at_once]
-    options += [] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node]
+    options = [*_mesh(mesh, ranks, nproc_per_node), "--steps", steps, "--at-once", at_once]
     options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     return FitLayouts.of(_ask(program, args, options, echo))
 
@@ -145,6 +158,15 @@ def _varied(vary: Mapping[str, Sequence[int]]) -> list[object]:
 
 def _settings(settings: Sequence[str]) -> list[object]:
     return [part for conf in settings for part in ("--vary", f"conf={conf}")]
+
+
+def _mesh(mesh: Mapping[str, Sequence[int]], ranks: int, nproc_per_node: int | None) -> list[object]:
+    named = ",".join(f"{name}=" + ",".join(str(size) for size in sizes) for name, sizes in mesh.items())
+    return ["--mesh", named, "--ranks", ranks] + ([] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node])
+
+
+def _page(report: "str | os.PathLike[str] | None") -> list[object]:
+    return [] if report is None else ["--report", os.fspath(report)]
 
 
 def _given(
@@ -179,17 +201,22 @@ def _ask(program: "str | os.PathLike[str]", args: Sequence[object], options: Seq
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class FitRun(Answer):
-    """A run of the program with one value. Where it does not fit, the peaks are those until it ran out."""
+    """A run of the program with one value. Where it does not fit, the peaks are those until it ran out.
+
+    `outside` is what nvidia-smi would show beside the peak reserved, by what takes it: an estimate, empty where nothing was recorded of the GPU.
+    """
 
     value: int
     fits: bool
     peak_allocated: int
     peak_reserved: int
     exact: bool
+    outside: dict[str, int]
 
     @classmethod
     def of(cls, raw: Any) -> "FitRun":
-        return cls(raw, raw["value"], raw["fits"], raw["peak_allocated"], raw["peak_reserved"], raw["exact"])
+        outside = {row["what"]: row["bytes"] for row in raw["outside"]}
+        return cls(raw, raw["value"], raw["fits"], raw["peak_allocated"], raw["peak_reserved"], raw["exact"], outside)
 
     def __str__(self) -> str:
         return f"{self.value}: {'fits' if self.fits else 'runs out'}, peak reserved {size(self.peak_reserved)}"
@@ -260,10 +287,12 @@ class Fit(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class FitRow(Answer):
-    """A row of a map: the largest value that fits for `value` of the other option, or under the settings `conf`, and the run of the next one."""
+    """A row of a map: the largest value that fits for `value` of the other option, under the settings `conf` or for a `layout` of ranks, and the
+    run of the next one."""
 
     value: int | None
     conf: str | None
+    layout: dict[str, int] | None
     largest: int | None
     next: FitRun | None
     exact: bool
@@ -274,10 +303,13 @@ class FitRow(Answer):
     def of(cls, raw: Any) -> "FitRow":
         following = None if raw["next"] is None else FitRun.of(raw["next"])
         probes = [FitRun.of(row) for row in raw["probes"]]
-        return cls(raw, raw.get("value"), raw.get("conf"), raw["largest"], following, raw["exact"], probes, raw["error"])
+        other = (raw.get("value"), raw.get("conf"), raw.get("layout"))
+        return cls(raw, *other, raw["largest"], following, raw["exact"], probes, raw["error"])
 
     def __str__(self) -> str:
-        return f"{self.conf if self.value is None else self.value}: {self.largest if self.error is None else self.error}"
+        layout = " ".join(f"{name}={count}" for name, count in (self.layout or {}).items())
+        other = layout or (self.conf if self.value is None else self.value)
+        return f"{other}: {self.largest if self.error is None else self.error}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -23,9 +23,23 @@ pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::
     if let Some((layout, found)) = answer.best() {
         holders(text, layout, found)?;
     }
-    on_gpu(text, &answer.terms)?;
+    ran(text, answer.layouts.iter())?;
+    let best =
+        answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
+    on_gpu(text, &answer.terms, best)?;
     let proofs: Vec<&Probe> = answer.answered().flat_map(|(_, found)| &found.ranks).collect();
     proved(text, &proofs, proofs.iter().all(|probe| probe.is_exact))
+}
+
+/// Which ranks stand for the others.
+pub(in super::super) fn ran<'a>(text: &mut String, layouts: impl Iterator<Item = &'a Layout>) -> fmt::Result {
+    let stages = layouts.filter_map(|layout| layout.size("pp")).max().unwrap_or(1);
+    let more = match stages {
+        0 | 1 => "",
+        2 => ", with two stages also the last rank",
+        _ => ", with stages also the last rank, and with more than two also a rank of a stage between",
+    };
+    writeln!(text, "  of each layout ran rank 0{more}; a rank that did not run may take more")
 }
 
 fn sentence(text: &mut String, answer: &Answer) -> fmt::Result {

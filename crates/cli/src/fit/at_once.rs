@@ -1,0 +1,183 @@
+//! How many runs go on at one time: as many as are asked for, and as the host's memory holds.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use blockyard_dry_run::available_memory;
+
+/// Lets runs begin.
+pub(super) struct AtOnce {
+    wanted: u64,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    running: u64,
+    /// Most bytes of the host that the processes of one run had; 0 where that is not known yet.
+    host_peak: u64,
+    /// What the host had left when nothing ran.
+    available: Option<u64>,
+}
+
+impl State {
+    fn most(&self, wanted: u64) -> u64 {
+        // What one takes of the host is known after the first.
+        if self.host_peak == 0 {
+            return 1;
+        }
+        match self.available.and_then(|available| available.checked_div(self.host_peak)) {
+            Some(most) => wanted.min(most).max(1),
+            None => wanted.max(1),
+        }
+    }
+}
+
+/// A run that goes on.
+pub(super) struct Permit<'a>(&'a AtOnce);
+
+impl AtOnce {
+    pub(super) fn new(wanted: u8) -> Self {
+        Self { wanted: u64::from(wanted), state: Mutex::new(State::default()), ended: Condvar::new() }
+    }
+
+    /// As many as are asked for.
+    pub(super) fn wanted(&self) -> usize {
+        usize::try_from(self.wanted).unwrap_or(1)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Numbers alone, each of which is written whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until one more run may begin.
+    pub(super) fn wait(&self) -> Permit<'_> {
+        let mut state = self.state();
+        loop {
+            if state.running == 0 {
+                state.available = available_memory();
+            }
+            if state.running < state.most(self.wanted) {
+                break;
+            }
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.running = state.running.saturating_add(1);
+        Permit(self)
+    }
+}
+
+impl Permit<'_> {
+    /// What the processes of the run had of the host's memory.
+    pub(super) fn took(&self, bytes: u64) {
+        let mut state = self.0.state();
+        state.host_peak = state.host_peak.max(bytes);
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.running = state.running.saturating_sub(1);
+        drop(state);
+        self.0.ended.notify_all();
+    }
+}
+
+/// Asks for each item, so many side by side, until an answer ends it; those that were asked, in the order of the items.
+///
+/// `ask` is given the answers that are there when it begins, in the order of the items.
+pub(super) fn each<T: Sync, R: Send>(
+    items: &[T],
+    at_once: usize,
+    ask: impl Fn(&T, &Answers<R>) -> R + Sync,
+    is_ended: impl Fn(&R) -> bool + Sync,
+) -> Vec<R> {
+    let answers = Answers(Mutex::new(items.iter().map(|_item| None).collect()));
+    let next = AtomicUsize::new(0);
+    let step = || -> bool {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        let Some(item) = items.get(at) else { return false };
+        let answer = ask(item, &answers);
+        let is_ended = is_ended(&answer);
+        if let Some(place) = answers.lock().get_mut(at) {
+            *place = Some(answer);
+        }
+        if is_ended {
+            // No further item is begun.
+            next.store(items.len(), Ordering::Relaxed);
+        }
+        !is_ended
+    };
+    thread::scope(|scope| {
+        for _ in 1..at_once.min(items.len()) {
+            scope.spawn(|| while step() {});
+        }
+        while step() {}
+    });
+    let answers = answers.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    answers.into_iter().flatten().collect()
+}
+
+/// The answers so far, by item.
+pub(super) struct Answers<R>(Mutex<Vec<Option<R>>>);
+
+impl<R> Answers<R> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Option<R>>> {
+        // An answer is put there whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the answers that are there.
+    pub(super) fn read<O>(&self, of: impl FnOnce(Vec<&R>) -> O) -> O {
+        of(self.lock().iter().flatten().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_asked_side_by_side_and_answered_in_order() {
+        let items: Vec<u64> = (0..40).collect();
+        for at_once in [1, 3, 64] {
+            let doubled = each(&items, at_once, |item, _before| item * 2, |_answer| false);
+            assert_eq!(doubled, items.iter().map(|item| item * 2).collect::<Vec<_>>());
+        }
+        let until =
+            each(&items, 1, |item, before| (*item, before.read(|all| all.len())), |(item, _)| *item == 5);
+        assert_eq!(until.last(), Some(&(5, 5)));
+        assert_eq!(each(&[0_u64; 0], 4, |item, _| *item, |_| false), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn the_first_run_is_alone_and_memory_bounds_the_others() {
+        let mut state = State::default();
+        assert_eq!(state.most(8), 1);
+        state.host_peak = 10;
+        assert_eq!(state.most(8), 8);
+        state.available = Some(35);
+        assert_eq!((state.most(8), state.most(2)), (3, 2));
+        state.available = Some(5);
+        assert_eq!(state.most(8), 1);
+    }
+
+    #[test]
+    fn permits_are_given_back() {
+        let at_once = AtOnce::new(2);
+        at_once.wait().took(1);
+        let (one, other) = (at_once.wait(), at_once.wait());
+        assert_eq!(at_once.state().running, 2);
+        thread::scope(|scope| {
+            let third = scope.spawn(|| at_once.wait().took(1));
+            drop(one);
+            assert!(third.join().is_ok());
+        });
+        drop(other);
+        assert_eq!(at_once.state().running, 0);
+    }
+}

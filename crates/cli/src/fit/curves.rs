@@ -1,0 +1,71 @@
+//! The curves of a search, for the page of `--report`.
+
+use blockyard_fit::Probe;
+use blockyard_record::Bytes;
+use blockyard_report::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
+
+use super::answer::Answer;
+use super::runs::{Runs, Terms};
+use super::text;
+use super::vary::Vary;
+
+/// What the largest value of each GPU is, without what all pages have.
+pub(super) fn of_gpus(vary: &Vary, answers: &[Answer]) -> FitPage {
+    let curves = answers.iter().map(|answer| {
+        let mut curve = curve(&answer.terms.gpu.name, &answer.terms, answer.largest, &answer.found.probes);
+        curve.points.extend(answer.needs.iter().map(|needs| point(needs, FitOutcome::WithoutLimit)));
+        curve
+    });
+    let headline = match answers {
+        [one] => text::sentence(vary, one),
+        _ => {
+            let largest = answers.iter().map(|answer| {
+                let most = answer.largest.map_or_else(|| "none".to_owned(), |largest| largest.to_string());
+                format!("{most} on {}", answer.terms.gpu.name)
+            });
+            format!(
+                "the largest {} of {}: {}",
+                vary.name,
+                vary.values,
+                largest.collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    FitPage { varied: vary.name.clone(), headline, curves: curves.collect(), ..FitPage::default() }
+}
+
+/// The runs of one search.
+pub(super) fn curve(name: &str, terms: &Terms, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
+    let outcome = |probe: &Probe| if probe.is_fitting { FitOutcome::Fits } else { FitOutcome::RunsOut };
+    FitCurve {
+        name: name.to_owned(),
+        limit: terms.most(),
+        gpu: terms.gpu.name.to_owned(),
+        largest,
+        points: probes.iter().map(|probe| point(probe, outcome(probe))).collect(),
+    }
+}
+
+fn point(probe: &Probe, outcome: FitOutcome) -> FitPoint {
+    let [allocated, reserved]: [Bytes; 2] = [probe.peak_allocated, probe.peak_reserved];
+    FitPoint { value: probe.value, allocated, reserved, outcome }
+}
+
+/// The whole page.
+pub(super) fn html(runs: &Runs<'_>, page: &FitPage, text: &str) -> String {
+    let options = runs.options;
+    let mut facts = vec![
+        ("PyTorch".to_owned(), runs.torch.version.clone()),
+        ("Steps".to_owned(), format!("at most {} of the first optimizer in each run", options.steps)),
+    ];
+    let given =
+        [("Arguments", options.arguments.join(" ")), ("Settings", options.conf.clone().unwrap_or_default())];
+    facts.extend(
+        given
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| (name.to_owned(), value)),
+    );
+    let program = options.file.file_name().unwrap_or(options.file.as_os_str()).to_string_lossy().into_owned();
+    fit_page(&FitPage { program, text: text.to_owned(), facts, ..page.clone() })
+}

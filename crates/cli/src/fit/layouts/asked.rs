@@ -1,0 +1,218 @@
+//! The runs of layouts: the ranks that differ run, and the others are answered for.
+
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::bail;
+use blockyard_dry_run::{Preloaded, Program, Ranks, run_ranks};
+use blockyard_fit::{Layout, Mesh, Probe};
+
+use super::super::kept::key;
+use super::super::runs::{Ended, Runs, Terms, probe as probe_of};
+use super::super::vary::{Set, Vary};
+use super::{Found, numbers};
+use crate::dry_run::is_interrupted;
+
+/// As many ranks have a node of their own where nothing else is said.
+const PER_NODE: u32 = 8;
+
+/// How many ranks there are, and how many of them a node has.
+pub(in super::super) fn nodes(runs: &Runs<'_>, world: u32) -> anyhow::Result<(u32, u32)> {
+    let per_node = match runs.options.nproc_per_node {
+        Some(per_node) => u32::from(per_node),
+        None if world.is_multiple_of(PER_NODE) => PER_NODE,
+        None if world <= 2 * PER_NODE => world,
+        None => {
+            bail!("{world} ranks are no whole nodes of {PER_NODE}: --nproc-per-node says how many a node has")
+        }
+    };
+    if !world.is_multiple_of(per_node) {
+        bail!("{world} ranks are no whole nodes of {per_node}");
+    }
+    Ok((world, per_node))
+}
+
+/// The layouts of so many ranks.
+pub(in super::super) fn all_layouts(mesh: &Mesh, world: u32) -> anyhow::Result<Vec<Layout>> {
+    let all = mesh.layouts(u64::from(world));
+    if all.is_empty() {
+        bail!("no layout of the mesh has {world} ranks");
+    }
+    Ok(all)
+}
+
+/// The runs of one GPU's layouts.
+pub(in super::super) struct Asked<'a> {
+    runs: &'a Runs<'a>,
+    world: u32,
+    per_node: u32,
+    /// The process that has loaded the modules, once one is needed.
+    preloaded: Mutex<Option<Preloaded>>,
+}
+
+impl<'a> Asked<'a> {
+    pub(in super::super) fn new(runs: &'a Runs<'a>, world: u32, per_node: u32) -> Self {
+        Self { runs, world, per_node, preloaded: Mutex::new(None) }
+    }
+
+    /// Whether a layout fits.
+    pub(super) fn ask(&self, terms: &Terms, layout: &Layout) -> Result<Found, Ended> {
+        let terms = of_layout(terms, layout);
+        let most = terms.most();
+        let ranks = self.of_terms(&terms.without_end(), layout)?;
+        let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
+        if all(&|probe| probe.is_fitting && probe.peak_reserved <= most) {
+            return Ok(Found { is_fitting: true, ranks, under_limit: None });
+        }
+        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= most) {
+            return Ok(Found { is_fitting: false, ranks, under_limit: None });
+        }
+        // What is allocated would fit: the allocator may release cached segments.
+        let under_limit = self.of_terms(&terms, layout)?;
+        let is_fitting = under_limit.iter().all(|probe| probe.is_fitting);
+        Ok(Found { is_fitting, ranks, under_limit: Some(under_limit) })
+    }
+
+    /// A run of a layout with a value under the limit: the most that one of its ranks takes.
+    pub(in super::super) fn probe(
+        &self,
+        terms: &Terms,
+        layout: &Layout,
+        vary: &Vary,
+        value: u64,
+    ) -> Result<Probe, Ended> {
+        let terms = of_layout(terms, layout).with(vary.set(value));
+        Ok(together(value, self.of_terms(&terms, layout)?))
+    }
+
+    /// What the ranks of a layout say, from before where that is known.
+    fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, Ended> {
+        let asked = layout.distinct_ranks(self.world);
+        let key = key(self.runs, terms, &(self.world, self.per_node, &asked, &self.runs.options.preload));
+        let known = asked.iter().map(|rank| self.runs.kept.find(key, u64::from(*rank)));
+        if let Some(known) = known.collect::<Option<Vec<Probe>>>() {
+            self.runs.known.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            return Ok(known);
+        }
+        let permit = self.runs.at_once.wait();
+        if is_interrupted() {
+            return Err(Ended::Stopped);
+        }
+        self.runs.say(&format!("rank {}", numbers(&asked)), terms);
+        let failed = |error: String| Ended::Failed(error);
+        let ranks = Ranks::new(self.world / self.per_node, self.per_node, &asked)
+            .map_err(|error| failed(error.to_string()))?;
+        let program = self.runs.program(terms).map_err(|error| failed(format!("{error:#}")))?;
+        let output = self.runs.file("output");
+        let output = |rank: u32| output.with_extension(rank.to_string());
+        let devices = program.devices.max(self.per_node);
+        let program = Program { devices, ..program };
+        let preloaded = self.preloaded(&program, &ranks)?;
+        let of_rank = |rank: u32| Program {
+            preloaded: preloaded.clone(),
+            output: Some(output(rank)),
+            ..program.clone()
+        };
+        let report = run_ranks(&ranks, None, of_rank, &self.runs.torch, &self.runs.prepared, is_interrupted)
+            .map_err(|error| failed(error.to_string()))?;
+        if is_interrupted() {
+            return Err(Ended::Stopped);
+        }
+        permit.took(report.ranks.iter().map(|rank| rank.report.host_peak.get()).sum());
+        let mut probes = Vec::new();
+        let mut error = None;
+        let mut files = Vec::new();
+        for rank in &report.ranks {
+            match probe_of(&rank.report, &terms.gpu, &output(rank.rank)) {
+                Ok(found) => probes.push(Probe { value: u64::from(rank.rank), ..found }),
+                // That one rank was ended says nothing where another one failed.
+                Err(what) if report.failed.is_none_or(|failed| failed == rank.rank) => {
+                    error = Some(what);
+                }
+                Err(_) => {}
+            }
+            files.extend(rank.report.files.iter().cloned());
+            let _ = std::fs::remove_file(output(rank.rank));
+        }
+        if let Some(error) = error {
+            return Err(Ended::Failed(error));
+        }
+        self.runs.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        files.sort();
+        files.dedup();
+        for probe in &probes {
+            self.runs.kept.add(key, probe, &files).map_err(|error| failed(format!("{error:#}")))?;
+        }
+        Ok(probes)
+    }
+
+    /// The process that has loaded the modules; none where no modules are named.
+    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<Preloaded>, Ended> {
+        let modules = &self.runs.options.preload;
+        if modules.is_empty() {
+            return Ok(None);
+        }
+        let mut preloaded = self.preloaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if preloaded.is_none() {
+            let mut program = program.clone();
+            // How many threads there are is read where modules are loaded.
+            program.environment.extend(ranks.environment(0, 0));
+            let started = Preloaded::load(&program, modules, &self.runs.torch, &self.runs.prepared);
+            *preloaded = Some(started.map_err(|error| Ended::Failed(error.to_string()))?);
+        }
+        Ok(preloaded.clone())
+    }
+}
+
+/// The terms with the sizes of a layout.
+fn of_layout(terms: &Terms, layout: &Layout) -> Terms {
+    let mut terms = terms.clone();
+    let set = |(name, value): (&str, u64)| Set { name: name.to_owned(), is_variable: false, value };
+    terms.sets.extend(layout.sizes().map(set));
+    terms
+}
+
+/// The ranks of one run as one: the rank that takes most, and the first that ran out. A rank that another one's failure ended has smaller peaks.
+fn together(value: u64, ranks: Vec<Probe>) -> Probe {
+    let is_exact = ranks.iter().all(|rank| rank.is_exact);
+    let peak_allocated = ranks.iter().map(|rank| rank.peak_allocated).max().unwrap_or_default();
+    let failed = ranks.iter().find(|rank| !rank.is_fitting).map(|rank| {
+        let mut failed = rank.failed.clone().unwrap_or_default();
+        let at = failed.at.map_or_else(String::new, |at| format!("{at} "));
+        failed.at = Some(format!("{at}in rank {}", rank.value));
+        failed
+    });
+    let is_fitting = failed.is_none();
+    let mut notes: Vec<String> = ranks.iter().flat_map(|rank| rank.notes.clone()).collect();
+    let mut remarks: Vec<String> = ranks.iter().flat_map(|rank| rank.remarks.clone()).collect();
+    for list in [&mut notes, &mut remarks] {
+        list.sort();
+        list.dedup();
+    }
+    // The first of several.
+    let largest = ranks.into_iter().rev().max_by_key(|rank| rank.peak_reserved).unwrap_or_default();
+    Probe { value, is_fitting, peak_allocated, is_exact, failed, notes, remarks, ..largest }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockyard_fit::FailedRequest;
+    use blockyard_record::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn ranks_count_as_the_one_that_takes_most() {
+        let rank =
+            |rank, is_fitting, bytes| Probe::of(rank, is_fitting, Bytes::new(bytes), Bytes::new(2 * bytes));
+        let found = together(8, vec![rank(0, true, 10), rank(21, true, 30), rank(63, true, 20)]);
+        assert_eq!((found.value, found.is_fitting, found.failed), (8, true, None));
+        assert_eq!((found.peak_allocated, found.peak_reserved), (Bytes::new(30), Bytes::new(60)));
+        let mut last = rank(63, false, 5);
+        last.failed =
+            Some(FailedRequest { bytes: Bytes::new(7), at: Some("a.py:3".to_owned()), is_below: false });
+        last.notes = vec!["one".to_owned()];
+        let found = together(9, vec![rank(0, true, 10), last]);
+        assert_eq!((found.is_fitting, found.notes), (false, vec!["one".to_owned()]));
+        assert_eq!(found.failed.and_then(|failed| failed.at).as_deref(), Some("a.py:3 in rank 63"));
+    }
+}
