@@ -181,9 +181,8 @@ unary! {
     "special_entr" ENTR "SpecialEntrBackward0" Float Input false None, |grad, own| {
         mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
     };
-    "i0" I0 "I0Backward0" Float Input false None, |grad, own| mul(grad, &I1.call(own)?);
-    "special_i1" I1 "NotImplemented" Float Input false None, |_, _| {
-        crate::error::not_implemented("the derivative of special.i1 is not modeled here")
+    "i0" I0 "I0Backward0" Float Input false None, |grad, own| {
+        mul(grad, &crate::call("special_i1", &[own.into()], &[])?.tensor()?)
     };
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
