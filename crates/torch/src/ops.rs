@@ -29,6 +29,7 @@ mod noise;
 pub(crate) mod norm;
 mod norm_double;
 mod order;
+pub(crate) mod out;
 mod packed;
 mod pad;
 pub(crate) mod pointwise;

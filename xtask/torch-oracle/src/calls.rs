@@ -10,7 +10,9 @@ use crate::template::{Filled, Template, templates};
 /// What every program begins with. The products take the workspaces of libraries, which stay.
 pub const PRELUDE: &str = "\
 import torch
+import torch.nn as nn
 import torch.nn.functional as F
+import torch.distributions as D
 from torch.utils.checkpoint import checkpoint
 def back(y):
     ts = [t for t in (y if isinstance(y, (tuple, list)) else [y]) if isinstance(t, torch.Tensor) and t.requires_grad]

@@ -1,9 +1,9 @@
 """`torch.linalg`: norms and products as PyTorch computes them, decompositions by the sizes of their results."""
 
 __path__ = []  # Modules below are found, and refused in a sentence.
-from collections import namedtuple as _namedtuple
 
 import torch
+from torch import return_types as _types
 from torch._decompositions import decomposed as _decomposed, square as _square
 from _torch import operator as _operator
 
@@ -90,24 +90,11 @@ def matrix_power(A, n):
     return result
 
 
-_cholesky_ex = _namedtuple("linalg_cholesky_ex", "L info")
-_inv_ex = _namedtuple("linalg_inv_ex", "inverse info")
-_qr = _namedtuple("linalg_qr", "Q R")
-_eigh = _namedtuple("linalg_eigh", "eigenvalues eigenvectors")
-_svd = _namedtuple("linalg_svd", "U S Vh")
-_slogdet = _namedtuple("linalg_slogdet", "sign logabsdet")
-_lu_factor = _namedtuple("linalg_lu_factor", "LU pivots")
-_lu_factor_ex = _namedtuple("linalg_lu_factor_ex", "LU pivots info")
-_lu = _namedtuple("linalg_lu", "P L U")
-_solve_ex = _namedtuple("linalg_solve_ex", "result info")
-_lstsq = _namedtuple("linalg_lstsq", "solution residuals rank singular_values")
-_ldl = _namedtuple("linalg_ldl_factor", "LD pivots")
-_ldl_ex = _namedtuple("linalg_ldl_factor_ex", "LD pivots info")
 _int = torch.int32
 
 
 def cholesky_ex(input, *, upper=False, check_errors=False):
-    return _cholesky_ex(*_decomposed("linalg.cholesky", [input], (input.shape, None), (_square(input, "cholesky"), _int)))
+    return _types.linalg_cholesky_ex(_decomposed("linalg.cholesky", [input], (input.shape, None), (_square(input, "cholesky"), _int)))
 
 
 def cholesky(input, *, upper=False):
@@ -115,7 +102,7 @@ def cholesky(input, *, upper=False):
 
 
 def inv_ex(A, *, check_errors=False):
-    return _inv_ex(*_decomposed("linalg.inv", [A], (A.shape, None), (_square(A, "inv"), _int)))
+    return _types.linalg_inv_ex(_decomposed("linalg.inv", [A], (A.shape, None), (_square(A, "inv"), _int)))
 
 
 def inv(A):
@@ -128,19 +115,19 @@ def det(A):
 
 def slogdet(A):
     batch = _square(A, "slogdet")
-    return _slogdet(*_decomposed("linalg.slogdet", [A], (batch, None), (batch, None)))
+    return _types.linalg_slogdet(_decomposed("linalg.slogdet", [A], (batch, None), (batch, None)))
 
 
 def qr(A, mode="reduced"):
     *batch, m, n = A.shape
     k = min(m, n)
     columns, rows = (k, k) if mode != "complete" else (m, m)
-    return _qr(*_decomposed("linalg.qr", [A], ((*batch, m, columns) if mode != "r" else (0,), None), ((*batch, rows, n), None)))
+    return _types.linalg_qr(_decomposed("linalg.qr", [A], ((*batch, m, columns) if mode != "r" else (0,), None), ((*batch, rows, n), None)))
 
 
 def eigh(A, UPLO="L"):
     batch = _square(A, "eigh")
-    return _eigh(*_decomposed("linalg.eigh", [A], ((*batch, A.shape[-1]), None), (A.shape, None)))
+    return _types.linalg_eigh(_decomposed("linalg.eigh", [A], ((*batch, A.shape[-1]), None), (A.shape, None)))
 
 
 def eigvalsh(A, UPLO="L"):
@@ -150,7 +137,7 @@ def eigvalsh(A, UPLO="L"):
 def svd(A, full_matrices=True, *, driver=None):
     *batch, m, n = A.shape
     k = min(m, n)
-    return _svd(*_decomposed("linalg.svd", [A], ((*batch, m, m if full_matrices else k), None), ((*batch, k), None),
+    return _types.linalg_svd(_decomposed("linalg.svd", [A], ((*batch, m, m if full_matrices else k), None), ((*batch, k), None),
                              ((*batch, n if full_matrices else k, n), None)))
 
 
@@ -187,7 +174,7 @@ def _right_side(A, B, left):
 
 
 def solve_ex(A, B, *, left=True, check_errors=False):
-    return _solve_ex(*_decomposed("linalg.solve", [A, B], (_right_side(A, B, left), None), (A.shape[:-2], _int)))
+    return _types.linalg_solve_ex(_decomposed("linalg.solve", [A, B], (_right_side(A, B, left), None), (A.shape[:-2], _int)))
 
 
 def solve(A, B, *, left=True):
@@ -200,17 +187,17 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
 
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     *batch, m, n = A.shape
-    return _lu_factor_ex(*_decomposed("linalg.lu_factor", [A], (A.shape, None), ((*batch, min(m, n)), _int), (batch, _int)))
+    return _types.linalg_lu_factor_ex(_decomposed("linalg.lu_factor", [A], (A.shape, None), ((*batch, min(m, n)), _int), (batch, _int)))
 
 
 def lu_factor(A, *, pivot=True):
-    return _lu_factor(*lu_factor_ex(A)[:2])
+    return _types.linalg_lu_factor(lu_factor_ex(A)[:2])
 
 
 def lu(A, *, pivot=True):
     *batch, m, n = A.shape
     k = min(m, n)
-    return _lu(*_decomposed("linalg.lu", [A], ((*batch, m, m) if pivot else (0,), None), ((*batch, m, k), None), ((*batch, k, n), None)))
+    return _types.linalg_lu(_decomposed("linalg.lu", [A], ((*batch, m, m) if pivot else (0,), None), ((*batch, m, k), None), ((*batch, k, n), None)))
 
 
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
@@ -219,11 +206,11 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     batch = _square(A, "ldl_factor")
-    return _ldl_ex(*_decomposed("linalg.ldl_factor", [A], (A.shape, None), (A.shape[:-1], _int), (batch, _int)))
+    return _types.linalg_ldl_factor_ex(_decomposed("linalg.ldl_factor", [A], (A.shape, None), (A.shape[:-1], _int), (batch, _int)))
 
 
 def ldl_factor(A, *, hermitian=False):
-    return _ldl(*ldl_factor_ex(A)[:2])
+    return _types.linalg_ldl_factor(ldl_factor_ex(A)[:2])
 
 
 def ldl_solve(LD, pivots, B, *, hermitian=False):
@@ -234,7 +221,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     *batch, m, n = A.shape
     columns = () if B.dim() == 1 else B.shape[-1:]
     made = _decomposed("linalg.lstsq", [A, B], ((*batch, n, *columns), None), ((0,), None), ((0,), torch.int64), ((0,), None))
-    return _lstsq(*made)
+    return _types.linalg_lstsq(made)
 
 
 def matrix_exp(A):

@@ -124,7 +124,7 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 }
 
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
-fn addr(args: &Args) -> Result<Value> {
+fn addr(args: &Args, in_place: bool) -> Result<Value> {
     let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!(
@@ -137,7 +137,13 @@ fn addr(args: &Args) -> Result<Value> {
         let _below = GradModeGuard::new(false);
         view(&a, &[-1, 1])?
     };
-    let output = elementwise(&[&own, &column, &b], crate::iterator::result_type(&[&own, &a, &b]), None)?;
+    let dtype = crate::iterator::result_type(&[&own, &a, &b]);
+    let output = if in_place {
+        super::pointwise::elementwise_in_place(&[&own, &column, &b], dtype, None)?;
+        own.clone()
+    } else {
+        elementwise(&[&own, &column, &b], dtype, None)?
+    };
     let saved = [Save::Input(Some(&a)), Save::Input(Some(&b))];
     record("AddrBackward0", &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         let (grad, a, b) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
@@ -191,7 +197,8 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
     op("trace(Tensor self)", |a| Ok(trace(&a.t(0)?)?.into())),
-    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", addr),
+    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, false)),
+    op("addr_(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, true)),
     op("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", |a| {
         Ok(cross(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
     }),

@@ -433,7 +433,7 @@ pub(crate) const BINARY: &[Entry] = binary! {
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
-    "__lshift__" BITWISE, "__rshift__" BITWISE,
+    "__lshift__" BITWISE, "__rshift__" BITWISE, "bitwise_left_shift" BITWISE, "bitwise_right_shift" BITWISE,
 };
 
 pub(super) fn div_call(args: &Args, in_place: bool) -> Result<Value> {
