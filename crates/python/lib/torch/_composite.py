@@ -554,8 +554,14 @@ def _bartlett(window, length):
 
 
 def _blackman(window, length):
+    # What C++ computes on the way lives to the end of the statement.
     window.mul_(torch.pi / (length - 1))
-    return window.mul(4).cos_().mul_(0.08) - window.mul(2).cos_().mul_(0.5) + 0.42
+    right = window.mul(2).cos_().mul_(0.5)
+    left = window.mul(4).cos_().mul_(0.08)
+    difference = left - right
+    result = difference + 0.42
+    del difference, left, right
+    return result
 
 
 def _kaiser(window, length, beta=12.0):

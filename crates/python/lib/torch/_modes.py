@@ -39,7 +39,8 @@ class no_grad(_Optional):
 
 class enable_grad(_Optional):
     def __enter__(self):
-        self.prev = _native.set_grad_enabled(True)
+        # What is made in inference mode has no history, whatever is enabled inside.
+        self.prev = _native.set_grad_enabled(not _native.is_inference())
 
     def __exit__(self, *exc):
         _native.set_grad_enabled(self.prev)

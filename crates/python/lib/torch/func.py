@@ -101,9 +101,14 @@ def _gradients(outputs, inputs, grads=None, retain_graph=True, create_graph=True
     return [torch.zeros_like(t) if g is None else g for g, t in zip(found, inputs)]
 
 
+def _estimated(name, text):
+    torch._torch_memory.mark_estimated(f"torch.func.{name}", text)
+
+
 def grad_and_value(func, argnums=0, has_aux=False):
     @_functools.wraps(func)
     def wrapper(*args, **kwargs):
+        _estimated("grad", "the order in which the graph is freed at the end was not checked; sizes were")
         is_outer = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors([args, kwargs]))
         with torch.enable_grad():
             args, kwargs = _wrapped(args), _wrapped(kwargs)
@@ -152,10 +157,6 @@ def vjp(func, *primals, has_aux=False):
         found = _gradients(flat, _tensors(primals), _tensors(cotangents), retain_graph, create_graph)
         return _like(primals, iter(found))
     return (results, wrapper, aux) if has_aux else (results, wrapper)
-
-
-def _estimated(name, text):
-    torch._torch_memory.mark_estimated(f"torch.func.{name}", text)
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):

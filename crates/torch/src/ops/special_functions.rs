@@ -45,10 +45,10 @@ static ERFCX: OfBoth = OfBoth {
     node: "SpecialErfcxBackward0",
     keeps_input: true,
     backward: |grad, own, result| {
-        let slope = {
-            let product = mul(&scale(own, 2.0)?, result)?;
-            sub(&product, &number(2.0 / PI.sqrt()))?
-        };
+        // As in C++, what a statement computes on the way lives to its end.
+        let doubled = scale(own, 2.0)?;
+        let product = mul(&doubled, result)?;
+        let slope = sub(&product, &number(2.0 / PI.sqrt()))?;
         mul(&slope, grad)
     },
 };
@@ -57,11 +57,10 @@ static I0E: OfBoth = OfBoth {
     node: "SpecialI0EBackward0",
     keeps_input: true,
     backward: |grad, own, result| {
-        let slope = {
-            let right = mul(&unary::sgn(own)?, result)?;
-            let left = I1E.call(own)?;
-            sub(&left, &right)?
-        };
+        let sign = unary::sgn(own)?;
+        let right = mul(&sign, result)?;
+        let left = I1E.call(own)?;
+        let slope = sub(&left, &right)?;
         mul(grad, &slope)
     },
 };
@@ -78,10 +77,8 @@ fn half_near_zero(
         where_(&is_not_tiny, own, &tiny)?
     };
     let slope = slope(&safe)?;
-    let chosen = {
-        let half = creation::full(&[], Scalar::Float(0.5), own.dtype(), own.device())?;
-        where_(&is_not_tiny, &slope, &half)?
-    };
+    let half = creation::full(&[], Scalar::Float(0.5), own.dtype(), own.device())?;
+    let chosen = where_(&is_not_tiny, &slope, &half)?;
     mul(grad, &chosen)
 }
 
@@ -90,7 +87,8 @@ static I1: OfBoth = OfBoth {
     keeps_input: true,
     backward: |grad, own, result| {
         half_near_zero(grad, own, |safe| {
-            let right = mul(result, &unary::reciprocal(safe)?)?;
+            let reciprocal = unary::reciprocal(safe)?;
+            let right = mul(result, &reciprocal)?;
             let left = crate::call("i0", &[safe.into()], &[])?.tensor()?;
             sub(&left, &right)
         })
@@ -102,12 +100,10 @@ static I1E: OfBoth = OfBoth {
     keeps_input: true,
     backward: |grad, own, result| {
         half_near_zero(grad, own, |safe| {
-            let right = {
-                let reciprocal = unary::reciprocal(safe)?;
-                let sign = unary::sgn(safe)?;
-                let sum = add(&sign, &reciprocal)?;
-                mul(result, &sum)?
-            };
+            let reciprocal = unary::reciprocal(safe)?;
+            let sign = unary::sgn(safe)?;
+            let sum = add(&sign, &reciprocal)?;
+            let right = mul(result, &sum)?;
             let left = I0E.call(safe)?;
             sub(&left, &right)
         })
@@ -118,11 +114,9 @@ static NDTRI: OfBoth = OfBoth {
     node: "SpecialNdtriBackward0",
     keeps_input: false,
     backward: |grad, _, result| {
-        let right = {
-            let square = pointwise::pow_scalar(result, Scalar::Int(2))?;
-            let half = div(&square, &wrapped(Scalar::Int(2)))?;
-            unary::exp(&half)?
-        };
+        let square = pointwise::pow_scalar(result, Scalar::Int(2))?;
+        let half = div(&square, &wrapped(Scalar::Int(2)))?;
+        let right = unary::exp(&half)?;
         let left = scale(grad, (2.0 * PI).sqrt())?;
         mul(&left, &right)
     },
@@ -132,13 +126,11 @@ static LOG_NDTR: OfBoth = OfBoth {
     node: "SpecialLogNdtrBackward0",
     keeps_input: true,
     backward: |grad, own, result| {
-        let right = {
-            let square = pointwise::pow_scalar(own, Scalar::Int(2))?;
-            let half = div(&square, &wrapped(Scalar::Int(2)))?;
-            let sum = add(result, &half)?;
-            let negative = unary::neg(&sum)?;
-            unary::exp(&negative)?
-        };
+        let square = pointwise::pow_scalar(own, Scalar::Int(2))?;
+        let half = div(&square, &wrapped(Scalar::Int(2)))?;
+        let sum = add(result, &half)?;
+        let negative = unary::neg(&sum)?;
+        let right = unary::exp(&negative)?;
         let left = div(grad, &number((2.0 * PI).sqrt()))?;
         mul(&left, &right)
     },
@@ -150,17 +142,13 @@ fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str) -> Result<crate::aut
         return not_implemented(format!("the derivative for '{name}: input' is not implemented."));
     }
     let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-    let power = {
-        let gamma = crate::call("lgamma", &[(&own).into()], &[])?.tensor()?;
-        let product = {
-            let logarithm = unary::log(&other)?;
-            let less = sub(&own, &wrapped(Scalar::Int(1)))?;
-            mul(&less, &logarithm)?
-        };
-        let difference = sub(&product, &other)?;
-        let exponent = sub(&difference, &gamma)?;
-        unary::exp(&exponent)?
-    };
+    let gamma = crate::call("lgamma", &[(&own).into()], &[])?.tensor()?;
+    let logarithm = unary::log(&other)?;
+    let less = sub(&own, &wrapped(Scalar::Int(1)))?;
+    let product = mul(&less, &logarithm)?;
+    let difference = sub(&product, &other)?;
+    let exponent = sub(&difference, &gamma)?;
+    let power = unary::exp(&exponent)?;
     Ok(vec![None, Some(mul(grad, &power)?)])
 }
 
@@ -188,14 +176,10 @@ static ZETA: Binary = Binary {
             return not_implemented("the derivative for 'zeta' is not implemented.");
         }
         let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
-        let right = {
-            let next = add(&own, &number(1.0))?;
-            ZETA.call(&next, &other)?
-        };
-        let left = {
-            let negative = unary::neg(&own)?;
-            mul(grad, &negative)?
-        };
+        let next = add(&own, &number(1.0))?;
+        let right = ZETA.call(&next, &other)?;
+        let negative = unary::neg(&own)?;
+        let left = mul(grad, &negative)?;
         Ok(vec![None, Some(mul(&left, &right)?)])
     },
     ..IGAMMA
