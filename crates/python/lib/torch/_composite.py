@@ -106,14 +106,7 @@ def cartesian_prod(*tensors):
 
 
 def block_diag(*tensors):
-    tensors = [torch.atleast_2d(t) for t in tensors]
-    result = torch.zeros((sum(t.shape[0] for t in tensors), sum(t.shape[1] for t in tensors)), dtype=tensors[0].dtype,
-                         device=tensors[0].device)
-    row = column = 0
-    for t in tensors:
-        result[row:row + t.shape[0], column:column + t.shape[1]].copy_(t)
-        row, column = row + t.shape[0], column + t.shape[1]
-    return result
+    return torch._block_diag(list(tensors))
 
 
 def chain_matmul(*matrices, out=None):

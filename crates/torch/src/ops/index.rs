@@ -403,8 +403,13 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
         to_device(value, tensor.device(), false)?
     };
     if accumulates {
+        let own = {
+            let _below = GradModeGuard::new(false);
+            copy::contiguous(tensor)?
+        };
         check_bounds(tensor, &indices)?;
-        accumulate_memory(tensor, &indices, &value)?;
+        accumulate_memory(&own, &indices, &value)?;
+        drop(own);
     }
     record_index_put(tensor, tensor, &indices, &value, accumulates)
 }

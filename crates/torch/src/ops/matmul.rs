@@ -475,7 +475,10 @@ fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<T
         dims.iter().map(|dim| super::views::wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect()
     };
     let (dims_a, dims_b) = (wrapped(dims_a, a)?, wrapped(dims_b, b)?);
-    let (mut a, mut b) = (a.clone(), b.clone());
+    // Autocast runs the whole operator in the wider type of its inputs.
+    let cast = Cast::widest(&[a, b]);
+    let mut b = cast.apply(b)?;
+    let mut a = cast.apply(a)?;
     let mut contracted = 1;
     for (dim_a, dim_b) in dims_a.iter().zip(&dims_b) {
         let (size_a, size_b) = (a.size(*dim_a), b.size(*dim_b));

@@ -41,7 +41,7 @@ impl Part {
     fn scatter(self, own: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
             let _below = GradModeGuard::new(false);
-            let output = clone(own, MemoryFormat::Preserve)?;
+            let output = with_its_storage(own)?;
             let place = self.of(&output)?;
             if place.shape() != source.shape() {
                 return runtime(format!(
@@ -63,6 +63,17 @@ impl Part {
         })?;
         Ok(output)
     }
+}
+
+/// `clone_preserve_strides`: a copy of all memory that a tensor lies in, unless its elements share places.
+fn with_its_storage(own: &Tensor) -> Result<Tensor> {
+    let shares = own.shape().iter().zip(own.strides().iter()).any(|(size, stride)| *size > 1 && *stride == 0);
+    let count = (own.storage().bytes() / own.dtype().size()) as i64;
+    if shares || count == own.numel() {
+        return clone(own, MemoryFormat::Preserve);
+    }
+    let whole = empty(&[count], own.dtype(), own.device())?;
+    Ok(Tensor::over(whole.storage(), &own.shape(), &own.strides(), own.offset(), own.dtype()))
 }
 
 /// `diag_embed`: zeros with the values on a diagonal of two new dimensions.
@@ -126,6 +137,11 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
 fn addr(args: &Args, in_place: bool) -> Result<Value> {
     let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
+    let cast = (!in_place).then(|| crate::autocast::Cast::lower(own.device()));
+    let applied = |tensor: Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(&tensor));
+    let b = applied(b)?;
+    let a = applied(a)?;
+    let own = applied(own)?;
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!(
             "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",

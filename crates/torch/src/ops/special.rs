@@ -375,9 +375,12 @@ fn chosen(
     of_two(
         ctx,
         || {
-            let (mask, _is_nan) = is_own()?;
+            let (mask, is_nan) = is_own()?;
             let mask = crate::call("logical_not_", &[mask.into()], &[])?.tensor()?;
-            masked_fill(grad, &mask, &zero)
+            let result = masked_fill(grad, &mask, &zero)?;
+            drop(is_nan);
+            drop(mask);
+            Ok(result)
         },
         || {
             let (mask, _is_nan) = is_own()?;

@@ -259,19 +259,20 @@ static ATAN2: Binary = Binary {
                 crate::call("masked_fill_", &arguments, &[])?.tensor()?
             }
         };
-        let to_own = if ctx.wants(0) {
+        // One statement makes both: what it computes on the way lives to its end.
+        let (mut on_the_way, mut to_own, mut to_other) = (Vec::new(), None, None);
+        if ctx.wants(0) {
             let product = mul(grad, &other)?;
-            Some(mul(&product, &reciprocal)?)
-        } else {
-            None
-        };
-        let to_other = if ctx.wants(1) {
+            to_own = Some(mul(&product, &reciprocal)?);
+            on_the_way.push(product);
+        }
+        if ctx.wants(1) {
             let negative = unary::neg(&own)?;
             let product = mul(grad, &negative)?;
-            Some(mul(&product, &reciprocal)?)
-        } else {
-            None
-        };
+            to_other = Some(mul(&product, &reciprocal)?);
+            on_the_way.extend([negative, product]);
+        }
+        while on_the_way.pop().is_some() {}
         Ok(vec![to_own, to_other])
     },
 };
