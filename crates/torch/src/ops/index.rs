@@ -435,7 +435,6 @@ fn record_index_put(
             indices.push(if *is_there { ctx.saved_optional(number)? } else { None });
             number += usize::from(*is_there);
         }
-        let to_value = if ctx.wants(1) { Some(index(grad, &indices)?) } else { None };
         let own = match (ctx.wants(0), accumulates) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
@@ -444,6 +443,7 @@ fn record_index_put(
                 Some(index_put_new(grad, &indices, &zero, false)?)
             }
         };
+        let to_value = if ctx.wants(1) { Some(index(grad, &indices)?) } else { None };
         Ok(vec![own, to_value])
     })
 }

@@ -225,6 +225,14 @@ fn logic(args: &Args) -> Result<Value> {
     let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
     let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
     let output = reduced_empty(&tensor, &mask, args.bool(2)?, dtype)?;
+    if tensor.numel() == 1 {
+        // One element is converted and copied.
+        if tensor.dtype() != Dtype::Bool {
+            let _below = crate::autograd::GradModeGuard::new(false);
+            drop(to_dtype(&tensor, Dtype::Bool)?);
+        }
+        return Ok(output.into());
+    }
     run(&tensor, &mask, Kernel::of(tensor.dtype().size()))?;
     Ok(output.into())
 }
