@@ -8,6 +8,7 @@ pub(crate) mod copy;
 pub(crate) mod creation;
 mod ctc;
 mod distance;
+mod draws;
 pub(crate) mod dropout;
 mod einsum;
 mod embedding;
@@ -28,6 +29,7 @@ mod noise;
 pub(crate) mod norm;
 mod norm_double;
 mod order;
+pub(crate) mod out;
 mod packed;
 mod pad;
 pub(crate) mod pointwise;
@@ -42,6 +44,7 @@ mod search;
 pub(crate) mod softmax;
 pub(crate) mod sort;
 mod special;
+mod special_functions;
 mod statistics;
 mod transformer;
 pub(crate) mod unary;
@@ -86,6 +89,10 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     views::TABLE,
     special::TABLE,
     special::OF_TWO,
+    special_functions::TABLE,
+    special_functions::UNARY,
+    special_functions::POLYNOMIALS,
+    draws::TABLE,
     integrate::TABLE,
     search::TABLE,
     noise::TABLE,

@@ -116,6 +116,23 @@ impl Operator {
             .unwrap_or_default()
     }
 
+    /// Calls an operator whose one kernel writes into a tensor of the caller's (`out=`).
+    ///
+    /// # Errors
+    ///
+    /// As [`call`], and [`TorchError::NotImplemented`] when the operator has no such kernel.
+    pub fn call_into(&self, args: &[Value], keywords: &[(&str, Value)], out: &crate::Tensor) -> Result<()> {
+        let values = args.iter().chain(keywords.iter().map(|(_, value)| value));
+        let result = ops::out::with(out, values, || self.call(args, keywords))?;
+        match result {
+            Value::Tensor(tensor) if tensor.is_same(out) => Ok(()),
+            _ => Err(TorchError::NotImplemented(format!(
+                "out= of torch.{} is modeled for tensors of the host only: assign the result",
+                self.name
+            ))),
+        }
+    }
+
     /// Calls it.
     ///
     /// # Errors

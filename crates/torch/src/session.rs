@@ -50,6 +50,8 @@ pub(crate) struct Notes {
     source: RefCell<Option<LineSource>>,
     pub(crate) operator: Cell<&'static str>,
     pub(crate) phase: Cell<Phase>,
+    /// Where the running operator's result goes (`out=`), until its kernel takes it.
+    pub(crate) out: RefCell<Option<crate::Tensor>>,
 }
 
 type LineSource = Rc<dyn Fn() -> u32>;
@@ -178,6 +180,7 @@ impl Session {
             source: RefCell::new(None),
             operator: Cell::new(""),
             phase: Cell::default(),
+            out: RefCell::default(),
         });
         let SessionSettings { profile, devices, config, is_recorded } = settings;
         let devices = (0..devices)

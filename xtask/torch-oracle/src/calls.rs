@@ -10,7 +10,15 @@ use crate::template::{FilledTemplate, Template, templates};
 /// What every program begins with. The products take the workspaces of libraries, which stay.
 pub const PRELUDE: &str = "\
 import torch
+import torch.nn as nn
 import torch.nn.functional as F
+import torch.distributions as D
+import time
+D.Distribution.set_default_validate_args(False)
+def rest(y):
+    # The thread of the backward pass lets go of the last gradients once it gets Python's lock.
+    time.sleep(0.001)
+    return y
 from torch.utils.checkpoint import checkpoint
 def back(y):
     ts = [t for t in (y if isinstance(y, (tuple, list)) else [y]) if isinstance(t, torch.Tensor) and t.requires_grad]
@@ -188,7 +196,7 @@ fn operator(expression: &str) -> String {
     });
     let name = names.find(|name| {
         let last = name.rsplit('.').next().unwrap_or_default();
-        !matches!(last, "" | "clone" | "permute" | "expand" | "sigmoid" | "log_softmax")
+        !matches!(last, "" | "rest" | "clone" | "permute" | "expand" | "sigmoid" | "log_softmax")
             || *name == expression.split('(').next().unwrap_or_default() && name.starts_with("torch.")
     });
     let mut name = name

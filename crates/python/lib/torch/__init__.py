@@ -67,6 +67,8 @@ class version:
     __version__ = __version__
 
 
+import sys as _sys
+_sys.modules["torch.version"] = version
 _empty, full, zeros, ones = map(_operator, ("empty", "full", "zeros", "ones"))
 
 
@@ -574,7 +576,7 @@ def broadcast_tensors(*tensors):
     if _builtins.len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     shape = broadcast_shapes(*(t.shape for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
 
 
 def broadcast_shapes(*shapes):
@@ -619,6 +621,9 @@ def _assert(condition, message):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name == "vmap":
+        import torch.func
+        return torch.func.vmap
     if name in _LAZY:
         import sys
         __import__("torch." + name)
@@ -643,7 +648,7 @@ def __getattr__(name):
 _PACKAGES = {"nn", "autograd", "cuda", "optim", "utils", "amp", "backends"}
 # Modules of PyTorch's own insides that programs name all the same.
 _INSIDES = {"_C", "_inductor", "_export", "_functorch", "_logging"}
-_LAZY = {"_dynamo", "distributions", "fft", "func", "futures", "hub", "multiprocessing", "onnx", "overrides", "serialization", "special", "testing", "types",
+_LAZY = {"_dynamo", "_decompositions", "distributions", "fft", "func", "functional", "futures", "signal", "hub", "multiprocessing", "onnx", "overrides", "serialization", "special", "testing", "types",
          "linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
 
 from torch import autograd

@@ -39,7 +39,8 @@ class no_grad(_Optional):
 
 class enable_grad(_Optional):
     def __enter__(self):
-        self.prev = _native.set_grad_enabled(True)
+        # What is made in inference mode has no history, whatever is enabled inside.
+        self.prev = _native.set_grad_enabled(not _native.is_inference())
 
     def __exit__(self, *exc):
         _native.set_grad_enabled(self.prev)
@@ -116,3 +117,16 @@ class autocast(_Decorator):
     def __exit__(self, *exc):
         self._states.pop().exit()
         return False
+
+
+class set_multithreading_enabled:
+    """The backward pass has one thread for each device, with and without."""
+
+    def __init__(self, mode=True):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass

@@ -1,5 +1,9 @@
 """Names of PyTorch that are not modeled, and what to use instead."""
 
+_DRY_RUN = "`blockyard dry-run PROGRAM` runs them with PyTorch's own code"
+_COMPLEX = f"complex numbers are not modeled; keep two real numbers in the last dimension, or {_DRY_RUN}"
+_QUANTIZED = f"quantized tensors are not modeled; keep floating-point ones, or {_DRY_RUN}"
+_SPARSE = f"sparse tensors are not modeled; use dense ones, or {_DRY_RUN}"
 _ADVICE = {
     "distributed": "it needs several processes; run one process of the program",
     "multiprocessing": "a program here is one process; leave out the workers",
@@ -10,23 +14,19 @@ _ADVICE = {
     "hub": "there is no network here; write the module out",
     "save": "files are not written here; keep the state in a variable",
     "load": "there are no files here; start from a fresh module",
-    "linalg": "of torch.linalg only norms are modeled",
     "fft": "Fourier transforms are not modeled; put a tensor of the result's shape in their place",
-    "sparse": "sparse tensors are not modeled; use dense ones",
-    "quantization": "quantized tensors are not modeled",
-    "ao": "quantized tensors are not modeled",
-    "functional": "use torch.autograd.grad", "forward_ad": "use torch.autograd.grad", "gradcheck": "values are not computed here",
+    "sparse": _SPARSE,
+    "quantization": _QUANTIZED,
+    "ao": _QUANTIZED,
+    "forward_ad": "use torch.autograd.grad", "gradcheck": "values are not computed here",
     "futures": "a program here is one process",
-    "cond": "use an if", "while_loop": "use a while",
-    "view_as_complex": "complex numbers are not modeled; keep two real numbers in the last dimension",
-    "view_as_real": "complex numbers are not modeled; keep two real numbers in the last dimension",
-    "polar": "complex numbers are not modeled; use cos and sin", "complex": "complex numbers are not modeled; use two tensors",
-    "SparseAdam": "use torch.optim.Adam", "LazyLinear": "give the module its sizes", "LazyConv2d": "give the module its sizes",
+    "while_loop": "use a while",
+    "view_as_complex": _COMPLEX, "view_as_real": _COMPLEX, "polar": _COMPLEX, "complex": _COMPLEX, "complex32": _COMPLEX, "chalf": _COMPLEX,
+    "cdouble": _COMPLEX, "eig": _COMPLEX, "eigvals": _COMPLEX, "lobpcg": "use torch.linalg.eigh",
+    "SparseAdam": "use torch.optim.Adam", 
     "xpu": "the device is CUDA", "mps": "the device is CUDA", "mtia": "the device is CUDA",
-    "func": "function transforms are not modeled; use torch.autograd.grad",
-    "vmap": "function transforms are not modeled; write the loop or the batch dimension out",
     "masked": "masked tensors are not modeled; use torch.where", "package": "files are not written here",
-    "sparse_coo_tensor": "sparse tensors are not modeled; use dense ones", "sparse_csr_tensor": "sparse tensors are not modeled; use dense ones",
+    "sparse_coo_tensor": _SPARSE, "sparse_csr_tensor": _SPARSE,
     "_inductor": "nothing is compiled here; call the module itself", "_export": "call the module itself", "_logging": "print",
     "_C": "these are PyTorch's own insides; use the public function", "_functorch": "function transforms are not modeled; use torch.autograd.grad",
     "swap_tensors": "assign the tensors anew",
@@ -35,30 +35,33 @@ _ADVICE = {
     "Muon": "use torch.optim.AdamW or SGD", "DistributedDataParallel": "it needs several processes; use the module itself",
     "DistributedSampler": "it needs several processes; use RandomSampler",
     "stft": "Fourier transforms are not modeled", "istft": "Fourier transforms are not modeled",
-    "quantize_per_tensor": "quantized tensors are not modeled",
-    "range": "use torch.arange", "to_sparse": "sparse tensors are not modeled; use dense ones",
+    "quantize_per_tensor": _QUANTIZED,
+    "range": "use torch.arange", "to_sparse": _SPARSE,
     "from_dlpack": "make the tensor with torch", "from_file": "there are no files here", "frombuffer": "make the tensor with torch",
     "list_gpu_processes": "a program here is one process", "CUDAPluggableAllocator": "the allocator is PyTorch's own",
     "change_current_allocator": "the allocator is PyTorch's own", "temperature": "there is no GPU that could be asked",
     "power_draw": "there is no GPU that could be asked", "clock_rate": "there is no GPU that could be asked",
-    "device_memory_used": "use torch.cuda.memory_allocated()", "real": "complex numbers are not modeled", "imag": "complex numbers are not modeled",
-    "angle": "complex numbers are not modeled", "register_multi_grad_hook": "register a hook for each tensor",
+    "device_memory_used": "use torch.cuda.memory_allocated()", "imag": _COMPLEX,
     "allow_mutation_on_saved_tensors": "clone the tensor before it is changed",
-    "register_state_dict_pre_hook": "change what state_dict() gives", "register_state_dict_post_hook": "change what state_dict() gives",
-    "register_load_state_dict_pre_hook": "change the state before it is loaded", "register_load_state_dict_post_hook": "call the function after load_state_dict()",
-    "get_extra_state": "keep it in a buffer", "set_extra_state": "keep it in a buffer", "set_submodule": "use setattr",
 }
 # What stands for itself until it is used, so that `from torch import vmap` passes.
-STAND_INS = {"fx", "export", "sparse", "quantization", "ao", "nested", "masked", "vmap", "cond", "while_loop", "xpu", "mps", "mtia", "package",
+STAND_INS = {"fx", "export", "sparse", "quantization", "ao", "nested", "masked", "while_loop", "xpu", "mps", "mtia", "package",
              "sparse_coo_tensor", "sparse_csr_tensor", "_inductor", "_C", "_export", "_functorch", "_logging"}
 
 
 def advice_or_none(name):
-    return _ADVICE.get(name)
+    found = _ADVICE.get(name)
+    if found is None and (name.startswith(("q_", "qint", "quint", "QInt", "QUInt", "quantize", "fbgemm_", "fake_quant", "dequant", "int_repr")) or
+                          name.startswith("per_") or "qparams" in name or name == "qscheme"):
+        return _QUANTIZED
+    if found is None and ("sparse" in name or name in ("spmm", "smm", "hspmm", "sspaddmm", "saddmm", "dsmm", "hsmm", "coalesce", "indices", "values",
+                                                      "crow_indices", "col_indices", "ccol_indices", "row_indices")):
+        return _SPARSE
+    return found
 
 
 def advice(name):
-    text = _ADVICE.get(name)
+    text = advice_or_none(name)
     return f": {text}" if text else ""
 
 

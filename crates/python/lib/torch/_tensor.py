@@ -170,8 +170,9 @@ class Tensor(TensorBase):
     def is_sparse(self):
         return False
 
-    is_quantized = is_mps = is_xpu = is_sparse
+    is_quantized = is_mps = is_xpu = is_sparse_csr = is_mkldnn = is_vulkan = is_xla = is_mtia = is_maia = is_ipu = is_sparse
     is_nested = is_sparse
+    name = volatile = property(lambda self: None)
 
     @property
     def layout(self):
@@ -433,6 +434,48 @@ class Tensor(TensorBase):
     def is_shared(self):
         return False
 
+    def is_nonzero(self):
+        return bool(self)
+
+    def has_names(self):
+        return False
+
+    def is_set_to(self, tensor):
+        return (self._storage_ptr(), self.shape, self.stride(), self.storage_offset()) == (
+            tensor._storage_ptr(), tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def dim_order(self):
+        return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+
+    def polygamma(self, n):
+        import torch
+        return torch.polygamma(n, self)
+
+    def as_subclass(self, cls):
+        return self._as_class(cls, self.requires_grad) if not self.requires_grad or self.is_leaf else self.detach()._as_class(cls, False)
+
+    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        if not isinstance(source, Tensor):
+            raise NotImplementedError("Tensor.set_ is modeled for tensors: assign the tensor anew")
+        self.data = source
+        return self
+
+    def as_strided_(self, size, stride, storage_offset=None):
+        self._set_geometry(list(size), list(stride), storage_offset)
+        return self
+
+    def to_dense(self, dtype=None, *, masked_grad=None):
+        return self
+
+    def dense_dim(self):
+        return self.dim()
+
+    def sparse_dim(self):
+        return 0
+
+    def is_coalesced(self):
+        raise RuntimeError("is_coalesced expected sparse coordinate tensor layout but got Strided")
+
     @property
     def retains_grad(self):
         return False
@@ -565,9 +608,10 @@ def complete():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):
             setattr(Tensor, name, made)
-    for name in ("diag", "tensor_split", "fliplr", "flipud", "det", "logdet", "svd", "cross", "fill_diagonal_", "diagflat", "positive"):
+    for name in _composite.METHODS:
         if not hasattr(Tensor, name):
             setattr(Tensor, name, getattr(_composite, name))
+    Tensor.real = property(_composite.real)
     from torch._public import NAMES
     for name in NAMES["torch.Tensor"].split():
         if not hasattr(Tensor, name):

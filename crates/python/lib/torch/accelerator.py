@@ -23,6 +23,19 @@ class device_index(torch.cuda.device):
     pass
 
 
+def get_device_capability(device=None):
+    types = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool]
+    return {"supported_dtypes": set(types)}
+
+
+def get_memory_info(device=None):
+    return torch.cuda.mem_get_info(device)
+
+
+def set_stream(stream):
+    torch.cuda.set_stream(stream)
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

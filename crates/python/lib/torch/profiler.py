@@ -65,3 +65,15 @@ def schedule(**kwargs):
 
 def tensorboard_trace_handler(*args, **kwargs):
     return None
+
+
+class ProfilerAction:
+    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
+
+
+def supported_activities():
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA}
+
+
+def kineto_available():
+    return True

@@ -1,6 +1,7 @@
 """`torch.random`."""
 from contextlib import contextmanager
-from torch import manual_seed, seed, initial_seed, get_rng_state, set_rng_state, default_generator
+import torch
+from torch import Generator, manual_seed, seed, initial_seed, get_rng_state, set_rng_state, default_generator
 
 
 @contextmanager

@@ -111,3 +111,58 @@ class safe_globals:
 
     def __exit__(self, *exc):
         pass
+
+
+def get_safe_globals():
+    return []
+
+
+def clear_safe_globals():
+    pass
+
+
+_options = {"mmap": 2, "endian": None, "crc32": True}
+
+
+def get_default_mmap_options():
+    return _options["mmap"]
+
+
+def set_default_mmap_options(flags):
+    _options["mmap"] = flags
+
+
+def get_default_load_endianness():
+    return _options["endian"]
+
+
+def set_default_load_endianness(endianness):
+    _options["endian"] = endianness
+
+
+def get_crc32_options():
+    return _options["crc32"]
+
+
+def set_crc32_options(compute_crc32):
+    _options["crc32"] = compute_crc32
+
+
+class SourceChangeWarning(Warning):
+    pass
+
+
+class LoadEndianness:
+    NATIVE, LITTLE, BIG = 1, 2, 3
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    return []
+
+
+def location_tag(storage):
+    return str(storage.device)
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
+    return tuple(int(part) for part in module.__version__.split("+")[0].split(".")) >= tuple(req_version_tuple)

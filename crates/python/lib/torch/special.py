@@ -3,20 +3,27 @@
 __path__ = []  # Modules below are found, and refused in a sentence.
 
 import torch
+from _torch import operator as _operator
 
-_NAMES = {"expit": "sigmoid", "logit": "logit", "erf": "erf", "erfc": "erfc", "softmax": "softmax", "log_softmax": "log_softmax", "exp2": "exp2",
-          "expm1": "expm1", "log1p": "log1p", "logsumexp": "logsumexp", "round": "round", "gammaln": "lgamma", "digamma": "digamma",
-          "xlogy": "xlogy", "xlog1py": "special_xlog1py"}
+# Names here and names in `torch`, where they differ.
+_NAMES = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac", "multigammaln": "mvlgamma"}
+
+
+def log_softmax(input, dim, *, dtype=None):
+    return torch.log_softmax(input, dim, dtype=dtype) if dtype is not None else torch.log_softmax(input, dim)
+
+
+def softmax(input, dim, *, dtype=None):
+    return torch.softmax(input, dim, dtype=dtype) if dtype is not None else torch.softmax(input, dim)
 
 
 def __getattr__(name):
-    if name in _NAMES:
-        return getattr(torch, _NAMES[name])
     if name.startswith("__"):
         raise AttributeError(name)
-    from _torch import operator
-    made = operator("special_" + name) or (getattr(torch, name) if name in ("polygamma", "i0", "erfinv", "sinc") else None)
-    if made is not None:
-        return made
     from torch import _names
-    _names.refuse("torch.special", name)
+    if not _names.is_public("torch.special", name):
+        _names.refuse("torch.special", name)
+    made = _operator("special_" + name) or getattr(torch, _NAMES.get(name, name), None)
+    if made is None:
+        _names.refuse("torch.special", name)
+    return made

@@ -77,12 +77,12 @@ pub(super) fn group_norm(
         } else {
             None
         };
-        let ds = scratch(&own, batch * channels)?;
-        let db = scratch(&own, batch * channels)?;
+        let ds = wide_scratch(&own, batch * channels)?;
+        let db = wide_scratch(&own, batch * channels)?;
         if to_own.is_some() {
-            let c2 = scratch(&own, batch * groups)?;
-            let c3 = scratch(&own, batch * groups)?;
-            let c1 = if area > 1 && weight.is_some() { Some(scratch(&own, batch * channels)?) } else { None };
+            let c2 = wide_scratch(&own, batch * groups)?;
+            let c3 = wide_scratch(&own, batch * groups)?;
+            let c1 = if area > 1 && weight.is_some() { Some(wide_scratch(&own, batch * channels)?) } else { None };
             drop(c3);
             drop(c2);
             drop(c1);
@@ -94,6 +94,11 @@ pub(super) fn group_norm(
     drop(mean);
     drop(rstd);
     Ok(output)
+}
+
+/// Sums of the backward kernels, in `float64` where the input is.
+fn wide_scratch(own: &Tensor, elements: i64) -> Result<std::rc::Rc<crate::Storage>> {
+    scratch(own, if own.dtype() == crate::Dtype::F64 { elements.saturating_mul(2) } else { elements })
 }
 
 /// What `infinitely_differentiable_native_group_norm_backward` reads. `sizes`: images, groups, channels of a group, pixels.

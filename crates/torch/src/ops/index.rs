@@ -403,8 +403,13 @@ fn index_put(tensor: &Tensor, indices: &[Option<Tensor>], value: &Tensor, accumu
         to_device(value, tensor.device(), false)?
     };
     if accumulates {
+        let own = {
+            let _below = GradModeGuard::new(false);
+            copy::contiguous(tensor)?
+        };
         check_bounds(tensor, &indices)?;
-        accumulate_memory(tensor, &indices, &value)?;
+        accumulate_memory(&own, &indices, &value)?;
+        drop(own);
     }
     record_index_put(tensor, tensor, &indices, &value, accumulates)
 }
@@ -430,7 +435,6 @@ fn record_index_put(
             indices.push(if *is_there { ctx.saved_optional(number)? } else { None });
             number += usize::from(*is_there);
         }
-        let to_value = if ctx.wants(1) { Some(index(grad, &indices)?) } else { None };
         let own = match (ctx.wants(0), accumulates) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
@@ -439,6 +443,7 @@ fn record_index_put(
                 Some(index_put_new(grad, &indices, &zero, false)?)
             }
         };
+        let to_value = if ctx.wants(1) { Some(index(grad, &indices)?) } else { None };
         Ok(vec![own, to_value])
     })
 }

@@ -173,11 +173,59 @@ fn tile(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     repeat(tensor, &repeats)
 }
 
+/// `block_diag`: zeros with the tensors, seen as matrices, along the diagonal.
+fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
+    let side = |tensor: &Tensor, dim: i64| match (tensor.dim(), dim) {
+        (2, dim) => tensor.size(dim),
+        (1, 1) => tensor.size(0),
+        _ => 1,
+    };
+    let sizes: Vec<[i64; 2]> = tensors.iter().map(|tensor| [side(tensor, 0), side(tensor, 1)]).collect();
+    let total = |dim: usize| -> i64 { sizes.iter().filter_map(|size| size.get(dim)).sum() };
+    let Some(first_tensor) = tensors.first() else {
+        return empty(&[1, 0], crate::session().default_dtype(), crate::Device::Cpu);
+    };
+    let all: Vec<&Tensor> = tensors.iter().collect();
+    let dtype = crate::iterator::result_type(&all);
+    let output = {
+        let _below = crate::autograd::GradModeGuard::new(false);
+        let output = zeros(&[total(0), total(1)], dtype, first_tensor.device())?;
+        let mut corner = [0, 0];
+        for (tensor, size) in tensors.iter().zip(&sizes) {
+            let place = block(&output, corner, *size)?;
+            copy::copy_in_place(&place, &views::view(tensor, size)?)?;
+            corner = [corner[0] + size[0], corner[1] + size[1]];
+        }
+        output
+    };
+    let shapes: Vec<crate::Shape> = tensors.iter().map(Tensor::shape).collect();
+    record("BlockDiagBackward0", &all, &[&output], &[], move |ctx, grads| {
+        let grad = first(grads)?;
+        let mut corner = [0, 0];
+        let mut results = Vec::with_capacity(sizes.len());
+        for (at, (size, shape)) in sizes.iter().zip(&shapes).enumerate() {
+            let part = if ctx.wants(at) { Some(block(grad, corner, *size)?) } else { None };
+            results.push(match part {
+                Some(part) if shape.len() < 2 => Some(views::reshape(&part, shape)?),
+                part => part,
+            });
+            corner = [corner[0] + size[0], corner[1] + size[1]];
+        }
+        Ok(results)
+    })?;
+    Ok(output)
+}
+
+fn block(tensor: &Tensor, corner: [i64; 2], size: [i64; 2]) -> Result<Tensor> {
+    narrow(&narrow(tensor, 0, corner[0], size[0])?, 1, corner[1], size[1])
+}
+
 pub(crate) const TABLE: &[Entry] = &[
     op("cat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
     op("concat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
     op("concatenate(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
     op("stack(Tensor[] tensors, int dim=0)", |a| Ok(stack(&a.tensors(0)?, a.int(1)?)?.into())),
+    op("_block_diag(Tensor[] tensors)", |a| Ok(block_diag(&a.tensors(0)?)?.into())),
     op("repeat(Tensor self, int[] repeats)", |a| Ok(repeat(&a.t(0)?, &a.ints(1)?)?.into())),
     op("tile(Tensor self, int[] dims)", |a| Ok(tile(&a.t(0)?, &a.ints(1)?)?.into())),
 ];

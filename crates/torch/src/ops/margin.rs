@@ -38,6 +38,10 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
 fn triplet_margin(args: &Args) -> Result<Value> {
     let (anchor, positive, negative) = (args.t(0)?, args.t(1)?, args.t(2)?);
     let (margin, p, eps) = (args.float(3)?, args.float(4)?, args.float(5)?);
+    let cast = crate::autocast::Cast::full(anchor.device());
+    let negative = cast.apply(&negative)?;
+    let positive = cast.apply(&positive)?;
+    let anchor = cast.apply(&anchor)?;
     let to_positive = distance(&anchor, &positive, p, eps)?;
     let mut to_negative = distance(&anchor, &negative, p, eps)?;
     if args.bool(6)? {

@@ -114,7 +114,11 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_shapes(a, b)?;
     let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
     let early = save_early(&[a, b], &saved)?;
-    let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
+    let shape = [a.size(0), b.size(1)];
+    let output = match super::out::take(&shape, &crate::contiguous_strides(&shape), a.dtype())? {
+        Some(out) => out,
+        None => empty(&shape, a.dtype(), a.device())?,
+    };
     gemm(a, b, Library::Cublas)?;
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
     record_after(early, "MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
@@ -154,18 +158,59 @@ fn mat2_backward(grad: &Tensor, mat1: &Tensor, layout: Layout, alpha: Scalar) ->
 
 /// `addmm`.
 pub(crate) fn addmm(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    let bias = &cast.apply(bias)?;
+    addmm_into(Target::New, bias, a, b, [beta, alpha])
+}
+
+/// Where a product is written: into a new tensor, or into what it is added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    New,
+    Own,
+}
+
+impl Target {
+    /// Autocast casts the arguments of the operators that make a tensor.
+    fn cast(self, device: Device) -> Option<Cast> {
+        (self == Self::New).then(|| Cast::lower(device))
+    }
+
+    fn output(self, own: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
+        if self == Self::New {
+            return empty(shape, dtype, own.device());
+        }
+        if *own.shape() != *shape {
+            return runtime(format!(
+                "output with shape {:?} doesn't match the broadcast shape {shape:?}",
+                own.shape()
+            ));
+        }
+        if !own.is_contiguous() {
+            session().mark_estimated("addmm_", "a result with gaps was not recorded");
+        }
+        super::pointwise::change_in_place(own)?;
+        own.set_values(None);
+        Ok(own.clone())
+    }
+}
+
+fn cast_or_same(cast: Option<&Cast>, tensor: &Tensor) -> Result<Tensor> {
+    cast.map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(tensor))
+}
+
+fn addmm_into(into: Target, bias: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let bias = &cast_or_same(cast.as_ref(), bias)?;
     if a.dim() != 2 || b.dim() != 2 {
         return runtime(format!("mat1 must be a matrix, got {}-D tensor", a.dim()));
     }
     check_shapes(a, b)?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[bias, a, b], &saved)?;
-    let output = empty(&[a.size(0), b.size(1)], a.dtype(), a.device())?;
-    let uses_lt = beta.to_f64() == Some(1.0)
+    let output = into.output(bias, &[a.size(0), b.size(1)], a.dtype())?;
+    let uses_lt = into == Target::New
+        && beta.to_f64() == Some(1.0)
         && bias.dim() == 1
         && bias.size(0) == b.size(1)
         && bias.is_contiguous()
@@ -246,15 +291,15 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// `baddbmm`.
-pub(crate) fn baddbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    let own = &cast.apply(own)?;
+fn baddbmm(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
     check_dtypes(a, b)?;
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
-    let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
+    let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
     batched(a, b, &output)?;
     record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -320,11 +365,11 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// `addmv`.
-fn addmv(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    let own = &cast.apply(own)?;
+fn addmv(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
     check_dtypes(a, b)?;
     if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
         return runtime(format!(
@@ -336,7 +381,7 @@ fn addmv(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> R
     }
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
-    let output = empty(&[a.size(0)], a.dtype(), a.device())?;
+    let output = into.output(own, &[a.size(0)], a.dtype())?;
     gemv(a, b)?;
     record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -351,18 +396,18 @@ fn addmv(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> R
 }
 
 /// `addbmm`: one product of matrices after the other into the same result.
-fn addbmm(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    let own = &cast.apply(own)?;
+fn addbmm(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
     check_dtypes(a, b)?;
     if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
         return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
     }
     let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
     let early = save_early(&[own, a, b], &saved)?;
-    let output = empty(&[a.size(1), b.size(2)], a.dtype(), a.device())?;
+    let output = into.output(own, &[a.size(1), b.size(2)], a.dtype())?;
     for batch in 0..a.size(0) {
         below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
     }
@@ -430,7 +475,10 @@ fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<T
         dims.iter().map(|dim| super::views::wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect()
     };
     let (dims_a, dims_b) = (wrapped(dims_a, a)?, wrapped(dims_b, b)?);
-    let (mut a, mut b) = (a.clone(), b.clone());
+    // Autocast runs the whole operator in the wider type of its inputs.
+    let cast = Cast::widest(&[a, b]);
+    let mut b = cast.apply(b)?;
+    let mut a = cast.apply(a)?;
     let mut contracted = 1;
     for (dim_a, dim_b) in dims_a.iter().zip(&dims_b) {
         let (size_a, size_b) = (a.size(*dim_a), b.size(*dim_b));
@@ -530,16 +578,28 @@ pub(crate) const TABLE: &[Entry] = &[
     op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
     op("matmul(Tensor self, Tensor other)", |a| Ok(matmul(&a.t(0)?, &a.t(1)?)?.into())),
     op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+        Ok(addmm_into(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
+    }),
+    op("addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addmm_into(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
     }),
     op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmv(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+        Ok(addmv(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
+    }),
+    op("addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addmv(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
     }),
     op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addbmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+        Ok(addbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
+    }),
+    op("addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(addbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
     }),
     op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(baddbmm(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.scalar(3)?, a.scalar(4)?)?.into())
+        Ok(baddbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
+    }),
+    op("baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
+        Ok(baddbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
     }),
     op("linear(Tensor input, Tensor weight, Tensor? bias=None)", |a| {
         Ok(linear(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref())?.into())

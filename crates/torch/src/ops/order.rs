@@ -31,6 +31,36 @@ fn median_of_all(tensor: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
+/// `nanmedian()` of all elements: that of the sorted ones which the count of numbers tells, a view of them all.
+fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
+    let (sorted, indices) = sort(&reshape(tensor, &[-1])?, 0)?;
+    drop(indices);
+    let last = tensor.numel() - 1;
+    let middle = {
+        let is_nan = named("isnan", &[(&sorted).into()])?;
+        let count = named("sum", &[(&is_nan).into()])?;
+        let rest = named("rsub", &[(&count).into(), last.into()])?;
+        named("div", &[(&rest).into(), 2.into()])?
+    };
+    let place = super::copy::to_dtype(&middle, Dtype::I64)?;
+    let result = select(&sorted, 0, last.max(0) / 2)?;
+    drop(place);
+    Ok(result)
+}
+
+fn nanmedian(args: &Args) -> Result<Value> {
+    let tensor = args.t(0)?;
+    if !matches!(args.value(1)?, Value::None) {
+        return selection(&tensor, args.int(1)?, args.bool(2)?, "NanmedianBackward1");
+    }
+    let result = nanmedian_of_all(&tensor.detach())?;
+    let saved = [Save::Input(Some(&tensor)), Save::Output(0)];
+    record("NanmedianBackward0", &[&tensor], &[&result], &saved, |ctx, grads| {
+        Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
+    })?;
+    Ok(result.into())
+}
+
 fn median(args: &Args) -> Result<Value> {
     let tensor = args.t(0)?;
     if matches!(args.value(1)?, Value::None) {
@@ -206,9 +236,7 @@ fn sorted_rows(tensor: &Tensor, dim: Option<usize>, keeps: bool) -> Result<Tenso
 
 pub(crate) const TABLE: &[Entry] = &[
     op("median(Tensor self, int? dim=None, bool keepdim=False)", median),
-    op("nanmedian(Tensor self, int dim, bool keepdim=False)", |a| {
-        selection(&a.t(0)?, a.int(1)?, a.bool(2)?, "NanmedianBackward1")
-    }),
+    op("nanmedian(Tensor self, int? dim=None, bool keepdim=False)", nanmedian),
     op("mode(Tensor self, int dim=-1, bool keepdim=False)", mode),
     op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
     op(

@@ -66,8 +66,8 @@ fn padded(
         let result = {
             let _below = GradModeGuard::new(false);
             let result = empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
-            // The kernel that repeats the border of one dimension reads any strides here, too.
-            if reflects || dims > 1 {
+            // The kernels that repeat the border of one or two dimensions read any strides here, too.
+            if reflects || dims > 2 {
                 drop(contiguous(grad)?);
             }
             result

@@ -36,7 +36,11 @@ pub(crate) fn elementwise(inputs: &[&Tensor], dtype: Dtype, function: Option<Fun
     let device = common_device(inputs)?;
     let shapes: Vec<_> = inputs.iter().map(|input| input.shape()).collect();
     let shape = broadcast(&shapes.iter().map(|shape| &**shape).collect::<Vec<_>>())?;
-    let output = empty_strided(&shape, &output_strides(inputs, &shape), dtype, device)?;
+    let strides = output_strides(inputs, &shape);
+    let output = match super::out::take(&shape, &strides, dtype)? {
+        Some(out) => out,
+        None => empty_strided(&shape, &strides, dtype, device)?,
+    };
     exact::apply(function, inputs, &output);
     Ok(output)
 }
@@ -270,6 +274,9 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("clamp_min_(Tensor self, Scalar min)", |a| {
         Ok(clamp_in_place(&a.t(0)?, Some(a.scalar(1)?), None)?.into())
+    }),
+    op("clamp_max_(Tensor self, Scalar max)", |a| {
+        Ok(clamp_in_place(&a.t(0)?, None, Some(a.scalar(1)?))?.into())
     }),
     op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, false, false)),
     op("addcmul_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, false, true)),

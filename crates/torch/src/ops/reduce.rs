@@ -225,7 +225,15 @@ fn logic(args: &Args) -> Result<Value> {
     let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
     let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
     let output = reduced_empty(&tensor, &mask, args.bool(2)?, dtype)?;
-    run(&tensor, &mask, Kernel::of(1))?;
+    if tensor.numel() == 1 {
+        // One element is converted and copied.
+        if tensor.dtype() != Dtype::Bool {
+            let _below = crate::autograd::GradModeGuard::new(false);
+            drop(to_dtype(&tensor, Dtype::Bool)?);
+        }
+        return Ok(output.into());
+    }
+    run(&tensor, &mask, Kernel::of(tensor.dtype().size()))?;
     Ok(output.into())
 }
 
@@ -295,6 +303,10 @@ pub(crate) fn vector_norm(
         let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore(grad, &mask, keeps)?;
         let norm = restore(&norm, &mask, keeps)?;
+        if order == 0.0 {
+            // How many elements are not zero has no derivative.
+            return Ok(vec![None]);
+        }
         Ok(vec![Some(super::vector_norm::backward(&grad, &own, &norm, order, &dims_of(&mask))?)])
     })?;
     Ok(output)

@@ -41,7 +41,7 @@ impl Part {
     fn scatter(self, own: &Tensor, source: &Tensor) -> Result<Tensor> {
         let output = {
             let _below = GradModeGuard::new(false);
-            let output = clone(own, MemoryFormat::Preserve)?;
+            let output = with_its_storage(own)?;
             let place = self.of(&output)?;
             if place.shape() != source.shape() {
                 return runtime(format!(
@@ -63,6 +63,17 @@ impl Part {
         })?;
         Ok(output)
     }
+}
+
+/// `clone_preserve_strides`: a copy of all memory that a tensor lies in, unless its elements share places.
+fn with_its_storage(own: &Tensor) -> Result<Tensor> {
+    let shares = own.shape().iter().zip(own.strides().iter()).any(|(size, stride)| *size > 1 && *stride == 0);
+    let count = (own.storage().bytes() / own.dtype().size()) as i64;
+    if shares || count == own.numel() {
+        return clone(own, MemoryFormat::Preserve);
+    }
+    let whole = empty(&[count], own.dtype(), own.device())?;
+    Ok(Tensor::over(whole.storage(), &own.shape(), &own.strides(), own.offset(), own.dtype()))
 }
 
 /// `diag_embed`: zeros with the values on a diagonal of two new dimensions.
@@ -124,8 +135,13 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 }
 
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
-fn addr(args: &Args) -> Result<Value> {
+fn addr(args: &Args, in_place: bool) -> Result<Value> {
     let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
+    let cast = (!in_place).then(|| crate::autocast::Cast::lower(own.device()));
+    let applied = |tensor: Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(&tensor));
+    let b = applied(b)?;
+    let a = applied(a)?;
+    let own = applied(own)?;
     if a.dim() != 1 || b.dim() != 1 {
         return runtime(format!(
             "addr: Expected 1-D argument vec1 and vec2, but got {}-D and {}-D",
@@ -137,7 +153,13 @@ fn addr(args: &Args) -> Result<Value> {
         let _below = GradModeGuard::new(false);
         view(&a, &[-1, 1])?
     };
-    let output = elementwise(&[&own, &column, &b], crate::iterator::result_type(&[&own, &a, &b]), None)?;
+    let dtype = crate::iterator::result_type(&[&own, &a, &b]);
+    let output = if in_place {
+        super::pointwise::elementwise_in_place(&[&own, &column, &b], dtype, None)?;
+        own.clone()
+    } else {
+        elementwise(&[&own, &column, &b], dtype, None)?
+    };
     let saved = [Save::Input(Some(&a)), Save::Input(Some(&b))];
     record("AddrBackward0", &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         let (grad, a, b) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
@@ -191,7 +213,8 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
     op("trace(Tensor self)", |a| Ok(trace(&a.t(0)?)?.into())),
-    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", addr),
+    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, false)),
+    op("addr_(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, true)),
     op("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", |a| {
         Ok(cross(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
     }),

@@ -231,11 +231,27 @@ fn multiblock_topk(device: Device, slices: u64, length: u64, element: u64) -> Re
 }
 
 /// `cumsum` and `cumprod`.
-fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> Result<Tensor> {
+fn scan(
+    tensor: &Tensor,
+    dim: i64,
+    dtype: Option<Dtype>,
+    node: &'static str,
+    in_place: bool,
+) -> Result<Tensor> {
     let at = wrap(dim, tensor.dim())?;
-    let dtype = full_dtype(tensor, dtype);
+    let dtype = if in_place { Some(tensor.dtype()) } else { full_dtype(tensor, dtype) };
     let to = dtype.unwrap_or(if tensor.dtype().is_integral() { Dtype::I64 } else { tensor.dtype() });
-    let output = empty(&tensor.shape(), to, tensor.device())?;
+    let original = if in_place && node != SUM { super::pointwise::kept_for_gradient(tensor)? } else { None };
+    let output = if in_place {
+        if !tensor.is_contiguous() {
+            session().mark_estimated(node, "running sums in place of a tensor with gaps were not recorded");
+        }
+        super::pointwise::change_in_place(tensor)?;
+        tensor.set_values(None);
+        tensor.clone()
+    } else {
+        empty(&tensor.shape(), to, tensor.device())?
+    };
     {
         let _below = GradModeGuard::new(false);
         // A number is filled in as it is.
@@ -261,7 +277,7 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
             Ok(vec![Some(reversed_cumsum(&grad, at)?)])
         })?;
     } else {
-        let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+        let saved = [Save::Input(Some(original.as_ref().unwrap_or(tensor))), Save::Output(0)];
         record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
             let grad = super::copy::to_dtype(first(grads)?, from)?;
             Ok(vec![Some(cumprod_backward(&grad, &ctx.saved(0)?, &ctx.saved(1)?, at)?)])
@@ -273,11 +289,11 @@ fn scan(tensor: &Tensor, dim: i64, dtype: Option<Dtype>, node: &'static str) -> 
 const SUM: &str = "CumsumBackward0";
 
 pub(crate) fn cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
-    scan(tensor, dim, None, SUM)
+    scan(tensor, dim, None, SUM, false)
 }
 
 pub(crate) fn cumprod(tensor: &Tensor, dim: i64) -> Result<Tensor> {
-    scan(tensor, dim, None, "CumprodBackward0")
+    scan(tensor, dim, None, "CumprodBackward0", false)
 }
 
 /// `w.flip(dim).cumsum(dim).flip(dim)`
@@ -446,10 +462,16 @@ pub(crate) const TABLE: &[Entry] = &[
         Ok(topk(&a.t(0)?, a.int(1)?, a.int(2)?, a.bool(4)?)?.into())
     }),
     op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumsumBackward0")?.into())
+        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumsumBackward0", false)?.into())
+    }),
+    op("cumsum_(Tensor self, int dim)", |a| {
+        Ok(scan(&a.t(0)?, a.int(1)?, None, "CumsumBackward0", true)?.into())
     }),
     op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0")?.into())
+        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0", false)?.into())
+    }),
+    op("cumprod_(Tensor self, int dim)", |a| {
+        Ok(scan(&a.t(0)?, a.int(1)?, None, "CumprodBackward0", true)?.into())
     }),
     op("logcumsumexp(Tensor self, int dim)", |a| Ok(logcumsumexp(&a.t(0)?, a.int(1)?)?.into())),
     op("cummax(Tensor self, int dim)", |a| cumulative_extremum(a, "CummaxBackward0")),

@@ -345,11 +345,15 @@ fn frexp(own: &Tensor) -> Result<Value> {
 }
 
 /// `gcd` and `lcm`: kernels over integers.
-fn of_integers(args: &Args) -> Result<Value> {
+fn of_integers(args: &Args, in_place: bool) -> Result<Value> {
     let (own, other) = (args.t(0)?, args.operand(1)?);
     let dtype = pointwise::dtype_by(Rule::Promoted, &[&own, &other]);
     if !dtype.is_integral() {
         return runtime(format!("\"gcd_cuda\" not implemented for '{}'", dtype.scalar_name()));
+    }
+    if in_place {
+        pointwise::elementwise_in_place(&[&own, &other], dtype, None)?;
+        return Ok(own.into());
     }
     Ok(pointwise::elementwise(&[&own, &other], dtype, None)?.into())
 }
@@ -371,9 +375,12 @@ fn chosen(
     of_two(
         ctx,
         || {
-            let (mask, _is_nan) = is_own()?;
+            let (mask, is_nan) = is_own()?;
             let mask = crate::call("logical_not_", &[mask.into()], &[])?.tensor()?;
-            masked_fill(grad, &mask, &zero)
+            let result = masked_fill(grad, &mask, &zero)?;
+            drop(is_nan);
+            drop(mask);
+            Ok(result)
         },
         || {
             let (mask, _is_nan) = is_own()?;
@@ -452,8 +459,12 @@ pub(crate) const OF_TWO: &[Entry] = two_tensors! {
 pub(crate) const TABLE: &[Entry] = &[
     op("polygamma(int n, Tensor self)", |a| Ok(polygamma(a.int(0)?, &a.t(1)?)?.into())),
     op("frexp(Tensor self)", |a| frexp(&a.t(0)?)),
-    op("gcd(Tensor self, Operand other)", of_integers),
-    op("lcm(Tensor self, Operand other)", of_integers),
+    op("gcd(Tensor self, Operand other)", |a| of_integers(a, false)),
+    op("lcm(Tensor self, Operand other)", |a| of_integers(a, false)),
+    op("gcd_(Tensor self, Operand other)", |a| of_integers(a, true)),
+    op("lcm_(Tensor self, Operand other)", |a| of_integers(a, true)),
+    op("isneginf(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
+    op("isposinf(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
     op("fmax(Tensor self, Tensor other)", |a| Ok(FMAX.call(&a.t(0)?, &a.t(1)?)?.into())),
     op("fmin(Tensor self, Tensor other)", |a| Ok(FMIN.call(&a.t(0)?, &a.t(1)?)?.into())),
     op("xlogy(Operand self, Operand other)", |a| xlog(a, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])),

@@ -181,9 +181,8 @@ unary! {
     "special_entr" ENTR "SpecialEntrBackward0" Float Input false None, |grad, own| {
         mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
     };
-    "i0" I0 "I0Backward0" Float Input false None, |grad, own| mul(grad, &I1.call(own)?);
-    "special_i1" I1 "NotImplemented" Float Input false None, |_, _| {
-        crate::error::not_implemented("the derivative of special.i1 is not modeled here")
+    "i0" I0 "I0Backward0" Float Input false None, |grad, own| {
+        mul(grad, &crate::call("special_i1", &[own.into()], &[])?.tensor()?)
     };
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
@@ -258,6 +257,7 @@ parametrized! {
     "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate_of_hardtanh;
     "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
+    "threshold_(Tensor self, Scalar threshold, Scalar value)" THRESHOLD_IN_PLACE "ThresholdBackward1" true kernels::gate;
     "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false kernels::gate;
     "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false kernels::gate;
 }
@@ -363,9 +363,16 @@ fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// `nan_to_num`: `grad * at::isfinite(self)`.
-fn nan_to_num(tensor: &Tensor) -> Result<Tensor> {
-    let output = elementwise(&[tensor], tensor.dtype(), None)?;
-    record("NanToNumBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
+fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
+    let original = if in_place { kept_for_gradient(tensor)? } else { None };
+    let output = if in_place {
+        elementwise_in_place(&[tensor], tensor.dtype(), None)?;
+        tensor.clone()
+    } else {
+        elementwise(&[tensor], tensor.dtype(), None)?
+    };
+    let saved = [Save::Input(Some(original.as_ref().unwrap_or(tensor)))];
+    record("NanToNumBackward0", &[tensor], &[&output], &saved, |ctx, grads| {
         Ok(vec![Some(mul(first(grads)?, &isfinite(&ctx.saved(0)?)?)?)])
     })?;
     Ok(output)
@@ -395,6 +402,9 @@ pub(crate) const OTHERS: &[Entry] = &[
         Ok(div(&tensor, &add(&abs(&tensor)?, &wrapped(Scalar::Int(1)))?)?.into())
     }),
     op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(nan_to_num(&a.t(0)?)?.into())
+        Ok(nan_to_num(&a.t(0)?, false)?.into())
+    }),
+    op("nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
+        Ok(nan_to_num(&a.t(0)?, true)?.into())
     }),
 ];

@@ -3,8 +3,12 @@
 import _torch_autograd as _native
 from torch._modes import no_grad, enable_grad, inference_mode, set_grad_enabled
 from torch.autograd.function import Function
-from torch.autograd import graph, function
+from torch.autograd import graph, function, functional
 from torch.autograd import profiler
+from torch import _modes
+from torch._aliases import alias as _alias
+
+_alias(__name__, ("grad_mode",), _modes)
 
 
 def _tensors(value):
@@ -43,6 +47,9 @@ detect_anomaly = set_detect_anomaly
 
 def Variable(data, requires_grad=False):
     return data.requires_grad_(requires_grad) if requires_grad else data
+
+
+set_multithreading_enabled = _modes.set_multithreading_enabled
 
 
 def __getattr__(name):

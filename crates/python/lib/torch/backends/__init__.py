@@ -83,9 +83,24 @@ class _Cuda(_Backend):
     def preferred_linalg_library(self, backend=None):
         return "default"
 
+    preferred_blas_library = preferred_rocm_fa_library = preferred_linalg_library
+
+    def is_flash_attention_available(self):
+        return True
+
+    def fp16_bf16_reduction_math_sdp_allowed(self):
+        return False
+
+    def allow_fp16_bf16_reduction_math_sdp(self, enabled):
+        if enabled:
+            raise NotImplementedError("torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True) " + _KERNEL)
+
 
 cuda = _Cuda("cuda", matmul=_Backend("cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
-openmp, mkl = _Backend("openmp"), _Backend("mkl")
+openmp, mkl, cpu, opt_einsum = _Backend("openmp"), _Backend("mkl", VERBOSE_OFF=0, VERBOSE_ON=1), _Backend("cpu"), _Backend("opt_einsum", enabled=True)
+cusparselt, kleidiai, miopen, nnpack = (_Backend(_name, enabled=False) for _name in ("cusparselt", "kleidiai", "miopen", "nnpack"))
+cusparselt.is_available = kleidiai.is_available = miopen.is_available = lambda: False
+cpu.get_cpu_capability = lambda: "AVX2"
 
 
 def _as_modules():

@@ -305,6 +305,53 @@ CudaError = RuntimeError
 AcceleratorError = RuntimeError
 
 
+class DeferredCudaCallError(Exception):
+    pass
+
+
+def check_error(res):
+    if res != 0:
+        raise CudaError(res)
+
+
+def current_blas_handle():
+    return 0
+
+
+def get_gencode_flags():
+    return " ".join(f"-gencode compute=compute_{arch[3:]},code={arch}" for arch in get_arch_list())
+
+
+class random:
+    """The generators of the GPU draw numbers that nobody here knows."""
+
+
+class streams:
+    Event, ExternalStream, Stream, torch, annotations = Event, ExternalStream, Stream, torch, None
+
+
+for _name in ("get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
+              "set_rng_state_all"):
+    if _name in globals():
+        setattr(random, _name, staticmethod(globals()[_name]))
+
+
+class graphs:
+    """Graphs of kernels, which are not here."""
+
+    is_current_stream_capturing = staticmethod(is_current_stream_capturing)
+
+
+from _refused import Missing as _Missing
+for _name in ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"):
+    setattr(graphs, _name, _Missing(f"torch.cuda.graphs.{_name}", "run the work without a graph"))
+
+
+import sys as _sys
+for _name in ("random", "streams", "graphs", "nvtx"):
+    _sys.modules[f"torch.cuda.{_name}"] = globals()[_name]
+
+
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)

@@ -8,7 +8,8 @@ __all__ = ["memory_stats", "memory_summary", "memory_allocated", "max_memory_all
            "memory_cached", "max_memory_cached", "empty_cache", "reset_peak_memory_stats", "reset_max_memory_allocated",
            "reset_max_memory_cached", "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "get_per_process_memory_fraction",
            "mem_get_info", "host_memory_stats", "memory_snapshot", "caching_allocator_alloc", "caching_allocator_delete", "memory_usage",
-           "get_allocator_backend", "MemPool", "use_mem_pool", "memory_stats_as_nested_dict"]
+           "get_allocator_backend", "MemPool", "use_mem_pool", "memory_stats_as_nested_dict", "host_memory_stats_as_nested_dict",
+           "reset_peak_host_memory_stats", "reset_accumulated_host_memory_stats", "caching_allocator_enable"]
 
 
 def memory_stats(device=None):
@@ -16,8 +17,29 @@ def memory_stats(device=None):
 
 
 def memory_stats_as_nested_dict(device=None):
+    return _nested(_native.stats(device))
+
+
+def host_memory_stats_as_nested_dict():
+    return _nested(_native.host_stats())
+
+
+def reset_peak_host_memory_stats():
+    from _host import note
+    note("peaks of the host's pinned memory are not counted anew here")
+
+
+reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
+
+
+def caching_allocator_enable(value=True):
+    if not value:
+        raise NotImplementedError("torch.cuda.caching_allocator_enable(False) is not modeled here: the caching allocator is what is modeled")
+
+
+def _nested(stats):
     result = {}
-    for name, value in _native.stats(device).items():
+    for name, value in stats.items():
         parts, at = name.split("."), result
         for part in parts[:-1]:
             at = at.setdefault(part, {})

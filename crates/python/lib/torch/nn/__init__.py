@@ -1,11 +1,12 @@
 """`torch.nn`."""
 
-from torch.nn.parameter import Parameter, Buffer, UninitializedParameter
+from torch.nn.parameter import Parameter, Buffer, UninitializedParameter, UninitializedBuffer
 from torch.nn import functional, init
 from torch.nn.module import Module
 from torch.nn.containers import Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict
 from torch.nn.layers import *
 from torch.nn.more_layers import *
+from torch.nn.lazy import *
 from torch.nn import utils
 from torch.nn import modules
 from torch.nn import parallel

@@ -735,6 +735,48 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
     return attn_output, None
 
 
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def adaptive_max_pool1d_with_indices(input, output_size, return_indices=False):
+    return adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input, output_size, return_indices=False):
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input, output_size, return_indices=False):
+    return adaptive_max_pool3d(input, output_size, True)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def channel_shuffle(input, groups):
+    return torch.channel_shuffle(input, groups)
+
+
+native_channel_shuffle = channel_shuffle
+
+
+def threshold_(input, threshold, value):
+    return _operator("threshold_")(input, threshold, value)
+
+
+def has_torch_function(*args):
+    return False
+
+
+has_torch_function_unary = has_torch_function_variadic = has_torch_function
+
+
 def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)

@@ -23,8 +23,7 @@ def _add_indent(text, spaces):
 
 
 # Methods of PyTorch's modules that these have not.
-_REFUSED = frozenset(("get_extra_state", "set_extra_state", "set_submodule", "register_state_dict_pre_hook", "register_state_dict_post_hook",
-                      "register_load_state_dict_pre_hook", "register_load_state_dict_post_hook", "ipu", "xpu", "mtia"))
+_REFUSED = frozenset(("ipu", "xpu", "mtia"))
 
 
 class Module:
@@ -41,7 +40,8 @@ class Module:
         fill = super().__setattr__
         fill("training", True)
         for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
-                     "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks"):
+                     "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks",
+                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
             fill(name, {})
         fill("_non_persistent_buffers_set", set())
 
@@ -244,6 +244,38 @@ class Module:
 
     get_buffer = get_parameter
 
+    def set_submodule(self, target, module, strict=False):
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        setattr(parent, name, module)
+
+    def get_extra_state(self):
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+                           "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug.")
+
+    set_extra_state = get_extra_state
+
+    def _register_state_hook(self, hooks, hook):
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        return handle
+
+    def register_state_dict_pre_hook(self, hook):
+        return self._register_state_hook(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook):
+        return self._register_state_hook(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        return self._register_state_hook(self._load_state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_post_hook(self, hook):
+        return self._register_state_hook(self._load_state_dict_post_hooks, hook)
+
     # --- moving
 
     def _apply(self, fn, recurse=True):
@@ -390,10 +422,16 @@ class Module:
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         if destination is None:
             destination = OrderedDict()
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
         self._save_to_state_dict(destination, prefix, keep_vars)
+        if type(self).get_extra_state is not Module.get_extra_state:
+            destination[prefix + "_extra_state"] = self.get_extra_state()
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            hook(self, destination, prefix, {})
         return destination
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
@@ -401,6 +439,11 @@ class Module:
         state_dict = OrderedDict(state_dict)
 
         def load(module, prefix):
+            for hook in list(module._load_state_dict_pre_hooks.values()):
+                hook(module, state_dict, prefix, {}, strict, missing, unexpected, errors)
+            if type(module).set_extra_state is not Module.set_extra_state and prefix + "_extra_state" in state_dict:
+                used.add(prefix + "_extra_state")
+                module.set_extra_state(state_dict[prefix + "_extra_state"])
             own = {**{k: v for k, v in module._parameters.items() if v is not None},
                    **{k: v for k, v in module._buffers.items() if v is not None and k not in module._non_persistent_buffers_set}}
             for name, param in own.items():
@@ -422,6 +465,8 @@ class Module:
             for name, child in module._modules.items():
                 if child is not None:
                     load(child, prefix + name + ".")
+            for hook in list(module._load_state_dict_post_hooks.values()):
+                hook(module, _IncompatibleKeys(missing, unexpected))
         load(self, "")
         # The function is in its own closure, with all that it names: without this, parameters would wait for the garbage collector.
         del load

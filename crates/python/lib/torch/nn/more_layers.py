@@ -9,7 +9,7 @@ from torch.nn.layers import Linear, _pair
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
 
-__all__ = ["AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CTCLoss", "EmbeddingBag", "Fold", "MaxUnpool1d", "MaxUnpool2d",
+__all__ = ["AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CTCLoss", "ChannelShuffle", "EmbeddingBag", "FeatureAlphaDropout", "Fold", "MaxUnpool1d", "MaxUnpool2d",
            "MaxUnpool3d"]
 
 
@@ -205,3 +205,27 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def predict(self, input):
         return self.log_prob(input).argmax(dim=1)
+
+
+class ChannelShuffle(Module):
+    def __init__(self, groups):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input):
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self):
+        return f"groups={self.groups}"
+
+
+class FeatureAlphaDropout(Module):
+    def __init__(self, p=0.5, inplace=False):
+        super().__init__()
+        self.p, self.inplace = p, inplace
+
+    def forward(self, input):
+        return F.feature_alpha_dropout(input, self.p, self.training)
+
+    def extra_repr(self):
+        return f"p={self.p}, inplace={self.inplace}"

@@ -40,6 +40,49 @@ class Buffer(torch.Tensor):
         pass
 
 
-class UninitializedParameter(Parameter):
+class UninitializedTensorMixin:
+    """A tensor without a shape, which a lazy module makes of its first input."""
+
+    def materialize(self, shape, device=None, dtype=None):
+        # The host's kind of this tensor becomes that of the ready one: one object stays one object.
+        self.data = torch.empty(shape, device=device or self.data.device, dtype=dtype or self.data.dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+                           "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
+                           "accessing their attributes.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+
+def is_lazy(param):
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    cls_to_become = Parameter
+
     def __new__(cls, requires_grad=True, device=None, dtype=None):
-        raise NotImplementedError("lazy parameters are not modeled here; give the module its sizes")
+        return Parameter.__new__(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __init__(self, requires_grad=True, device=None, dtype=None):
+        pass
+
+
+class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):
+    cls_to_become = torch.Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        made = torch.empty(0, device=device, dtype=dtype)._as_class(cls, requires_grad)
+        made.persistent = persistent
+        return made
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+
+from torch import _names
+__getattr__ = _names.refuses(__name__)

@@ -16,13 +16,34 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
+# Hooks of every optimizer's steps.
+_GLOBAL_PRE_HOOKS, _GLOBAL_POST_HOOKS = OrderedDict(), OrderedDict()
+
+
+def _added(hooks, hook, prepend=False):
+    from torch.utils.hooks import RemovableHandle
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook):
+    return _added(_GLOBAL_PRE_HOOKS, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    return _added(_GLOBAL_POST_HOOKS, hook)
+
+
 def _profiled(step):
     @functools.wraps(step)
     def wrapper(*args, **kwargs):
         self, *_ = args
         before = _memory.set_phase("optimizer")
         try:
-            for hook in list(self._optimizer_step_pre_hooks.values()):
+            for hook in [*_GLOBAL_PRE_HOOKS.values(), *self._optimizer_step_pre_hooks.values()]:
                 hook(self, args, kwargs)
             grad = torch.is_grad_enabled()
             torch._torch_autograd.set_grad_enabled(False)
@@ -30,7 +51,7 @@ def _profiled(step):
                 out = step(*args, **kwargs)
             finally:
                 torch._torch_autograd.set_grad_enabled(grad)
-            for hook in list(self._optimizer_step_post_hooks.values()):
+            for hook in [*self._optimizer_step_post_hooks.values(), *_GLOBAL_POST_HOOKS.values()]:
                 hook(self, args, kwargs)
             return out
         finally:
@@ -53,6 +74,7 @@ class Optimizer:
     def __init__(self, params, defaults):
         self.defaults = defaults
         self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
+        self._state_hooks = {kind: OrderedDict() for kind in ("save_pre", "save_post", "load_pre", "load_post")}
         if isinstance(params, torch.Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + torch.typename(params))
         self.state = defaultdict(dict)
@@ -122,7 +144,25 @@ class Optimizer:
         self._optimizer_step_post_hooks[handle.id] = hook
         return handle
 
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        return _added(self._state_hooks["save_pre"], hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        return _added(self._state_hooks["save_post"], hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        return _added(self._state_hooks["load_pre"], hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        return _added(self._state_hooks["load_post"], hook, prepend)
+
+    @staticmethod
+    def profile_hook_step(func):
+        return _profiled(func)
+
     def state_dict(self):
+        for hook in self._state_hooks["save_pre"].values():
+            hook(self)
         numbers, start = {}, 0
         groups = []
         for group in self.param_groups:
@@ -132,9 +172,16 @@ class Optimizer:
             packed["params"] = [numbers[id(p)] for p in group["params"]]
             groups.append(packed)
         state = {numbers[id(key)] if isinstance(key, torch.Tensor) else key: value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        made = {"state": state, "param_groups": groups}
+        for hook in self._state_hooks["save_post"].values():
+            changed = hook(self, made)
+            made = made if changed is None else changed
+        return made
 
     def load_state_dict(self, state_dict):
+        for hook in self._state_hooks["load_pre"].values():
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
         groups = self.param_groups
         saved = state_dict["param_groups"]
         if len(groups) != len(saved):
@@ -152,6 +199,8 @@ class Optimizer:
         for group, old in zip(groups, saved):
             group.update({key: value for key, value in old.items() if key != "params"})
         self.state = state
+        for hook in self._state_hooks["load_post"].values():
+            hook(self)
 
     def __repr__(self):
         text = self.__class__.__name__ + " ("

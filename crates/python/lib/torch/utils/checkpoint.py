@@ -198,3 +198,51 @@ class CheckpointPolicy:
 
 def set_checkpoint_early_stop(enable):
     return nullcontext()
+
+
+class CheckpointError(RuntimeError):
+    pass
+
+
+def noop_context_fn():
+    return nullcontext(), nullcontext()
+
+
+class set_checkpoint_debug_enabled:
+    def __init__(self, enabled):
+        pass
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+
+def detach_variable(inputs):
+    if not isinstance(inputs, tuple):
+        raise RuntimeError("Only tuple of tensors is supported. Got Unsupported input type: ", type(inputs).__name__)
+    made = []
+    for value in inputs:
+        if isinstance(value, torch.Tensor):
+            detached = value.detach()
+            detached.requires_grad = value.requires_grad
+            value = detached
+        made.append(value)
+    return tuple(made)
+
+
+def check_backward_validity(inputs):
+    if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
+        from _host import note
+        note("None of the inputs have requires_grad=True. Gradients will be None")
+
+
+def get_device_states(*args):
+    devices = sorted({t.get_device() for t in args if isinstance(t, torch.Tensor) and t.is_cuda})
+    return devices, [torch.cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    for device, state in zip(devices, states):
+        torch.cuda.set_rng_state(state, device)

@@ -13,7 +13,7 @@ mod _torch {
     use rustpython_vm::class::StaticType as _;
     use rustpython_vm::common::hash::PyHash;
     use rustpython_vm::common::lock::PyMutex;
-    use rustpython_vm::function::{FuncArgs, OptionalArg, PyComparisonValue, PySetterValue};
+    use rustpython_vm::function::{ArgSequence, FuncArgs, OptionalArg, PyComparisonValue, PySetterValue};
     use rustpython_vm::types::{
         Callable, Comparable, Constructor, GetAttr, GetDescriptor, Hashable, Iterable, PyComparisonOp,
         Representable,
@@ -604,6 +604,13 @@ mod _torch {
             self.get().storage().resize(bytes).map_err(|error| errors::to_exception(vm, error))
         }
 
+        /// Another shape over the same memory.
+        #[pymethod]
+        fn _set_geometry(&self, sizes: ArgSequence<i64>, strides: ArgSequence<i64>, offset: OptionalArg<Option<i64>>) {
+            let offset = offset.into_option().flatten().unwrap_or_else(|| self.get().offset());
+            self.get().set_geometry(&sizes, &strides, offset);
+        }
+
         #[pymethod]
         fn _set_category(&self, name: PyStrRef) {
             use blockyard_torch::memory::Category;
@@ -677,12 +684,7 @@ mod _torch {
             let mut keywords = Vec::with_capacity(args.kwargs.len());
             let out = args.kwargs.get("out").filter(|_| !operator.has_parameter("out"));
             let out = out.filter(|out| !vm.is_none(out));
-            if out.is_some_and(|out| crate::modules::torch::is_gpu_tensor(out)) {
-                return Err(vm.new_not_implemented_error(format!(
-                    "out= of torch.{} is modeled for tensors of the host only: assign the result",
-                    operator.name()
-                )));
-            }
+            let on_gpu = out.filter(|out| crate::modules::torch::is_gpu_tensor(out));
             for (name, value) in &args.kwargs {
                 let name = match name.as_str() {
                     "out" if !operator.has_parameter("out") => continue,
@@ -691,6 +693,14 @@ mod _torch {
                     name => name,
                 };
                 keywords.push((name, convert::to_value(vm, value)?));
+            }
+            if let Some(out) = on_gpu
+                && let Value::Tensor(into) = convert::to_value(vm, out)?
+            {
+                operator
+                    .call_into(&values, &keywords, &into)
+                    .map_err(|error| errors::to_exception(vm, error))?;
+                return Ok(out.clone());
             }
             let result =
                 operator.call(&values, &keywords).map_err(|error| errors::to_exception(vm, error))?;

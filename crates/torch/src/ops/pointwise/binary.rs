@@ -259,19 +259,20 @@ static ATAN2: Binary = Binary {
                 crate::call("masked_fill_", &arguments, &[])?.tensor()?
             }
         };
-        let to_own = if ctx.wants(0) {
+        // One statement makes both: what it computes on the way lives to its end.
+        let (mut on_the_way, mut to_own, mut to_other) = (Vec::new(), None, None);
+        if ctx.wants(0) {
             let product = mul(grad, &other)?;
-            Some(mul(&product, &reciprocal)?)
-        } else {
-            None
-        };
-        let to_other = if ctx.wants(1) {
+            to_own = Some(mul(&product, &reciprocal)?);
+            on_the_way.push(product);
+        }
+        if ctx.wants(1) {
             let negative = unary::neg(&own)?;
             let product = mul(grad, &negative)?;
-            Some(mul(&product, &reciprocal)?)
-        } else {
-            None
-        };
+            to_other = Some(mul(&product, &reciprocal)?);
+            on_the_way.extend([negative, product]);
+        }
+        while on_the_way.pop().is_some() {}
         Ok(vec![to_own, to_other])
     },
 };
@@ -433,7 +434,7 @@ pub(crate) const BINARY: &[Entry] = binary! {
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
-    "__lshift__" BITWISE, "__rshift__" BITWISE,
+    "__lshift__" BITWISE, "__rshift__" BITWISE, "bitwise_left_shift" BITWISE, "bitwise_right_shift" BITWISE,
 };
 
 pub(super) fn div_call(args: &Args, in_place: bool) -> Result<Value> {

@@ -3,9 +3,9 @@
 use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::schema::Args;
-use crate::{Result, Scalar, Tensor, Value};
+use crate::{Dtype, Result, Scalar, Tensor, Value};
 
-use super::super::creation::wrapped;
+use super::super::creation::{full, wrapped};
 use super::super::pointwise::{self, div, eq, mul, scale, sub};
 use super::super::views::first;
 use super::{Kernel, dims_of, mask_of, mean, reduced_count, reduced_empty, restore, run, spread};
@@ -79,6 +79,9 @@ fn var_backward(
     let count = reduced_count(&own.shape(), mask) as f64;
     let factor = 2.0 / (count - correction);
     if own.dim() == 0 || !has_dims {
+        if count - correction <= 0.0 {
+            return var_of_one(grad, own);
+        }
         let center = mean(own, None, false, None)?;
         let centered = sub(own, &center)?;
         let scaled = scale(grad, factor)?;
@@ -90,6 +93,19 @@ fn var_backward(
     let centered = sub(own, &center)?;
     let scaled = scale(&grad, factor)?;
     mul(&scaled, &centered)
+}
+
+/// `grad * at::where(self == self.mean(), NaN, INFINITY)`: the spread of too few elements.
+fn var_of_one(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
+    let center = mean(own, None, false, None)?;
+    let is_center = eq(own, &center)?;
+    let wide = Dtype::F32;
+    let chosen = {
+        let nan = full(&[], Scalar::Float(f64::NAN), wide, own.device())?;
+        let infinity = full(&[], Scalar::Float(f64::INFINITY), wide, own.device())?;
+        pointwise::where_(&is_center, &nan, &infinity)?
+    };
+    mul(grad, &chosen)
 }
 
 /// `var_mean` and `std_mean`: one kernel for both results.

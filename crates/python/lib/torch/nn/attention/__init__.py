@@ -26,6 +26,9 @@ def sdpa_kernel(backends, set_priority=False):
         _memory.set_attention_kernels(before)
 
 
+WARN_FOR_UNFUSED_KERNELS = False
+
+
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)

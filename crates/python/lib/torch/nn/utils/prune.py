@@ -135,3 +135,70 @@ def __getattr__(name):
         raise AttributeError(name)
     from torch import _names
     _names.refuse("torch.nn.utils.prune", name)
+
+
+def _structured_mask(t, dim, indices):
+    mask = torch.zeros_like(t)
+    places = [slice(None)] * t.dim()
+    places[dim] = indices
+    mask[tuple(places)] = 1
+    return mask
+
+
+class RandomStructured(BasePruningMethod):
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, dim=-1):
+        self.amount, self.dim = amount, dim
+
+    def compute_mask(self, t, default_mask):
+        count = _count(self.amount, t.shape[self.dim])
+        if count == 0:
+            return default_mask
+        prob = torch.rand(t.shape[self.dim])
+        threshold = torch.kthvalue(prob, k=count).values
+        mask = _structured_mask(t, self.dim, prob > threshold)
+        mask *= default_mask.to(dtype=mask.dtype)
+        return mask
+
+
+class LnStructured(BasePruningMethod):
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount, n, dim=-1):
+        self.amount, self.n, self.dim = amount, n, dim
+
+    def compute_mask(self, t, default_mask):
+        size = t.shape[self.dim]
+        count = _count(self.amount, size)
+        norm = torch.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != self.dim % t.dim()])
+        topk = torch.topk(norm, k=size - count, largest=True)
+        if count == 0:
+            return default_mask
+        mask = _structured_mask(t, self.dim, topk.indices)
+        mask *= default_mask.to(dtype=mask.dtype)
+        return mask
+
+
+def random_structured(module, name, amount, dim):
+    RandomStructured.apply(module, name, amount=amount, dim=dim)
+    return module
+
+
+def ln_structured(module, name, amount, n, dim, importance_scores=None):
+    LnStructured.apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+    return module
+
+
+def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
+    torch._torch_memory.mark_estimated("prune.global_unstructured", "which elements were pruned before depends on values; none are assumed")
+    parameters, scores = list(parameters), importance_scores or {}
+    vector = torch.nn.utils.parameters_to_vector
+    importance = vector([scores.get(pair, getattr(*pair)) for pair in parameters])
+    default_mask = vector([getattr(module, name + "_mask", torch.ones_like(getattr(module, name))) for module, name in parameters])
+    final_mask = pruning_method(**kwargs).compute_mask(importance, default_mask)
+    pointer = 0
+    for module, name in parameters:
+        count = getattr(module, name).numel()
+        custom_from_mask(module, name, mask=final_mask[pointer:pointer + count].view_as(getattr(module, name)))
+        pointer += count

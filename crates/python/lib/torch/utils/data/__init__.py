@@ -60,6 +60,24 @@ class ChainDataset(IterableDataset):
             yield from dataset
 
 
+class StackDataset(Dataset):
+    def __init__(self, *args, **kwargs):
+        if bool(args) == bool(kwargs):
+            raise ValueError("At least one dataset should be passed, and either by position or by name")
+        self.datasets = args or kwargs
+        self._length = len(next(iter(self.datasets.values() if kwargs else args)))
+        if any(len(dataset) != self._length for dataset in (self.datasets.values() if kwargs else args)):
+            raise ValueError("Size mismatch between datasets")
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {key: dataset[index] for key, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __len__(self):
+        return self._length
+
+
 class Subset(Dataset):
     def __init__(self, dataset, indices):
         self.dataset, self.indices = dataset, indices
@@ -280,3 +298,4 @@ def get_worker_info():
 
 
 from torch.utils.data import distributed
+from torch.utils.data.distributed import DistributedSampler

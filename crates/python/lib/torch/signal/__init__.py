@@ -1,0 +1,3 @@
+"""`torch.signal`."""
+
+from torch.signal import windows

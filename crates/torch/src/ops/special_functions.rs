@@ -1,0 +1,300 @@
+//! `torch.special`: functions of Bessel, polynomials, incomplete gammas and their like, each one kernel over the elements.
+
+use std::f64::consts::PI;
+
+use crate::autograd::{Context, Save, record};
+use crate::error::{not_implemented, runtime};
+use crate::registry::{Entry, op};
+use crate::schema::Args;
+use crate::{Dtype, Result, Scalar, Tensor, Value};
+
+use super::creation::{self, wrapped};
+use super::kernels::number;
+use super::pointwise::{self, Binary, Rule, Saves, add, div, gt, mul, scale, sub, where_};
+use super::views::first;
+use super::unary;
+
+/// A new result of floating type.
+fn float_kernel(inputs: &[&Tensor]) -> Result<Tensor> {
+    pointwise::elementwise(inputs, pointwise::dtype_by(Rule::Float, inputs), None)
+}
+
+/// A function that saves its input and its result.
+struct OfBoth {
+    node: &'static str,
+    keeps_input: bool,
+    /// From the gradient, the input and the result.
+    backward: fn(&Tensor, &Tensor, &Tensor) -> Result<Tensor>,
+}
+
+impl OfBoth {
+    fn call(&'static self, own: &Tensor) -> Result<Tensor> {
+        let output = float_kernel(&[own])?;
+        let saved = [Save::Input(Some(own)), Save::Output(0)];
+        let saved = saved.get(usize::from(!self.keeps_input)..).unwrap_or_default();
+        record(self.node, &[own], &[&output], saved, move |ctx, grads| {
+            let own = ctx.saved(0)?;
+            let result = if self.keeps_input { ctx.saved(1)? } else { own.clone() };
+            Ok(vec![Some((self.backward)(first(grads)?, &own, &result)?)])
+        })?;
+        Ok(output)
+    }
+}
+
+static ERFCX: OfBoth = OfBoth {
+    node: "SpecialErfcxBackward0",
+    keeps_input: true,
+    backward: |grad, own, result| {
+        // As in C++, what a statement computes on the way lives to its end.
+        let doubled = scale(own, 2.0)?;
+        let product = mul(&doubled, result)?;
+        let slope = sub(&product, &number(2.0 / PI.sqrt()))?;
+        mul(&slope, grad)
+    },
+};
+
+static I0E: OfBoth = OfBoth {
+    node: "SpecialI0EBackward0",
+    keeps_input: true,
+    backward: |grad, own, result| {
+        let sign = unary::sgn(own)?;
+        let right = mul(&sign, result)?;
+        let left = I1E.call(own)?;
+        let slope = sub(&left, &right)?;
+        mul(grad, &slope)
+    },
+};
+
+/// Near 0 the formulas of `i1` and `i1e` divide by 0, so both take a half there.
+fn half_near_zero(
+    grad: &Tensor,
+    own: &Tensor,
+    slope: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let is_not_tiny = gt(&unary::abs(own)?, &number(f64::EPSILON))?;
+    let safe = {
+        let tiny = creation::full(&[], Scalar::Float(f64::EPSILON), own.dtype(), own.device())?;
+        where_(&is_not_tiny, own, &tiny)?
+    };
+    let slope = slope(&safe)?;
+    let half = creation::full(&[], Scalar::Float(0.5), own.dtype(), own.device())?;
+    let chosen = where_(&is_not_tiny, &slope, &half)?;
+    mul(grad, &chosen)
+}
+
+static I1: OfBoth = OfBoth {
+    node: "SpecialI1Backward0",
+    keeps_input: true,
+    backward: |grad, own, result| {
+        half_near_zero(grad, own, |safe| {
+            let reciprocal = unary::reciprocal(safe)?;
+            let right = mul(result, &reciprocal)?;
+            let left = crate::call("i0", &[safe.into()], &[])?.tensor()?;
+            sub(&left, &right)
+        })
+    },
+};
+
+static I1E: OfBoth = OfBoth {
+    node: "SpecialI1EBackward0",
+    keeps_input: true,
+    backward: |grad, own, result| {
+        half_near_zero(grad, own, |safe| {
+            let reciprocal = unary::reciprocal(safe)?;
+            let sign = unary::sgn(safe)?;
+            let sum = add(&sign, &reciprocal)?;
+            let right = mul(result, &sum)?;
+            let left = I0E.call(safe)?;
+            sub(&left, &right)
+        })
+    },
+};
+
+static NDTRI: OfBoth = OfBoth {
+    node: "SpecialNdtriBackward0",
+    keeps_input: false,
+    backward: |grad, _, result| {
+        let square = pointwise::pow_scalar(result, Scalar::Int(2))?;
+        let half = div(&square, &wrapped(Scalar::Int(2)))?;
+        let right = unary::exp(&half)?;
+        let left = scale(grad, (2.0 * PI).sqrt())?;
+        mul(&left, &right)
+    },
+};
+
+static LOG_NDTR: OfBoth = OfBoth {
+    node: "SpecialLogNdtrBackward0",
+    keeps_input: true,
+    backward: |grad, own, result| {
+        let square = pointwise::pow_scalar(own, Scalar::Int(2))?;
+        let half = div(&square, &wrapped(Scalar::Int(2)))?;
+        let sum = add(result, &half)?;
+        let negative = unary::neg(&sum)?;
+        let right = unary::exp(&negative)?;
+        let left = div(grad, &number((2.0 * PI).sqrt()))?;
+        mul(&left, &right)
+    },
+};
+
+/// `grad * exp((self - 1) * log(other) - other - lgamma(self))` of the second operand of `igamma`.
+fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str) -> Result<crate::autograd::Grads> {
+    if ctx.wants(0) {
+        return not_implemented(format!("the derivative for '{name}: input' is not implemented."));
+    }
+    let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+    let gamma = crate::call("lgamma", &[(&own).into()], &[])?.tensor()?;
+    let logarithm = unary::log(&other)?;
+    let less = sub(&own, &wrapped(Scalar::Int(1)))?;
+    let product = mul(&less, &logarithm)?;
+    let difference = sub(&product, &other)?;
+    let exponent = sub(&difference, &gamma)?;
+    let power = unary::exp(&exponent)?;
+    Ok(vec![None, Some(mul(grad, &power)?)])
+}
+
+static IGAMMA: Binary = Binary {
+    node: "IgammaBackward0",
+    rule: Rule::Float,
+    saves: Saves::BothForOther,
+    function: None,
+    backward: |ctx, grad| incomplete(ctx, grad, "igamma"),
+};
+
+static IGAMMAC: Binary = Binary {
+    node: "IgammacBackward0",
+    backward: |ctx, grad| {
+        let negative = unary::neg(grad)?;
+        incomplete(ctx, &negative, "igammac")
+    },
+    ..IGAMMA
+};
+
+static ZETA: Binary = Binary {
+    node: "SpecialZetaBackward0",
+    backward: |ctx, grad| {
+        if ctx.wants(0) {
+            return not_implemented("the derivative for 'zeta' is not implemented.");
+        }
+        let (other, own) = (ctx.saved(0)?, ctx.saved(1)?);
+        let next = add(&own, &number(1.0))?;
+        let right = ZETA.call(&next, &other)?;
+        let negative = unary::neg(&own)?;
+        let left = mul(grad, &negative)?;
+        Ok(vec![None, Some(mul(&left, &right)?)])
+    },
+    ..IGAMMA
+};
+
+/// The arguments of `mvlgamma`'s sum, one for each dimension: `arange((1 - p) / 2, 0.5, 0.5) + self.unsqueeze(-1)`.
+fn multivariate(own: &Tensor, p: i64, dtype: Dtype) -> Result<Tensor> {
+    let halves: [Value; 3] =
+        [Scalar::Float((1 - p) as f64 / 2.0).into(), Scalar::Float(0.5).into(), Scalar::Float(0.5).into()];
+    let steps = crate::call("arange", &halves, &[("dtype", dtype.into()), ("device", own.device().into())])?;
+    add(&steps.tensor()?, &super::views::unsqueeze(own, -1)?)
+}
+
+/// `mvlgamma`.
+fn mvlgamma(own: &Tensor, p: i64) -> Result<Tensor> {
+    if p < 1 {
+        return runtime("mvlgamma: p has to be greater than or equal to 1");
+    }
+    let dtype = pointwise::dtype_by(Rule::Float, &[own]);
+    let output = {
+        let _below = crate::autograd::GradModeGuard::new(false);
+        let terms = multivariate(own, p, dtype)?;
+        crate::call("lgamma_", &[(&terms).into()], &[])?;
+        let sum = super::reduce::sum(&terms, Some(&[-1]), false, None)?;
+        pointwise::add_in_place(&sum, &number((p * (p - 1)) as f64 * PI.ln() * 0.25))?
+    };
+    record("MvlgammaBackward0", &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
+        let own = ctx.saved(0)?;
+        let terms = multivariate(&own, p, own.dtype())?;
+        let slopes = crate::call("digamma_", &[(&terms).into()], &[])?.tensor()?;
+        let sum = super::reduce::sum(&slopes, Some(&[-1]), false, None)?;
+        Ok(vec![Some(mul(first(grads)?, &sum)?)])
+    })?;
+    Ok(output)
+}
+
+/// `angle` of real numbers: 0 or pi, whose derivative is zeros.
+fn angle(own: &Tensor) -> Result<Tensor> {
+    let output = float_kernel(&[own])?;
+    record("AngleBackward0", &[own], &[&output], &[Save::Input(Some(own))], |ctx, _| {
+        Ok(vec![Some(creation::zeros_like(&ctx.saved(0)?)?)])
+    })?;
+    Ok(output)
+}
+
+/// `special_ndtr`: `(1 + erf(self / sqrt(2))) * 0.5`.
+fn ndtr(own: &Tensor) -> Result<Tensor> {
+    let scaled = scale(own, std::f64::consts::FRAC_1_SQRT_2)?;
+    let error = crate::call("erf", &[(&scaled).into()], &[])?.tensor()?;
+    let sum = add(&error, &wrapped(Scalar::Int(1)))?;
+    scale(&sum, 0.5)
+}
+
+macro_rules! without_gradient {
+    ($unary:ident [$($one:literal)*] $polynomials:ident [$($two:literal)*]) => {
+        /// Kernels of one tensor that PyTorch does not differentiate: their results need no gradient.
+        pub(crate) const $unary: &[Entry] = &[$(
+            op(concat!("special_", $one, "(Tensor self)"), |a| Ok(float_kernel(&[&a.t(0)?])?.into())),
+        )*];
+
+        /// Polynomials of a degree, which may be a tensor.
+        pub(crate) const $polynomials: &[Entry] = &[$(
+            op(concat!("special_", $two, "(Operand x, Operand n)"), polynomial),
+        )*];
+    };
+}
+
+fn polynomial(args: &Args) -> Result<Value> {
+    Ok(float_kernel(&[&args.operand(0)?, &args.operand(1)?])?.into())
+}
+
+without_gradient! {
+    UNARY [
+        "airy_ai" "bessel_j0" "bessel_j1" "bessel_y0" "bessel_y1" "modified_bessel_i0" "modified_bessel_i1" "modified_bessel_k0"
+        "modified_bessel_k1" "scaled_modified_bessel_k0" "scaled_modified_bessel_k1" "spherical_bessel_j0"
+    ]
+    POLYNOMIALS [
+        "chebyshev_polynomial_t" "chebyshev_polynomial_u" "chebyshev_polynomial_v" "chebyshev_polynomial_w"
+        "shifted_chebyshev_polynomial_t" "shifted_chebyshev_polynomial_u" "shifted_chebyshev_polynomial_v"
+        "shifted_chebyshev_polynomial_w" "hermite_polynomial_h" "hermite_polynomial_he" "laguerre_polynomial_l"
+        "legendre_polynomial_p"
+    ]
+}
+
+pub(crate) const TABLE: &[Entry] = &[
+    op("special_erfcx(Tensor self)", |a| Ok(ERFCX.call(&a.t(0)?)?.into())),
+    op("special_i0e(Tensor self)", |a| Ok(I0E.call(&a.t(0)?)?.into())),
+    op("special_i1(Tensor self)", |a| Ok(I1.call(&a.t(0)?)?.into())),
+    op("special_i1e(Tensor self)", |a| Ok(I1E.call(&a.t(0)?)?.into())),
+    op("special_ndtri(Tensor self)", |a| Ok(NDTRI.call(&a.t(0)?)?.into())),
+    op("special_log_ndtr(Tensor self)", |a| Ok(LOG_NDTR.call(&a.t(0)?)?.into())),
+    op("special_ndtr(Tensor self)", |a| Ok(ndtr(&a.t(0)?)?.into())),
+    op("special_zeta(Operand self, Operand other)", |a| {
+        Ok(ZETA.call(&a.operand(0)?, &a.operand(1)?)?.into())
+    }),
+    op("igamma(Tensor self, Tensor other)", |a| Ok(IGAMMA.call(&a.t(0)?, &a.t(1)?)?.into())),
+    op("igamma_(Tensor self, Tensor other)", |a| Ok(IGAMMA.call_in_place(&a.t(0)?, &a.t(1)?)?.into())),
+    op("igammac(Tensor self, Tensor other)", |a| Ok(IGAMMAC.call(&a.t(0)?, &a.t(1)?)?.into())),
+    op("igammac_(Tensor self, Tensor other)", |a| Ok(IGAMMAC.call_in_place(&a.t(0)?, &a.t(1)?)?.into())),
+    op("mvlgamma(Tensor self, int p)", |a| Ok(mvlgamma(&a.t(0)?, a.int(1)?)?.into())),
+    op("mvlgamma_(Tensor self, int p)", |a| {
+        let tensor = a.t(0)?;
+        let result = mvlgamma(&tensor, a.int(1)?)?;
+        crate::call("copy_", &[tensor.into(), result.into()], &[])
+    }),
+    op("polygamma_(Tensor self, int n)", |a| {
+        let tensor = a.t(0)?;
+        if tensor.requires_grad() {
+            return not_implemented("the gradient of polygamma_ is not modeled; use polygamma");
+        }
+        if a.int(1)? < 0 {
+            return runtime("polygamma(n, x) does not support negative n.");
+        }
+        pointwise::elementwise_in_place(&[&tensor], tensor.dtype(), None)?;
+        Ok(tensor.into())
+    }),
+    op("angle(Tensor self)", |a| Ok(angle(&a.t(0)?)?.into())),
+];
