@@ -1,6 +1,8 @@
 //! The verdict: what the run that is shown came to, in the order in which a reader asks.
 
-use blockyard_lab::{About, Finding, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment};
+use blockyard_lab::{
+    About, Conditions, Finding, Found, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment,
+};
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
@@ -11,20 +13,27 @@ use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
 use crate::view::holders::holding_table;
-use crate::view::kit::{button, click};
+use crate::view::kit::{button, click, flag};
 
 /// At most this many lines that hold memory are listed.
 const MOST_LINES: usize = 10;
 
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
-    let found = Memo::new(move |_| session.answers().and_then(|answers| answers.verdict));
+    let found = Memo::new(move |_| {
+        session.answers().and_then(|answers| {
+            let searched = answers.searched().cloned();
+            Some((answers.verdict?, answers.verdict_for.1, searched))
+        })
+    });
     let is_busy = Memo::new(move |_| {
         session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
+    // What is asked for other conditions makes the verdict anew.
+    let is_old = Memo::new(move |_| session.lab.work.with(Option::is_some) && session.is_verdict_old());
     let content = move || match found.get() {
-        Some(found) => answer(session, &found),
-        None if is_busy.get() => working(session, QuestionKind::Verdict),
+        Some((found, conditions, searched)) => answer(session, &found, &conditions, searched.as_deref()),
+        None if is_busy.get() => ().into_any(),
         None => {
             let ask = click(move || session.ask_verdict());
             button("primary", "lab-verdict", "What does this run come to?", "", ask)
@@ -32,28 +41,46 @@ pub(super) fn verdict(session: Session) -> AnyView {
     };
     view! {
         <section class="run-verdict" aria-label="Verdict" aria-live="polite" data-testid="run-verdict">
-            {content}
+            {working(session, QuestionKind::Verdict)}
+            <div class:is-old=flag(move || is_old.get())>{content}</div>
             {failed(session, QuestionKind::Verdict)}
         </section>
     }
     .into_any()
 }
 
-fn answer(session: Session, found: &Verdict) -> AnyView {
+/// What the reader gave, where the verdict is not for what the file says.
+fn given(conditions: &Conditions) -> Option<AnyView> {
+    let limit = conditions.limit.map(|limit| format!("at most {limit} reserved"));
+    let release = conditions.release.map(|release| format!("PyTorch {release}"));
+    let given: Vec<String> = limit.into_iter().chain(release).collect();
+    let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
+    (!given.is_empty()).then(|| words().into_any())
+}
+
+fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
     let class = if found.kind == VerdictKind::Fits { "headline is-right" } else { "headline is-wrong" };
     let notes =
         session.answers().and_then(|answers| answers.run(session.lab_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
+    // Where no plain setting helps, a search may have found another.
+    let searched = searched.filter(|_| found.setting.is_none());
+    let best = searched.and_then(|searched| searched.rows.get(searched.best?));
+    let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = About::ALL.map(|about| {
         // The notes on the run stand below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
         let is_first = |place: usize| about == About::Happened && place == 0;
-        let items: Vec<AnyView> =
+        let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(place, finding)| item(session, finding, is_first(place))).collect();
+        let is_passes = about == About::Passes;
+        if let Some(searched) = searched.filter(|_| is_passes) {
+            items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
+        }
         let held = (about == About::Sure).then(|| held(session, &found.held, found.kind));
-        let copied = (about == About::Passes).then_some(found.setting.as_ref()).flatten();
+        let copied = setting.filter(|_| is_passes);
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
         let title =
@@ -62,6 +89,7 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
     });
     view! {
         <p class=class data-testid="verdict-headline">{with_code(&sentence(&found.headline))}</p>
+        {given(under)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
