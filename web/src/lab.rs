@@ -324,10 +324,7 @@ impl Session {
 
     /// Whether a step of the shown run ran out of memory.
     pub(crate) fn has_failed(self) -> bool {
-        self.run.with(|run| {
-            let mut failed = run.recording.failed_steps().iter();
-            failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
-        })
+        self.run.with(|run| run.has_failed())
     }
 
     /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.

@@ -18,8 +18,8 @@ use crate::lifetimes::lifetimes;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Outcome, Replay, Row,
-    Run, autopsy, leaks, recommended,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
+    autopsy, leaks, recommended,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -154,7 +154,7 @@ fn failed(
         let about = if change.proved { About::Passes } else { About::Fails };
         findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
     }
-    let setting = fitting(&replay, &found, &mut tell)?;
+    let setting = fitting(&replay, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
@@ -345,7 +345,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
-            "the replay fails at another request than the recorded run, which failed at request {}",
+            "the replay fails at another request than the run itself, which failed at request {}",
             grouped(recorded)
         )
     };

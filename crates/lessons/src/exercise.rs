@@ -260,7 +260,8 @@ impl Exercise {
             _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
         };
         // The lines of a workload solve no program.
-        if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON)) {
+        if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON))
+        {
             return Err(other.at.at(LessonErrorKind::HalfExercise));
         }
         Ok(Self {

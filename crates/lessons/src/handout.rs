@@ -120,7 +120,10 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
         );
     }
     let id = escaped(&lesson.id);
-    let _ = writeln!(out, "<p>An answer in a file is checked by <code>blockyard lesson {id} --check FILE</code>.</p>");
+    let _ = writeln!(
+        out,
+        "<p>An answer in a file is checked by <code>blockyard lesson {id} --check FILE</code>.</p>"
+    );
 }
 
 fn write_question(out: &mut String, question: &LessonQuestion) {

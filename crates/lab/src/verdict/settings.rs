@@ -1,7 +1,5 @@
 //! What settings do to a run, as sentences of a verdict.
 
-use std::ops::ControlFlow;
-
 use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
@@ -27,11 +25,13 @@ pub(super) fn under_plain_settings(
 pub(super) fn fitting(
     replay: &Replay<'_>,
     found: &Autopsy,
-    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    on_progress: OnProgress,
 ) -> Result<Option<String>, LabError> {
+    let total = replay.run().requests().len();
+    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
     for change in &found.changes {
         if let ChangeKind::Setting(conf) = &change.kind
-            && replay.row(conf, 0, tell)?.fits()
+            && replay.row(conf, 0, &mut tell)?.fits()
         {
             return Ok(Some(conf.clone()));
         }

@@ -13,7 +13,8 @@ use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
 use crate::view::holders::holding_table;
-use crate::view::kit::{button, click, flag};
+use crate::view::kit::{button, click, flag, text};
+use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
 const MOST_LINES: usize = 10;
@@ -29,6 +30,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
     let is_busy = Memo::new(move |_| {
         session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
+    let rank = Memo::new(move |_| verdict_is_about(session));
     // What is asked for other conditions makes the verdict anew.
     let is_old = Memo::new(move |_| session.lab.work.with(Option::is_some) && session.is_verdict_old());
     let content = move || match found.get() {
@@ -41,6 +43,9 @@ pub(super) fn verdict(session: Session) -> AnyView {
     };
     view! {
         <section class="run-verdict" aria-label="Verdict" aria-live="polite" data-testid="run-verdict">
+            <p class="quiet" data-testid="verdict-rank" hidden=flag(move || rank.with(String::is_empty))>
+                {text(move || rank.get())}
+            </p>
             {working(session, QuestionKind::Verdict)}
             <div class:is-old=flag(move || is_old.get())>{content}</div>
             {failed(session, QuestionKind::Verdict)}
