@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_figure::Series;
-use blockyard_record::{Bytes, PoolId, Recorder, Recording, RunInfo};
+use blockyard_record::{Bytes, PoolId, Recorder, Recording, RunInfo, StepOutcome};
 use blockyard_replay::StepDataCheck;
 use blockyard_replay::job::{Job, JobError, JobOutput, OpenedRecording, read, run_text};
 use blockyard_workload::{Request, Workload, parse_size};

@@ -45,18 +45,19 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
         session.lesson.track();
         let is_on = session.presenting.get() != Presenting::No;
         // The page has the card by then.
-        let _ = browser::after_millis(20, move || fit(is_on));
+        let _ = browser::after_millis(20, move || fit(session, is_on));
     });
 }
 
-fn fit(is_on: bool) {
+fn fit(session: Session, is_on: bool) {
     let of = |css: &str| {
         let found = browser::document()?.query_selector(css).ok()??;
         found.dyn_into::<HtmlElement>().ok()
     };
     let (Some(card), Some(buttons)) = (of(".lesson-card"), of(".turn")) else { return };
     let set = |fit: f64| card.style().set_property("--fit", &format!("{fit:.3}")).is_ok();
-    if !is_on {
+    // In one column the page scrolls from the card to the figure anyway.
+    if !is_on || session.is_narrow.get_untracked() {
         let _ = card.style().remove_property("--fit");
         return;
     }
@@ -130,6 +131,12 @@ impl Session {
         browser::ask_for_whole_screen();
         // Space goes on with the lesson, and presses no button.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
+        self.draw_for_other_letters();
+    }
+
+    /// Draws the figures again once the page's letters have their new size.
+    fn draw_for_other_letters(self) {
+        let _ = browser::after_millis(60, move || self.appearance.update(|version| *version += 1));
     }
 
     fn end_presenting(self) {
@@ -137,6 +144,7 @@ impl Session {
             return;
         }
         self.presenting.set(Presenting::No);
+        self.draw_for_other_letters();
         if let Some(document) = browser::document().filter(is_whole_screen) {
             document.exit_fullscreen();
         }

@@ -179,7 +179,7 @@ fn a_solution_that_does_not_pass_is_refused_with_its_line_and_what_it_misses() {
     let error = refused("solution\nb = alloc 30 MiB");
     assert!(
         error.ends_with(
-            "the solution does not solve the exercise: Not yet: reserved is 52 MiB, 32 MiB more than 20 MiB."
+            "the solution does not solve the exercise: Not yet: reserved is 50 MiB, 30 MiB more than 20 MiB."
         ),
         "{error}"
     );

@@ -1,5 +1,6 @@
 //! The verdict: what the run that is shown came to, in the order in which a reader asks.
 
+use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
     About, Conditions, Finding, Found, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment,
 };
@@ -84,7 +85,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         if let Some(searched) = searched.filter(|_| is_passes) {
             items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
         }
-        let held = (about == About::Sure).then(|| held(session, &found.held, found.kind));
+        let held = (about == About::Sure).then(|| held(session, found));
         let copied = setting.filter(|_| is_passes);
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
@@ -159,7 +160,8 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
 }
 
 /// The lines that held the memory, each with its bytes.
-fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
+fn held(session: Session, found: &Verdict) -> AnyView {
+    let held = &found.held;
     if held.is_empty() {
         return ().into_any();
     }
@@ -178,12 +180,33 @@ fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
         rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
     }
-    let when = if kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
+    let when = if found.kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
+    let other = other_peak(session, found)
+        .map(|words| view! { <p class="quiet" data-testid="verdict-other-peak">{words}</p> }.into_any());
     view! {
         <h3>{format!("What held the memory {when}")}</h3>
+        {other}
         {holding_table("verdict-held", rows)}
     }
     .into_any()
+}
+
+/// Where the replay has its peak at another moment than the figures: which two moments these are, and why.
+fn other_peak(session: Session, found: &Verdict) -> Option<String> {
+    let run = session.run.get_untracked();
+    let is_text = untrack(|| session.shows_text());
+    let mut moments = found.findings.iter().flat_map(|finding| &finding.moments);
+    let peak = moments.find(|moment| moment.name == MomentName::Peak).filter(|_| !is_text)?;
+    let replayed = steps_at_allocation(&run.recording, peak.allocations_after)?;
+    let recorded = run.series.peak_steps(&run.recording).0;
+    (replayed != recorded).then(|| {
+        format!(
+            "This is the replay's peak, after step {}. The peak of the run itself, with which the figures and \u{201c}Who holds it\u{201d} open, is \
+             after step {}: in a replay blocks lie at other addresses, so that other remainders stay with them.",
+            grouped(replayed as u64),
+            grouped(recorded as u64)
+        )
+    })
 }
 
 /// A sentence with the lines of the program, which stand between backticks, as code.
