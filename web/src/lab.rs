@@ -188,6 +188,11 @@ impl Session {
 
     /// Asks the question that is shown.
     pub(crate) fn ask_lab(self) {
+        crate::parts::ask_lab(self);
+    }
+
+    /// As [`Session::ask_lab`], for the part of the page that holds the questions.
+    pub(crate) fn ask_lab_here(self) {
         let kind = self.lab.kind.get_untracked();
         let question = match kind {
             QuestionKind::WhatIf => self

@@ -1,6 +1,5 @@
 //! Which setting is best for a run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
@@ -65,24 +64,43 @@ pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
             all.push(with_setting(&rest, key, Some(value)));
         }
     }
-    let mut known = BTreeSet::from([own.clone()]);
-    // PyTorch refuses some pairs, such as a limit on splitting below the size of segments.
-    all.retain(|conf| known.insert(conf.clone()) && conf.parse::<AllocatorConfig>().is_ok());
-    all
+    all.retain(|conf| conf != own);
+    let mut plain = Vec::with_capacity(all.len());
+    add_new(&mut plain, all);
+    plain
+}
+
+/// Adds settings that are not there yet. PyTorch refuses some pairs, such as a limit on splitting below the size of segments: they are
+/// left out.
+fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
+    for conf in settings {
+        if !known.contains(&conf) && conf.parse::<AllocatorConfig>().is_ok() {
+            known.push(conf);
+        }
+    }
 }
 
 /// Whether settings change no more than one of the run's own, or are the default ones; the driver's pool is a model and no such setting.
 fn is_plain(own: &str, conf: &str) -> bool {
-    let [own, other] = [own, conf].map(|text| setting_values(text).collect::<BTreeMap<_, _>>());
-    let keys: BTreeSet<&str> = own.keys().chain(other.keys()).copied().collect();
-    let changed = keys.into_iter().filter(|key| own.get(key) != other.get(key)).count();
-    !is_drivers_pool(conf) && (changed <= 1 || conf.is_empty())
+    // Keys of one text whose value is another in the other text, or that the other does not have.
+    let changed = |one, other| setting_values(one).filter(|entry| !has(other, *entry)).count();
+    let both = setting_values(conf).filter(|(key, value)| {
+        !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
+    });
+    let changes = changed(own, conf) + changed(conf, own) - both.count();
+    !is_drivers_pool(conf) && (conf.is_empty() || changes <= 1)
 }
 
-/// All sensible settings for a run, and the pairs of them: the [plain ones](plain_candidates) come first.
+/// Whether a text of settings has a key with this value.
+fn has(text: &str, entry: (&str, &str)) -> bool {
+    setting_values(text).any(|known| known == entry)
+}
+
+/// All sensible settings for a run, and the pairs of them: the default settings and the other [plain ones](plain_candidates) come first.
 #[must_use]
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
-    let mut all = plain_candidates(run, conditions);
+    let mut all = vec![String::new()];
+    add_new(&mut all, plain_candidates(run, conditions));
     let families = families(run, conditions);
     let mut others: Vec<String> = families.iter().flatten().cloned().collect();
     for (place, family) in families.iter().enumerate() {
@@ -95,9 +113,7 @@ pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
     let splits = families.iter().flatten().filter(|conf| conf.starts_with("max_split_size_mb"));
     others.extend(splits.map(|split| format!("{split},max_non_split_rounding_mb:128")));
     others.push(DRIVERS_POOL.to_owned());
-    others.retain(|conf| conf.parse::<AllocatorConfig>().is_ok());
-    let mut known: BTreeSet<String> = all.iter().cloned().collect();
-    all.extend(others.into_iter().filter(|conf| known.insert(conf.clone())));
+    add_new(&mut all, others);
     all
 }
 
