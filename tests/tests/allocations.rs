@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blockyard_figure::{
     AddressMap, Allocations, Cell, Changes, Collector, FlameGraph, Grid, GridKind, GridView, GroupBy,
     MapView, Mark, Scope, Search, Size, TargetId, TimelineView, bytes_of, describe_event, describe_target,
-    holder_text, holders, rows_in, segment_map,
+    flame_scene, holder_text, holders, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -99,6 +99,15 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
                 let below = flame.rows_below(&allocations, &recording, &rows, *place);
                 let node = flame.node(*place).expect("a node");
                 assert_eq!((bytes_of(&allocations, &below), below.len()), (node.bytes, node.count));
+            }
+            // A name or a size is written whole or not at all.
+            for width_px in [260.0, 480.0, 900.0] {
+                let scene = flame_scene(&flame, recording.stacks(), 0, width_px);
+                let mut texts = scene.marks.iter().filter_map(|mark| match mark {
+                    Mark::Text { text, .. } => Some(text),
+                    _ => None,
+                });
+                assert!(texts.all(|text| !text.contains('…')), "{name} at {width_px} pixels");
             }
         }
     }

@@ -266,7 +266,7 @@ fn natural_key(name: &str) -> Vec<(u64, String)> {
 }
 
 fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn FnOnce()>) {
-    let Some(file) = files.get(place).cloned() else { return };
+    let Some(file) = files.get(place).cloned() else { return ranks_are_open(session) };
     let name = file.name();
     session.show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
     let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
@@ -312,11 +312,31 @@ fn open_rank(session: Session, files: Rc<Vec<File>>, place: usize, then: Box<dyn
     );
 }
 
-/// Shows another of the files that were opened together.
+/// Shows another of the files that were opened together, and the verdict about it.
 pub(crate) fn show_rank(session: Session, rank: &Rank) {
     session.file.set_value(Some(rank.file.clone()));
     lab::FileContent::of(&rank.opened.name, &rank.file).keep();
     session.open(rank.opened.clone());
+    session.ask_verdict();
+}
+
+/// Goes to the rank that decides whether the program passes, unless the reader has chosen another one meanwhile.
+fn ranks_are_open(session: Session) {
+    let ranks = session.ranks.get_untracked();
+    let (Some(first), Some(decides)) = (ranks.first(), deciding_rank(&ranks)) else { return };
+    let is_shown = |rank: &Rank| {
+        let shown = untrack(|| session.shown_recording());
+        shown.is_some_and(|shown| shown == rank.opened)
+    };
+    if is_shown(first) {
+        show_rank(session, decides);
+    }
+}
+
+/// The rank that decides whether the program passes: of those that ran out of memory, or else of all, the one that has most allocated.
+pub(crate) fn deciding_rank(ranks: &[Rank]) -> Option<&Rank> {
+    // Of equal ones the first.
+    ranks.iter().rev().max_by_key(|rank| (rank.has_failed(), rank.opened.run.series.peaks().0))
 }
 
 /// Opens a file again at another of its devices.

@@ -188,6 +188,11 @@ impl Session {
 
     /// Asks the question that is shown.
     pub(crate) fn ask_lab(self) {
+        crate::parts::ask_lab(self);
+    }
+
+    /// As [`Session::ask_lab`], for the part of the page that holds the questions.
+    pub(crate) fn ask_lab_here(self) {
         let kind = self.lab.kind.get_untracked();
         let question = match kind {
             QuestionKind::WhatIf => self
@@ -198,7 +203,7 @@ impl Session {
             QuestionKind::Bound => Ok(Question::Bound),
             QuestionKind::Compare => self.own_conditions().map(Question::Compare),
             QuestionKind::Leaks => Ok(Question::Leaks),
-            QuestionKind::Verdict => self.own_conditions().map(Question::Verdict),
+            QuestionKind::Verdict => return self.make_verdict(),
             // This question is asked when the reader has chosen the other file.
             QuestionKind::Diff => return,
         };
@@ -211,6 +216,40 @@ impl Session {
                 self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why.to_string()))));
             }
         }
+    }
+
+    /// Asks for the verdict under the conditions of the panel's fields.
+    fn make_verdict(self) {
+        let conditions = match self.own_conditions() {
+            Ok(conditions) => conditions,
+            Err(why) => {
+                let run = self.run.get_untracked();
+                let why = sentence(&why.to_string());
+                return self
+                    .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
+            }
+        };
+        let terms = (self.lab_device(), conditions.clone());
+        self.ask(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
+            self.take_answer(&of, answer);
+            self.write_answers(&of, |answers| answers.verdict_for = terms.clone());
+        });
+    }
+
+    /// Makes the verdict anew where the last question was asked under other conditions than those of the verdict.
+    fn renew_verdict(self) {
+        if self.is_verdict_old() {
+            self.make_verdict();
+        }
+    }
+
+    /// Whether the verdict is for other conditions than those of the panel's fields.
+    pub(crate) fn is_verdict_old(self) -> bool {
+        let terms = self.own_conditions().map(|conditions| (self.lab_device(), conditions));
+        let answers = untrack(|| self.answers());
+        answers.is_some_and(|answers| {
+            answers.verdict.is_some() && terms.is_ok_and(|terms| terms != answers.verdict_for)
+        })
     }
 
     /// Asks what changed between the shown run and another file.
@@ -248,6 +287,7 @@ impl Session {
             TaskReply::Answered(answer) => {
                 self.lab.work.set(None);
                 on_answer(of.clone(), *answer);
+                self.renew_verdict();
             }
             TaskReply::Failed(why) => {
                 self.lab.work.set(None);
@@ -289,10 +329,7 @@ impl Session {
 
     /// Whether a step of the shown run ran out of memory.
     pub(crate) fn has_failed(self) -> bool {
-        self.run.with(|run| {
-            let mut failed = run.recording.failed_steps().iter();
-            failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
-        })
+        self.run.with(|run| run.has_failed())
     }
 
     /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.
@@ -406,6 +443,7 @@ impl Session {
         });
         if is_done {
             self.lab.work.set(None);
+            self.renew_verdict();
         }
     }
 }

@@ -113,6 +113,29 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLo
     false
 }
 
+/// Asks the lab's question. Its code lies in the workbench's module: a file can be opened before that is there.
+#[cfg(feature = "split")]
+#[wasm_split_helpers::wasm_split(workbench, fallible)]
+fn lab_question(session: Session) -> Result<(), NotLoaded> {
+    session.ask_lab_here();
+    Ok(())
+}
+
+#[cfg(not(feature = "split"))]
+#[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
+async fn lab_question(session: Session) -> Result<(), NotLoaded> {
+    session.ask_lab_here();
+    Ok(())
+}
+
+/// Asks the question of the lab that is shown, at once if the code is there. Without a network there is no answer, and no workbench either.
+pub(crate) fn ask_lab(session: Session) {
+    let mut asking = Box::pin(lab_question(session));
+    if poll_once(asking.as_mut()).is_none() {
+        spawn_local(async move { drop(asking.await) });
+    }
+}
+
 /// Fetches all parts, so that they need no network later.
 pub(crate) async fn prepare() {
     // One part of each module is enough, because a module is fetched as a whole. If the fetch fails, it is repeated when a part is shown.

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_figure::Series;
-use blockyard_record::{Bytes, PoolId, Recorder, Recording, RunInfo};
+use blockyard_record::{Bytes, PoolId, Recorder, Recording, RunInfo, StepOutcome};
 use blockyard_replay::StepDataCheck;
 use blockyard_replay::job::{Job, JobError, JobOutput, OpenedRecording, read, run_text};
 use blockyard_workload::{Request, Workload, parse_size};
@@ -40,6 +40,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// Whether a step ran out of memory.
+    pub(crate) fn has_failed(&self) -> bool {
+        let mut failed = self.recording.failed_steps().iter();
+        failed.any(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)))
+    }
+
     pub(crate) fn new(product: JobOutput) -> Self {
         let series = Series::new(&product.recording);
         let last = product.recording.state_at(product.recording.event_count());

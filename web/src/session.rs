@@ -65,6 +65,13 @@ pub(crate) struct Rank {
     pub(crate) file: web_sys::File,
 }
 
+impl Rank {
+    /// Whether it ran out of memory.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.opened.run.has_failed()
+    }
+}
+
 /// The state of the comparison of a recording with our allocator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ComparisonState {
@@ -213,6 +220,8 @@ pub(crate) struct Signals {
     pub(crate) lab: Lab,
     /// The tensor whose size is being dragged.
     pub(crate) resizing: RwSignal<Option<Resizing>>,
+    /// Whether the window is so narrow that everything stands in one column.
+    pub(crate) is_narrow: RwSignal<bool>,
     /// Counts the changes of colors and of the pixel ratio.
     pub(crate) appearance: RwSignal<u32>,
     pub(crate) input: Memo<Input>,
@@ -352,6 +361,7 @@ impl Session {
             gpu: RwSignal::new(GpuState::default()),
             tab: RwSignal::new(Tab::Source),
             lab: Lab::new(),
+            is_narrow: RwSignal::new(false),
             appearance: RwSignal::new(0),
             input,
             attempt,

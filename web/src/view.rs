@@ -162,6 +162,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
         >
             <h1 class="visually-hidden">"Workbench"</h1>
             <div class="figures" class:is-unplaced=kit::flag(move || unplaced::is_unplaced(session))>
+                {lab::verdict_first(session)}
                 {header::open_bar(session, samples)}
                 {ranks::ranks(session)}
                 {unplaced::unplaced(session)}
@@ -218,6 +219,12 @@ fn follow_appearance(session: Session) {
         if let Some(list) = browser::media(query) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());
         }
+    }
+    // As the style sheet decides it.
+    if let Some(list) = browser::media("(max-width: 960px)") {
+        session.is_narrow.set(list.matches());
+        let now = list.clone();
+        browser::listen(&list, "change", move |_: web_sys::Event| session.is_narrow.set(now.matches()));
     }
     if let Some(document) = browser::document() {
         // When the browser's GPU process ends, every canvas is empty and has to be drawn again.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use blockyard_record::{Bytes, grouped};
-use blockyard_rules::{AllocatorConfig, setting_values};
+use blockyard_rules::{AllocatorConfig, setting_values, with_setting};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Found {
     pub rows: Vec<Row>,
     /// The rows that no other beats in both peak reserved and device calls, by ascending peak reserved, as indices.
     pub front: Vec<usize>,
-    /// The row of the front that reserves least, if it is better than the baseline.
+    /// The row to take, if one is better than the baseline: [`recommended`], as the verdict says it.
     pub best: Option<usize>,
     /// The line to copy, for the best row.
     pub line: Option<String>,
@@ -47,43 +47,95 @@ const THRESHOLDS: [&str; 2] = ["0.6", "0.8"];
 /// The other backend. What its calls cost is the driver's own affair and is not counted, so it is tried and is never the best.
 const DRIVERS_POOL: &str = "backend:cudaMallocAsync";
 
-/// All sensible settings for a run, and the pairs of them; the default settings come first.
+/// The plain settings for a run, the plainest first: the default settings, the run's own without one of them, and those with another
+/// one beside them. The verdict tries these, and a search tries them before all others.
 ///
 /// A limit on splitting above the largest request changes nothing, and garbage collection needs a memory fraction:
 /// such settings are left out.
 #[must_use]
+pub fn plain_candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
+    let own = &conditions.conf;
+    let mut all = vec![String::new()];
+    all.extend(setting_values(own).map(|(key, _)| with_setting(own, key, None)));
+    for candidate in families(run, conditions).into_iter().flatten() {
+        if let Some((key, value)) = candidate.split_once(':') {
+            // Beside what the run has: the last one of a text.
+            let rest = with_setting(own, key, None);
+            all.push(with_setting(&rest, key, Some(value)));
+        }
+    }
+    all.retain(|conf| conf != own);
+    let mut plain = Vec::with_capacity(all.len());
+    add_new(&mut plain, all);
+    plain
+}
+
+/// Adds settings that are not there yet. PyTorch refuses some pairs, such as a limit on splitting below the size of segments: they are
+/// left out.
+fn add_new(known: &mut Vec<String>, settings: Vec<String>) {
+    for conf in settings {
+        if !known.contains(&conf) && conf.parse::<AllocatorConfig>().is_ok() {
+            known.push(conf);
+        }
+    }
+}
+
+/// Whether settings change no more than one of the run's own, or are the default ones; the driver's pool is a model and no such setting.
+fn is_plain(own: &str, conf: &str) -> bool {
+    // Keys of one text whose value is another in the other text, or that the other does not have.
+    let changed = |one, other| setting_values(one).filter(|entry| !has(other, *entry)).count();
+    let both = setting_values(conf).filter(|(key, value)| {
+        !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
+    });
+    let changes = changed(own, conf) + changed(conf, own) - both.count();
+    !is_drivers_pool(conf) && (conf.is_empty() || changes <= 1)
+}
+
+/// Whether a text of settings has a key with this value.
+fn has(text: &str, entry: (&str, &str)) -> bool {
+    setting_values(text).any(|known| known == entry)
+}
+
+/// All sensible settings for a run, and the pairs of them: the default settings and the other [plain ones](plain_candidates) come first.
+#[must_use]
 pub fn candidates(run: &Run, conditions: &Conditions) -> Vec<String> {
+    let mut all = vec![String::new()];
+    add_new(&mut all, plain_candidates(run, conditions));
+    let families = families(run, conditions);
+    let mut others: Vec<String> = families.iter().flatten().cloned().collect();
+    for (place, family) in families.iter().enumerate() {
+        for other in families.iter().skip(place + 1) {
+            others.extend(
+                family.iter().flat_map(|first| other.iter().map(move |second| format!("{first},{second}"))),
+            );
+        }
+    }
+    let splits = families.iter().flatten().filter(|conf| conf.starts_with("max_split_size_mb"));
+    others.extend(splits.map(|split| format!("{split},max_non_split_rounding_mb:128")));
+    others.push(DRIVERS_POOL.to_owned());
+    add_new(&mut all, others);
+    all
+}
+
+/// The single settings that are worth trying, the values of one key together.
+fn families(run: &Run, conditions: &Conditions) -> Vec<Vec<String>> {
     let largest = run.requests().iter().map(|request| match request {
         Request::Allocate { size, .. } => *size,
         _ => Bytes::ZERO,
     });
     let largest = largest.max().unwrap_or_default();
     let splits = SPLITS_MIB.iter().filter(|limit| Bytes::mib(**limit) <= largest);
-    let splits: Vec<String> = splits.map(|limit| format!("max_split_size_mb:{limit}")).collect();
     let has_limit = run.limit_under(conditions).is_some_and(|limit| limit.is_fraction());
     let thresholds = THRESHOLDS.iter().filter(|_| has_limit);
     let mut families = vec![
         vec!["expandable_segments:True".to_owned()],
-        splits.clone(),
+        splits.map(|limit| format!("max_split_size_mb:{limit}")).collect(),
         DIVISIONS.iter().map(|count| format!("roundup_power2_divisions:{count}")).collect(),
         LARGE_SEGMENTS_MIB.iter().map(|size| format!("large_segment_size_mb:{size}")).collect(),
         thresholds.map(|share| format!("garbage_collection_threshold:{share}")).collect(),
     ];
     families.retain(|family: &Vec<String>| !family.is_empty());
-    let mut all = vec![String::new()];
-    all.extend(families.iter().flatten().cloned());
-    for (place, family) in families.iter().enumerate() {
-        for other in families.iter().skip(place + 1) {
-            all.extend(
-                family.iter().flat_map(|first| other.iter().map(move |second| format!("{first},{second}"))),
-            );
-        }
-    }
-    all.extend(splits.iter().map(|split| format!("{split},max_non_split_rounding_mb:128")));
-    all.push(DRIVERS_POOL.to_owned());
-    // PyTorch refuses some pairs, such as a limit on splitting below the size of segments.
-    all.retain(|conf| conf.parse::<AllocatorConfig>().is_ok());
-    all
+    families
 }
 
 /// Replays a run under each of the settings, on as many threads as there are cores, and says which is best.
@@ -126,15 +178,53 @@ impl Found {
 
 fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
     let front = front(&rows);
-    let best = front.first().copied().filter(|best| is_better(rows.get(*best), &baseline));
+    let best = recommended(&baseline, &rows);
     let chosen = best.and_then(|best| rows.get(best));
     let line = chosen.map(|row| format!("export PYTORCH_CUDA_ALLOC_CONF={}", row.conditions.conf));
     let sentence = match chosen {
-        Some(row) => gain(row, &baseline),
+        Some(row) => gain(row, &baseline) + &least(row, front.first().and_then(|first| rows.get(*first))),
         None if front.is_empty() => nothing_fits(&baseline, &rows),
         None => "no setting that was tried reserves less than the run's own".to_owned(),
     };
     Found { baseline, rows, front, best, line, sentence, notes }
+}
+
+/// The setting to take among those that were tried, as an index; `None` where none is better than the run's own.
+///
+/// The verdict and a search ask here, and so cannot recommend different settings: a [plain](plain_candidates) setting where one helps,
+/// which a search tries as well, and only else another one. Of the plain settings of a run that goes out of memory the first is taken with
+/// which it fits, and of a run that fits the one that reserves least.
+#[must_use]
+pub fn recommended(baseline: &Row, rows: &[Row]) -> Option<usize> {
+    let own = baseline.answered().filter(|_| baseline.fits());
+    let is_better = |row: &Row| {
+        let less = |outcome: &Outcome| own.is_none_or(|own| outcome.peak_reserved < own.peak_reserved);
+        row.fits() && !is_drivers_pool(&row.conditions.conf) && row.answered().is_some_and(less)
+    };
+    let better = || rows.iter().enumerate().filter(|(_, row)| is_better(row));
+    let plain = || better().filter(|(_, row)| is_plain(&baseline.conditions.conf, &row.conditions.conf));
+    let rank = |(index, row): &(usize, &Row)| {
+        let outcome = row.answered();
+        let peak = outcome.map(|outcome| (outcome.peak_reserved, outcome.device_calls()));
+        (peak, row.conditions.conf.len(), *index)
+    };
+    let first_plain = if own.is_some() { plain().min_by_key(rank) } else { plain().next() };
+    first_plain.or_else(|| better().min_by_key(rank)).map(|(index, _)| index)
+}
+
+/// That another setting reserves less than the one to take.
+fn least(taken: &Row, first: Option<&Row>) -> String {
+    let (Some(first), Some(taken)) = (first, taken.answered()) else { return String::new() };
+    match first.answered() {
+        Some(least) if least.peak_reserved < taken.peak_reserved => {
+            format!(
+                "; of all that were tried {} reserves least, {} at its peak",
+                name(first),
+                least.peak_reserved
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// No setting fits at both bounds of the limit; some may at one of them.
@@ -179,14 +269,6 @@ fn front(rows: &[Row]) -> Vec<usize> {
 /// Whether the settings select the driver's pool.
 pub(crate) fn is_drivers_pool(conf: &str) -> bool {
     setting_values(conf).any(|(key, value)| key == "backend" && value == "cudaMallocAsync")
-}
-
-fn is_better(row: Option<&Row>, baseline: &Row) -> bool {
-    let Some(outcome) = row.and_then(Row::answered) else { return false };
-    match baseline.answered() {
-        Some(own) if baseline.fits() => outcome.peak_reserved < own.peak_reserved,
-        _ => true,
-    }
 }
 
 fn gain(row: &Row, baseline: &Row) -> String {
@@ -237,7 +319,7 @@ fn calls(outcome: &Outcome, own: &Outcome) -> String {
 }
 
 #[cfg(target_family = "wasm")]
-fn replay_all(
+pub(crate) fn replay_all(
     replay: &Replay<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
@@ -255,7 +337,7 @@ fn replay_all(
 }
 
 #[cfg(not(target_family = "wasm"))]
-fn replay_all(
+pub(crate) fn replay_all(
     replay: &Replay<'_>,
     settings: &[&str],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,

@@ -2,23 +2,24 @@
 
 mod growth;
 mod moments;
+mod settings;
 
 pub use moments::{MomentName, VerdictMoment};
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
 use blockyard_replay::{OnProgress, Progress};
-use blockyard_rules::with_setting;
 use serde::{Deserialize, Serialize};
 
 use self::growth::{by_line, count_of, growth_findings, leak_headline, steps};
 use self::moments::Moments;
+use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
 use crate::lifetimes::lifetimes;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Outcome, Replay, Row,
-    Run, autopsy, leaks,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
+    autopsy, leaks, recommended,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -153,16 +154,13 @@ fn failed(
         let about = if change.proved { About::Passes } else { About::Fails };
         findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
     }
-    findings.extend(setting_findings(&found));
+    let setting = fitting(&replay, &found, on_progress)?;
+    findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
     let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
     findings.extend(less.map(|change| Finding::about(About::Less, &change.sentence, None)));
     findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
-    let setting = found.changes.iter().find_map(|change| match &change.kind {
-        ChangeKind::Setting(conf) => Some(conf.clone()),
-        _ => None,
-    });
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.request.request);
     for line in &mut held {
@@ -230,15 +228,14 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         ),
         None,
     ));
-    let mut setting = None;
-    if !conditions.conf.contains("expandable_segments:True") {
-        let conf = with_setting(&conditions.conf, "expandable_segments", Some("True"));
-        let mut tell = |done| on_progress(Progress::new("replaying", done, total));
-        let row = replay_under(run, &conditions.and_conf(&conf), 0, &mut tell)?;
-        if let Some((finding, helps)) = compared(&conf, &row, outcome) {
-            setting = helps.then_some(conf);
-            findings.push(finding);
-        }
+    let rows = under_plain_settings(run, conditions, on_progress)?;
+    let best = recommended(&own, &rows);
+    let setting = best.and_then(|best| rows.get(best)).map(|row| row.conditions.conf.clone());
+    // Expandable segments are what most readers ask for, whether they help or not.
+    let is_asked = |row: &Row| row.conditions.conf.contains("expandable_segments:True");
+    let asked = rows.iter().position(is_asked).filter(|place| Some(*place) != best);
+    for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
+        findings.extend(compared(&row.conditions.conf, row, outcome));
     }
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
@@ -265,95 +262,6 @@ fn held_at_peak(
     let end = peak(run, &terms, allocated, &mut tell)?;
     let live = Live::after(run, &terms, &conditions.config(run)?, end, &mut tell)?;
     Ok((live.holders(run), end as u64))
-}
-
-/// The settings and other changes that were replayed: those that help, and those that do not.
-fn setting_findings(found: &Autopsy) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (about, changes, also) in
-        [(About::Passes, &found.changes, "it also passes"), (About::Fails, &found.in_vain, "it fails too")]
-    {
-        // Those with a sentence together, by their names in it and as they are set.
-        let (mut settings, mut confs) = (Vec::new(), Vec::new());
-        for change in changes {
-            match &change.kind {
-                // The first setting that helps, and those that depend on the limit, have a sentence of their own.
-                ChangeKind::Setting(conf)
-                    if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
-                {
-                    settings.push(if conf.is_empty() { "the default settings" } else { conf });
-                    confs.push(conf.as_str());
-                }
-                ChangeKind::Setting(conf) => {
-                    findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
-                }
-                ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
-                _ => findings.push(Finding::about(about, &change.sentence, None)),
-            }
-        }
-        if !settings.is_empty() {
-            let text = format!("with {} {also}", alternatives(&settings));
-            findings.push(Finding::about(about, text, None).with_settings(&confs));
-        }
-    }
-    findings
-}
-
-/// `max_split_size_mb:32, 64 or 128, or large_segment_size_mb:64`: values of one setting stand together.
-fn alternatives(settings: &[&str]) -> String {
-    let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
-    for conf in settings {
-        // A text of several settings stands for itself.
-        let (key, value) = match conf.split_once(':') {
-            Some(parts) if !conf.contains(',') => parts,
-            _ => (*conf, ""),
-        };
-        match names
-            .iter_mut()
-            .find(|(known, values)| *known == key && !value.is_empty() && !values.is_empty())
-        {
-            Some((_, values)) => values.push(value),
-            None => names.push((key, Some(value).filter(|value| !value.is_empty()).into_iter().collect())),
-        }
-    }
-    let texts: Vec<String> = names
-        .iter()
-        .map(|(key, values)| match values.split_last() {
-            None => (*key).to_owned(),
-            Some((last, [])) => format!("{key}:{last}"),
-            Some((last, others)) => format!("{key}:{} or {last}", others.join(", ")),
-        })
-        .collect();
-    texts.join(", or ")
-}
-
-/// What a setting changes in a run that fits, and whether that is less memory.
-fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<(Finding, bool)> {
-    let other = row.answered()?;
-    if !row.fits() {
-        return Some((
-            Finding::about(About::Fails, format!("with {conf} it runs out of memory"), None)
-                .with_settings(&[conf]),
-            false,
-        ));
-    }
-    let calls = format!(
-        "{} of the device in place of {}",
-        counted(usize::try_from(other.device_calls()).unwrap_or(usize::MAX), "call"),
-        grouped(own.device_calls())
-    );
-    Some(if other.peak_reserved < own.peak_reserved {
-        let less = own.peak_reserved.saturating_sub(other.peak_reserved);
-        let text =
-            format!("with {conf} at most {} are reserved, {less} less, with {calls}", other.peak_reserved);
-        (Finding::about(About::Passes, text, None).with_settings(&[conf]), true)
-    } else {
-        let text = format!(
-            "with {conf} at most {} are reserved, which is not less, with {calls}",
-            other.peak_reserved
-        );
-        (Finding::about(About::Fails, text, None).with_settings(&[conf]), false)
-    })
 }
 
 impl Finding {
@@ -437,7 +345,7 @@ fn same_request(run: &Run, found: &Autopsy) -> Option<Finding> {
         "the replay fails at the request at which the run failed".to_owned()
     } else {
         format!(
-            "the replay fails at another request than the recorded run, which failed at request {}",
+            "the replay fails at another request than the run itself, which failed at request {}",
             grouped(recorded)
         )
     };

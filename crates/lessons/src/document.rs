@@ -118,11 +118,21 @@ impl Fields {
     }
 }
 
-/// The first word of a fence `python start`; without the second word, a program is shown as it is.
+/// The first word of a fence `python start` or `python solution`; without the second word, a program is shown as it is.
 pub(crate) const PYTHON: &str = "python";
 
+/// The word of a fence with the lines that solve an exercise.
+pub(crate) const SOLUTION: &str = "solution";
+
 /// The words after a fence that have a meaning; other blocks are shown as they are.
-const LANGUAGES: [&str; 5] = ["workload", "rerun", "predict", "exercise", "start"];
+const LANGUAGES: [&str; 6] = ["workload", "rerun", "predict", "exercise", "start", SOLUTION];
+
+impl Fence<'_> {
+    /// Whether it has the lines that solve an exercise.
+    pub(crate) fn is_solution(&self) -> bool {
+        self.language == SOLUTION || (self.language == PYTHON && self.options == SOLUTION)
+    }
+}
 
 impl<'t> Document<'t> {
     pub(crate) fn parse(text: &'t str) -> Result<Self, LessonError> {
@@ -203,7 +213,7 @@ impl<'t> Reader<'_, 't> {
         self.next += length + 1;
         let (language, options) = info.split_once(' ').unwrap_or((info, ""));
         let options = options.trim();
-        if LANGUAGES.contains(&language) || (language == PYTHON && options == "start") {
+        if LANGUAGES.contains(&language) || (language == PYTHON && ["start", SOLUTION].contains(&options)) {
             return Ok(Item::Fence(Fence { at, language, options, lines }));
         }
         Ok(Item::Part(Part::Code { language: language.to_owned(), text: lines.join("\n") }))

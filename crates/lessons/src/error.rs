@@ -122,6 +122,12 @@ pub enum LessonErrorKind {
     /// An exercise without a start, or the other way round.
     #[error("an exercise has a block \"exercise\" and a block \"start\" or \"python start\"")]
     HalfExercise,
+    /// The solution does not meet the goals.
+    #[error("the solution does not solve the exercise: {why}")]
+    Solution {
+        /// What it misses, or why it is no answer.
+        why: String,
+    },
     /// The lines that the reader may change are not marked soundly.
     #[error("\"{from}\" and then \"{to}\" stand once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,

@@ -43,6 +43,8 @@ pub struct Exercise {
     /// What the reader begins with; empty where this is a program.
     workload: Workload,
     region: Range<usize>,
+    /// The lines that solve the exercise, and where they stand.
+    solution: Option<(Position, String)>,
 }
 
 /// What the reader of an exercise writes.
@@ -245,6 +247,7 @@ impl Exercise {
     pub(crate) fn parse(
         fence: &Fence<'_>,
         start: &Fence<'_>,
+        solution: Option<&Fence<'_>>,
         around: &Surroundings<'_>,
     ) -> Result<Self, LessonError> {
         let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"])?;
@@ -256,6 +259,11 @@ impl Exercise {
             PYTHON => (ExerciseLanguage::Python, Workload::default()),
             _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
         };
+        // The lines of a workload solve no program.
+        if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON))
+        {
+            return Err(other.at.at(LessonErrorKind::HalfExercise));
+        }
         Ok(Self {
             goals: goals(&fields, language)?,
             hints: Vec::new(),
@@ -271,7 +279,28 @@ impl Exercise {
             region: region(&lines).ok_or_else(|| start.at.at(LessonErrorKind::Region))?,
             start: text,
             workload,
+            solution: solution.map(|lines| (lines.at, lines.lines.join("\n"))),
         })
+    }
+
+    /// The lines that solve the exercise, in the place of the reader's ([`Exercise::with_region`]), where the lesson has them.
+    #[must_use]
+    pub fn solution(&self) -> Option<&str> {
+        self.solution.as_ref().map(|(_, lines)| lines.as_str())
+    }
+
+    /// Holds that the solution of a workload is one. A program is not run here.
+    pub(crate) fn check_solution(&self) -> Result<(), LessonError> {
+        let Some((at, lines)) = self.solution.as_ref().filter(|_| self.language != ExerciseLanguage::Python)
+        else {
+            return Ok(());
+        };
+        let why = match self.grade(&self.with_region(lines)) {
+            Ok(grade) if grade.is_passed => return Ok(()),
+            Ok(grade) => grade.sentence,
+            Err(error) => error.to_string(),
+        };
+        Err(at.at(LessonErrorKind::Solution { why }))
     }
 
     /// The whole workload or program that the reader begins with, the comments around the reader's lines included.

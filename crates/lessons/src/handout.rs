@@ -1,4 +1,5 @@
-//! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and the answers at the end.
+//! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and at the end the answers, with hints and
+//! solutions.
 
 use std::fmt::Write as _;
 
@@ -85,7 +86,7 @@ fn write_card(
     Ok(())
 }
 
-/// The task's lines are the reader's paper: what may be changed stands between its comments.
+/// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
 fn write_exercise(out: &mut String, exercise: &Exercise) {
     let settings = if exercise.settings.is_empty() {
         String::new()
@@ -101,10 +102,28 @@ fn write_exercise(out: &mut String, exercise: &Exercise) {
     for goal in &exercise.goals {
         let _ = writeln!(out, "<li>Goal: {}</li>", escaped(&goal.to_string()));
     }
+    out.push_str("</ul>\n");
+}
+
+/// The hints, which a teacher gives one after the other, and the lines that solve the exercise.
+fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) {
+    out.push_str("<ul>\n");
     for hint in &exercise.hints {
-        let _ = writeln!(out, "<li class=\"quiet\">Hint: {}</li>", inlines(hint));
+        let _ = writeln!(out, "<li>Hint: {}</li>", inlines(hint));
     }
     out.push_str("</ul>\n");
+    if let Some(lines) = exercise.solution() {
+        let _ = writeln!(
+            out,
+            "<p>These lines between the two comments meet all goals; others may, too.</p>\n<pre class=\"code\">{}</pre>",
+            escaped(lines)
+        );
+    }
+    let id = escaped(&lesson.id);
+    let _ = writeln!(
+        out,
+        "<p>An answer in a file is checked by <code>blockyard lesson {id} --check FILE</code>.</p>"
+    );
 }
 
 fn write_question(out: &mut String, question: &LessonQuestion) {
@@ -171,23 +190,21 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), Recordin
         "<section class=\"answers\">\n<h2>Answers</h2>\n<p class=\"quiet\">As the allocator gave them.</p>\n",
     );
     for (index, card) in lesson.cards.iter().enumerate() {
-        let Some(question) = &card.question else { continue };
-        let _ = writeln!(
-            out,
-            "<section>\n<h3>{}. {}</h3>\n<p><strong>{}</strong> {}</p>",
-            index + 1,
-            inlines(&card.title),
-            escaped(&question.right),
-            inlines(&question.because)
-        );
-        write_card_text(out, lesson, card)?;
+        if card.question.is_none() && card.exercise.is_none() {
+            continue;
+        }
+        let _ = writeln!(out, "<section>\n<h3>{}. {}</h3>", index + 1, inlines(&card.title));
+        if let Some(question) = &card.question {
+            let (right, because) = (escaped(&question.right), inlines(&question.because));
+            let _ = writeln!(out, "<p><strong>{right}</strong> {because}</p>");
+            write_card_text(out, lesson, card)?;
+        }
+        if let Some(exercise) = &card.exercise {
+            write_solution(out, lesson, exercise);
+        }
         out.push_str("</section>\n");
     }
-    let id = escaped(&lesson.id);
-    let _ = writeln!(
-        out,
-        "<p>The exercise is checked by <code>blockyard lesson {id} --check FILE</code>.</p>\n</section>"
-    );
+    out.push_str("</section>\n");
     Ok(())
 }
 

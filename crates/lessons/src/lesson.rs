@@ -2,7 +2,7 @@ use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Workload, parse_size};
 
-use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, Section};
+use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, SOLUTION, Section};
 use crate::error::{LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, Surroundings};
 use crate::markdown::{Part, Piece, without_values};
@@ -247,7 +247,7 @@ struct Reader {
 impl Reader {
     fn card(&mut self, section: &Section<'_>) -> Result<(), LessonError> {
         let title = without_values(&section.title)?;
-        let mut fences: [Option<&Fence<'_>>; 4] = [None; 4];
+        let mut fences: [Option<&Fence<'_>>; 5] = [None; 5];
         let mut body = Vec::new();
         for item in &section.items {
             let fence = match item {
@@ -260,6 +260,7 @@ impl Reader {
             let (place, block) = match fence.language {
                 "predict" => (1, "predict"),
                 "exercise" => (2, "exercise"),
+                _ if fence.is_solution() => (4, SOLUTION),
                 "start" | PYTHON => (3, "start"),
                 _ => (0, "workload"),
             };
@@ -269,19 +270,19 @@ impl Reader {
                 return Err(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let [workload, predict, exercise, start] = fences;
+        let [workload, predict, exercise, start, solution] = fences;
         let lines = self.workload(&plain(&title), workload, section.at)?;
-        let exercise = match (exercise, start) {
-            (None, None) => None,
-            (Some(exercise), Some(start)) => {
+        let exercise = match (exercise, start, solution) {
+            (None, None, None) => None,
+            (Some(exercise), Some(start), solution) => {
                 let around = Surroundings {
                     settings: self.settings.as_ref(),
                     capacity: self.capacity,
                     profile: self.profile.as_deref(),
                 };
-                Some(Exercise::parse(exercise, start, &around)?)
+                Some(Exercise::parse(exercise, start, solution, &around)?)
             }
-            (Some(fence), None) | (None, Some(fence)) => {
+            (Some(fence), None, _) | (None, Some(fence), _) | (None, None, Some(fence)) => {
                 return Err(fence.at.at(LessonErrorKind::HalfExercise));
             }
         };

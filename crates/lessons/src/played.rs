@@ -107,6 +107,7 @@ fn play_card(
         question.unproved(stretch, notes);
     }
     let mut exercise = card.exercise.clone();
+    exercise.as_ref().map_or(Ok(()), Exercise::check_solution)?;
     let start = exercise.as_ref().and_then(Exercise::play_start).transpose();
     let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
     let in_exercise = match (&exercise, &start) {

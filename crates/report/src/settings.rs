@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use blockyard_lab::{Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates};
+use blockyard_lab::{
+    Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates, plain_candidates,
+};
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
 
@@ -24,7 +26,13 @@ struct TriedSetting {
 
 /// Replays the run under its own settings and under each plain one.
 pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Result<Settings, LabError> {
-    let others = candidates(run, own).into_iter().filter(|conf| !conf.contains(',') && *conf != own.conf);
+    let mut others = plain_candidates(run, own);
+    let singles = candidates(run, own).into_iter().filter(|conf| !conf.contains(',') && *conf != own.conf);
+    for conf in singles {
+        if !others.contains(&conf) {
+            others.push(conf);
+        }
+    }
     let settings: Vec<String> = std::iter::once(own.conf.clone()).chain(others).collect();
     let total = settings.len();
     let step = |done: usize| Progress::new("trying settings", done, total);

@@ -1,6 +1,8 @@
 //! The kinds of questions, and the answers about one run.
 
-use blockyard_lab::{AllocatorRow, Autopsy, Bound, ChangeKind, Diff, Found, Leaks, Row, Verdict, WhatIf};
+use blockyard_lab::{
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Row, Verdict, WhatIf,
+};
 use blockyard_questions::RunSummary;
 
 use crate::ptr_eq::PtrEq;
@@ -99,6 +101,9 @@ pub(crate) struct Trial {
     pub(crate) requests: u64,
 }
 
+/// What a question is asked for: the index of the device, in a file with several, and the conditions.
+pub(crate) type Terms = (Option<usize>, Conditions);
+
 /// The answers about one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
@@ -112,10 +117,18 @@ pub(crate) struct Answers {
     pub(crate) trial: Option<PtrEq<Trial>>,
     pub(crate) runs: Vec<RunSummary>,
     pub(crate) verdict: Option<PtrEq<Verdict>>,
+    /// The device and the conditions that the verdict is for.
+    pub(crate) verdict_for: Terms,
     pub(crate) failed: Option<(QuestionKind, String)>,
 }
 
 impl Answers {
+    /// The best of all settings under the terms of the verdict, where a search has found one.
+    pub(crate) fn searched(&self) -> Option<&PtrEq<Found>> {
+        let found = self.search.as_ref()?.found.as_ref()?;
+        (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
+    }
+
     /// The run that questions are about: that of the device, or the run with the most requests.
     pub(crate) fn run(&self, device: Option<usize>) -> Option<&RunSummary> {
         let longest = || self.runs.iter().max_by_key(|run| run.requests);

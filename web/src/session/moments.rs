@@ -22,7 +22,7 @@ impl Session {
             _ => steps_at_allocation(&run.recording, moment.allocations_after),
         };
         let Some(steps) = steps else {
-            return self.show_note("The recorded run has no such moment: the replay goes on for longer.");
+            return self.show_note("The run has no such moment: its replay goes on for longer.");
         };
         self.dispatch(PlayerAction::Pause);
         self.dispatch(PlayerAction::SeekStep(steps));

@@ -1,5 +1,5 @@
-//! The page inside another page. It has no header and nothing that stays in place while the reader scrolls, and it is as high as
-//! its content.
+//! The page inside another page. It has no header, it is as high as its content, and in a lower frame the bar with the steps stays at
+//! the lower edge.
 
 use blockyard_figure::PlayerAction;
 use leptos::html;
@@ -87,7 +87,7 @@ fn steps(session: Session) -> AnyView {
         format!("step {} of {count}", session.player.with(|player| player.steps))
     });
     view! {
-        <p class="cluster">
+        <p class="cluster embed-bar">
             {icon_button("icon", "back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
             {icon_button("icon", "forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
             <span data-testid="position">{position}</span>

@@ -51,7 +51,10 @@ pub(crate) struct Answer {
 pub(crate) fn holders(session: Session) -> AnyView {
     let answer = answer(session);
     let order = RwSignal::new(Order::Bytes);
-    let summary = text(move || answer.with(|answer| answer.as_ref().map_or_else(waiting, |it| summary(it))));
+    let summary = text(move || {
+        let peak = session.run.with(|run| run.series.peak_steps(&run.recording).0);
+        answer.with(|answer| answer.as_ref().map_or_else(waiting, |it| summary(it, peak)))
+    });
     let is_flame = flag(move || session.figures.is_flame.get());
     view! {
         <div class="pad holders" data-testid="holders">
@@ -104,9 +107,11 @@ fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> Ans
     Answer { columns, scope, by, rows, holders, bytes, whole }
 }
 
-fn summary(answer: &Answer) -> String {
+/// `peak` is the moment at which most is allocated.
+fn summary(answer: &Answer, peak: usize) -> String {
     let (count, bytes) = answer.whole;
     let when = match answer.scope {
+        Scope::At(moment) if moment == peak => format!("at the peak, after step {}", grouped_count(moment)),
         Scope::At(moment) => format!("after step {}", grouped_count(moment)),
         Scope::Throughout(one, other) => format!(
             "all the time from step {} to step {}",

@@ -17,23 +17,40 @@ use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
 use crate::lab::{Answers, LabWork, QuestionKind};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::view::kit::{button, click, flag, text};
 
 /// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is unfolded.
 pub(crate) fn lab(session: Session) -> AnyView {
+    let is_first = Memo::new(move |_| stands_first(session));
     let sections = QuestionKind::SECTIONS.map(|kind| section(session, kind));
     view! {
         <div class="lab pad" data-testid="lab">
             {device(session)}
             {about_host(session)}
-            {verdict::verdict(session)}
+            {move || (!is_first.get()).then(|| verdict::verdict(session))}
             {parts::implied_limit(session)}
             <div class="questions" role="group" aria-label="Questions">{sections.into_iter().collect::<Vec<_>>()}</div>
             {parts::notes(session)}
         </div>
     }
     .into_any()
+}
+
+/// Whether the verdict stands above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
+fn stands_first(session: Session) -> bool {
+    session.is_narrow.get() && session.place.get() == Place::Workbench && session.shows_recording()
+}
+
+/// The verdict about an opened file, where it stands above everything else.
+pub(crate) fn verdict_first(session: Session) -> AnyView {
+    let is_first = Memo::new(move |_| stands_first(session));
+    let content = move || {
+        is_first
+            .get()
+            .then(|| view! { <div class="panel pad lab">{verdict::verdict(session)}</div> }.into_any())
+    };
+    view! { {content} }.into_any()
 }
 
 /// A question that can be unfolded, with what it asks for and its answer.

@@ -16,7 +16,7 @@ use crate::session::{AnswerRun, Embed, GivenAnswer, LessonState, OpenLesson, Pla
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::present_button;
+use crate::view::present::{fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -101,9 +101,11 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
         let card = card_of.get();
         shown.cards.get(card).map(|played| card_view(session, played, card, count))
     };
+    let head = NodeRef::new();
+    fit_card(session, head);
     view! {
         <section class="lesson-stage" aria-label="Memory of the device">
-            <div class="lesson-head">
+            <div class="lesson-head" node_ref=head>
                 <h1>{title}</h1>
                 {present_button(session)}
             </div>

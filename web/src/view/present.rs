@@ -1,11 +1,14 @@
 //! A lesson in a lecture room: the whole screen, large letters, and the keys of a clicker.
 
 use leptos::ev;
+use leptos::html;
 use leptos::prelude::*;
-use web_sys::Document;
+use wasm_bindgen::JsCast;
+use web_sys::{Document, HtmlElement};
 
 use crate::browser;
 use crate::session::{Place, Presenting, Session};
+use crate::surface;
 use crate::view::kit::{button, click, effect, flag};
 
 /// The button that begins and ends the presentation of the open lesson.
@@ -28,6 +31,47 @@ pub(crate) fn present_button(session: Session) -> AnyView {
         </span>
     }
     .into_any()
+}
+
+/// The least and the largest size of a presented card's letters, beside the size that the style sheet gives them.
+const FIT: (f64, f64) = (0.5, 1.8);
+
+/// Makes the letters of a presented card as large as the screen lets them be, whenever the card, what is said on it, or the screen changes.
+/// The last is told by `head`, an element of the lesson that is as wide as the screen lets it be.
+pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
+    let size = surface::size_of(head);
+    effect(move || {
+        size.track();
+        session.lesson.track();
+        let is_on = session.presenting.get() != Presenting::No;
+        // The page has the card by then.
+        let _ = browser::after_millis(20, move || fit(session, is_on));
+    });
+}
+
+fn fit(session: Session, is_on: bool) {
+    let of = |css: &str| {
+        let found = browser::document()?.query_selector(css).ok()??;
+        found.dyn_into::<HtmlElement>().ok()
+    };
+    let (Some(card), Some(buttons)) = (of(".lesson-card"), of(".turn")) else { return };
+    let set = |fit: f64| card.style().set_property("--fit", &format!("{fit:.3}")).is_ok();
+    // In one column the page scrolls from the card to the figure anyway.
+    if !is_on || session.is_narrow.get_untracked() {
+        let _ = card.style().remove_property("--fit");
+        return;
+    }
+    let room = browser::window_size().1 - f64::from(buttons.offset_height());
+    let fits = |fit: f64| set(fit) && f64::from(card.offset_height()) <= room;
+    let (mut low, mut high) = FIT;
+    if fits(high) {
+        return;
+    }
+    for _ in 0..7 {
+        let middle = f64::midpoint(low, high);
+        *(if fits(middle) { &mut low } else { &mut high }) = middle;
+    }
+    set(low);
 }
 
 /// Keeps the page's letters and the browser's whole screen as the session has it, and ends the presentation when the lesson is left.
@@ -87,6 +131,12 @@ impl Session {
         browser::ask_for_whole_screen();
         // Space goes on with the lesson, and presses no button.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
+        self.draw_for_other_letters();
+    }
+
+    /// Draws the figures again once the page's letters have their new size.
+    fn draw_for_other_letters(self) {
+        let _ = browser::after_millis(60, move || self.appearance.update(|version| *version += 1));
     }
 
     fn end_presenting(self) {
@@ -94,6 +144,7 @@ impl Session {
             return;
         }
         self.presenting.set(Presenting::No);
+        self.draw_for_other_letters();
         if let Some(document) = browser::document().filter(is_whole_screen) {
             document.exit_fullscreen();
         }

@@ -24,6 +24,9 @@ pub(crate) fn program(session: Session) -> AnyView {
     });
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
+    let is_busy = is_busy(session);
+    // Until the new run is there, the figures are of the one before.
+    let is_old = flag(move || is_busy.get() && has_run.get());
     view! {
         <main class="program">
             <h1 class="visually-hidden">"A PyTorch program"</h1>
@@ -33,18 +36,28 @@ pub(crate) fn program(session: Session) -> AnyView {
                 {device(session)}
             </section>
             {output::output(session)}
-            <div class="figures">{figures}</div>
+            <div class="figures" class:shows-old=is_old aria-busy=text(move || is_old.get().to_string())>
+                <p class="panel old-run" role="status" data-testid="old-run" hidden=flag(move || !is_old.get())>
+                    "The program runs. Below is still the run before."
+                </p>
+                {figures}
+            </div>
         </main>
     }
     .into_any()
 }
 
-fn bar(session: Session) -> AnyView {
-    let is_busy = Memo::new(move |_| {
+/// Whether the program runs, or waits for its interpreter.
+fn is_busy(session: Session) -> Memo<bool> {
+    Memo::new(move |_| {
         session.program.status.with(|status| {
             matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
         })
-    });
+    })
+}
+
+fn bar(session: Session) -> AnyView {
+    let is_busy = is_busy(session);
     let options = Signal::derive(move || {
         let mut options: Options =
             EXAMPLES.iter().map(|example| (example.id.to_owned(), example.title.to_owned())).collect();

@@ -5,7 +5,7 @@ use blockyard_record::Bytes;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::files::show_rank;
+use crate::files::{deciding_rank, show_rank};
 use crate::session::{Rank, Session, Source};
 use crate::surface;
 use crate::view::kit::{click, effect, text};
@@ -20,14 +20,57 @@ pub(crate) fn ranks(session: Session) -> AnyView {
         // All timelines share one scale: equal bytes have the same height, and equal counts of steps the same width.
         let top = ranks.iter().map(|rank| rank.opened.run.series.peaks().1).max().unwrap_or_default();
         let steps = ranks.iter().map(|rank| rank.opened.run.series.step_count()).max().unwrap_or_default();
+        let words = summary(&ranks);
         let rows: Vec<AnyView> = ranks.into_iter().map(|rank| row(session, rank, top, steps)).collect();
         let label = format!("Ranks: {} timelines on one scale", rows.len());
         Some(
-            view! { <section class="panel ranks" aria-label=label data-testid="ranks">{rows}</section> }
-                .into_any(),
+            view! { <section class="panel" aria-label=label data-testid="ranks">
+                <p class="ranks-summary" data-testid="ranks-summary">{words}</p>
+                <div class="ranks">{rows}</div>
+            </section> }
+            .into_any(),
         )
     };
     view! { {content} }.into_any()
+}
+
+/// Which ranks ran out of memory, and where most is allocated.
+fn summary(ranks: &[Rank]) -> String {
+    let peak = |rank: &Rank| rank.opened.run.series.peaks().0;
+    let name = |rank: &Rank| rank.opened.name.clone();
+    let failed: Vec<String> = ranks.iter().filter(|rank| rank.has_failed()).map(name).collect();
+    let failed =
+        if failed.is_empty() { String::new() } else { format!("Out of memory: {}. ", failed.join(", ")) };
+    let (Some(largest), Some(smallest)) =
+        (ranks.iter().rev().max_by_key(|rank| peak(rank)), ranks.iter().min_by_key(|rank| peak(rank)))
+    else {
+        return failed;
+    };
+    if peak(largest) == peak(smallest) {
+        return format!("{failed}All {} ranks have {} allocated at their peaks.", ranks.len(), peak(largest));
+    }
+    format!(
+        "{failed}Most is allocated on {}: {} at its peak; least on {}: {}.",
+        name(largest),
+        peak(largest),
+        name(smallest),
+        peak(smallest)
+    )
+}
+
+/// Which of several ranks the verdict is about; empty where one file is open. Reads signals.
+pub(crate) fn verdict_is_about(session: Session) -> String {
+    let (ranks, shown) = (session.ranks.get(), session.shown_recording());
+    let Some(rank) = ranks.iter().find(|rank| ranks.len() > 1 && Some(&rank.opened) == shown.as_ref()) else {
+        return String::new();
+    };
+    let decides = deciding_rank(&ranks).is_some_and(|decides| decides.opened == rank.opened);
+    let why = match (rank.has_failed(), decides) {
+        (true, _) => ", which ran out of memory",
+        (false, true) => ", where most is allocated",
+        (false, false) => "",
+    };
+    format!("About {}{why}, one of {} ranks.", rank.opened.name, ranks.len())
 }
 
 fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {

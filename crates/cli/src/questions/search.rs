@@ -49,11 +49,13 @@ fn text(run: &Run, found: &Found, all: bool) -> String {
     let mut text =
         format!("{} settings on {}\n", grouped(found.rows.len() as u64), counted(run, found.baseline.limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];
-    let front = found.front.iter().filter_map(|index| found.rows.get(*index));
+    // The one to take comes first; it may be plainer than those that reserve least.
+    let rest = found.front.iter().copied().filter(|index| Some(*index) != found.best);
+    let front = found.best.into_iter().chain(rest).filter_map(|index| found.rows.get(index));
     lines.extend(front.map(|row| cells(setting(&row.conditions.conf), row)));
     text.push_str(&table(&lines));
     let is_shown = |(index, row): &(usize, &blockyard_lab::Row)| {
-        (all && !found.front.contains(index)) || row.outcome.is_err()
+        (all && !found.front.contains(index) && Some(*index) != found.best) || row.outcome.is_err()
     };
     let others: Vec<Vec<String>> = found
         .rows

@@ -5,7 +5,11 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::numbers::bytes_f64;
 use crate::role::Role;
-use crate::scene::{Dash, Mark, Scene};
+use crate::scene::{Anchor, Dash, Mark, Scene, TextStyle, Weight};
+use crate::text_width::fitted;
+
+/// The size of the words in the place of an empty figure.
+const EMPTY_PX: f32 = 13.0;
 
 /// Two timelines of the same requests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,7 +107,18 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         values.map(|(_, before, after)| Bytes::new(before.get().abs_diff(after.get()))).max()
     };
     let (above, below) = (most(true).unwrap_or_default(), most(false).unwrap_or_default());
-    let above = if above.is_zero() && below.is_zero() { Bytes::mib(1) } else { above };
+    if above.is_zero() && below.is_zero() {
+        // An axis of nothing would look as a figure that failed.
+        let words = if differences.is_empty() {
+            "There is nothing to compare: one of the runs has no memory over time."
+        } else {
+            "No difference: both reserve the same bytes after every request."
+        };
+        let words = fitted(words, EMPTY_PX, Weight::Normal, size.width_px - 16.0).unwrap_or_default();
+        let center = Point::new(size.width_px / 2.0, size.height_px / 2.0);
+        scene.text(center, words, TextStyle::new(Role::TextMuted, EMPTY_PX).anchored(Anchor::Middle));
+        return;
+    }
     let axes = Axes::new(size, compared.requests, below, above);
     axes.draw(scene);
     let zero = axes.y_px(0.0);

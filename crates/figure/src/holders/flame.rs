@@ -8,7 +8,7 @@ use crate::labels::baseline;
 use crate::numbers::{count_px, px, share};
 use crate::role::Role;
 use crate::scene::{Scene, TargetId, TextStyle, Weight};
-use crate::text_width::fitted;
+use crate::text_width::first_fitting;
 
 /// The bytes of allocations by the frames of their stacks: outermost frames on top, the widest child first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -227,7 +227,14 @@ fn draw(
     let top = count_px(node.depth) * ROW_PX;
     let rect = Rect::new(left, top, width, ROW_PX);
     let inner = Rect::new(left, top, (width - 1.0).max(0.5), ROW_PX - 1.0);
-    let text = format!("{}  {}", graph.text(stacks, place), node.bytes);
+    // Whole names and whole numbers: what has no room is left out, the least important first, and nothing is cut off.
+    let whole = graph.text(stacks, place);
+    let mut texts = vec![format!("{whole}  {}", node.bytes), whole];
+    if let Some(frame) = node.frame {
+        let frame = stacks.frame(frame);
+        texts.extend((!frame.name.is_empty()).then(|| frame.name.to_owned()));
+    }
+    texts.push(node.bytes.to_string());
     let role = node.frame.map_or(Role::Group(Role::GROUPS - 1), |frame| {
         // Frames of one file have one color.
         Role::Group(file_color(stacks.frame(frame).filename))
@@ -238,7 +245,7 @@ fn draw(
         Fill { role, pattern: crate::fill::Pattern::Tint }
     };
     scene.rect(inner, fill, None);
-    if let Some(text) = fitted(&text, TEXT_PX, Weight::Normal, width - 8.0) {
+    if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, width - 8.0) {
         let at = crate::geometry::Point::new(left + 4.0, baseline(top + ROW_PX / 2.0 - 0.5, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }

@@ -18,6 +18,7 @@
 #![allow(clippy::float_cmp, reason = "edges on whole pixels are equal or wrong")]
 
 mod apart;
+mod compared;
 mod map;
 mod overview;
 mod palette;

@@ -153,9 +153,21 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
             let next = Some(site + 1).filter(|next| next % Role::SHADES > 0);
             let later = (site + 1..Role::SITES).filter(|later| later % Role::SHADES == 0);
             for above in next.into_iter().chain(later) {
-                assert_apart(theme, 9.0, (&name(site), color(site)), (&name(above), color(above)));
+                assert_apart(theme, 13.0, (&name(site), color(site)), (&name(above), color(above)));
             }
-            assert_apart(theme, 7.0, (&name(site), color(site)), ("the rest", rest));
+            assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
+        }
+    }
+}
+
+/// The grey of the rest lies on any group.
+#[test]
+fn the_rest_is_apart_from_every_group_in_every_vision() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |group: u8| linear(&theme.color(Role::Group(group)));
+        let rest = Role::GROUPS - 1;
+        for group in 0..rest {
+            assert_apart(theme, 16.0, (&format!("group {group}"), color(group)), ("the rest", color(rest)));
         }
     }
 }

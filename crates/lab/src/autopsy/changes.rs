@@ -1,16 +1,14 @@
-use std::collections::BTreeSet;
-
 use blockyard_record::{Bytes, counted, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
-use blockyard_rules::{setting_values, with_setting};
+use blockyard_rules::with_setting;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, Tell, passes, pins};
-use crate::search::{candidates, is_drivers_pool};
+use crate::search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
 /// Something that might let a request pass.
@@ -86,7 +84,7 @@ pub(super) fn changes(
     examined: &Examination<'_>,
     on_progress: OnProgress,
 ) -> Result<(Vec<Change>, Vec<Change>), LabError> {
-    let settings = settings(examined);
+    let settings = plain_candidates(examined.run, examined.conditions);
     let sets = tensor_sets(examined);
     let total = (settings.len() + sets.len() + 1) as u64;
     let mut done = 0;
@@ -122,23 +120,6 @@ pub(super) fn changes(
 /// A settings text without one of its keys.
 pub(super) fn without(conf: &str, key: &str) -> String {
     with_setting(conf, key, None)
-}
-
-/// The settings to try, the plainest first: single ones, beside what the run has or without a part of that.
-fn settings(examined: &Examination<'_>) -> Vec<String> {
-    let own = &examined.conditions.conf;
-    let mut tried = BTreeSet::from([own.clone()]);
-    let keys: Vec<&str> = setting_values(own).map(|(key, _)| key).collect();
-    let mut all = vec![String::new()];
-    all.extend(keys.iter().map(|key| without(own, key)));
-    // What the driver's pool would do is a model: no proof.
-    let single = |conf: &String| !conf.is_empty() && !conf.contains(',') && !is_drivers_pool(conf);
-    for candidate in candidates(examined.run, examined.conditions).into_iter().filter(single) {
-        let rest = without(own, candidate.split(':').next().unwrap_or_default());
-        all.push(if rest.is_empty() { candidate } else { format!("{rest},{candidate}") });
-    }
-    all.retain(|conf| tried.insert(conf.clone()));
-    all
 }
 
 fn free_tensors(examined: &Examination<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {

@@ -1,8 +1,8 @@
 //! Two questions about one run never contradict each other.
 
 use blockyard_lab::{
-    Answer, Autopsy, Change, ChangeKind, Conditions, Question, Row, Run, autopsy, candidates, search,
-    try_change, what_if,
+    Answer, Autopsy, Change, ChangeKind, Conditions, Question, Row, Run, autopsy, candidates,
+    plain_candidates, search, try_change, verdict, what_if,
 };
 use blockyard_record::Bytes;
 use blockyard_workload::{Request, Workload};
@@ -99,6 +99,11 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
         let depends = ours.any(Row::depends_on_limit);
         assert_eq!(found.sentence.contains("it depends on the limit"), depends, "{name}: {}", found.sentence);
     }
+    // The verdict and the search recommend one setting, or the search one that the verdict does not try.
+    let said = verdict(run, conditions, &mut on).unwrap().setting;
+    let best = found.best.map(|best| found.rows[best].conditions.conf.clone());
+    let is_beyond = best.as_ref().is_some_and(|best| !plain_candidates(run, conditions).contains(best));
+    assert!(said == best || (said.is_none() && is_beyond), "{name}: verdict {said:?}, search {best:?}");
     // The page asks for each row by itself.
     for row in found.rows.iter().take(8) {
         let asked = Question::SearchRow(row.conditions.clone());
@@ -127,6 +132,23 @@ fn for_every_snapshot_the_autopsy_and_what_if_agree_under_the_implied_limit_and_
         }
     }
     assert!(changes > 300, "{changes}");
+}
+
+#[test]
+fn a_search_and_a_verdict_recommend_one_setting_for_runs_that_fit_and_under_limits() {
+    for name in ["gpt2_varlen", "gnn_random"] {
+        let run = crate::program(name);
+        let own = run.conditions();
+        for conditions in [
+            own.clone(),
+            own.and_conf("max_split_size_mb:128"),
+            own.and_conf("expandable_segments:True,roundup_power2_divisions:4"),
+            own.and_limit(Bytes::gib(2)),
+            own.and_limit(Bytes::gib(12)),
+        ] {
+            searches_agree(&format!("{name} under {conditions:?}"), &run, &conditions);
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use blockyard_lab::{Conditions, LabError, Row, candidates, replay_under, search};
+use blockyard_lab::{Conditions, LabError, Row, candidates, plain_candidates, replay_under, search};
 use blockyard_record::Bytes;
 
 use crate::program;
@@ -27,7 +27,11 @@ fn the_front_is_what_no_row_beats() {
     }
     let best = &found.rows[found.best.unwrap()];
     assert_eq!(found.line, Some(format!("export PYTORCH_CUDA_ALLOC_CONF={}", best.conditions.conf)));
-    assert_eq!(Some(&point(best).0), counted().map(|row| point(row).0).collect::<Vec<_>>().iter().min());
+    // A plain setting helps this run, so the one to take is the plain one that reserves least.
+    let plain = plain_candidates(&run, &conditions);
+    let least = counted().filter(|row| plain.contains(&row.conditions.conf)).map(|row| point(row).0).min();
+    assert!(plain.contains(&best.conditions.conf));
+    assert_eq!(Some(point(best).0), least);
 }
 
 #[test]

@@ -161,3 +161,28 @@ fn only_the_marked_lines_may_change() {
     let long = exercise.grade(&exercise.with_region("repeat 1000000 { empty_cache }"));
     assert_eq!(long.unwrap_err().to_string(), "an exercise makes at most 50000 requests");
 }
+
+#[test]
+fn a_solution_that_does_not_pass_is_refused_with_its_line_and_what_it_misses() {
+    let text = |solution: &str| {
+        crate::language::text(&format!(
+            "## One\nText.\n```exercise\ngoal: reserved at most 20 MiB\n```\n```start\n{REGION}```\n```{solution}\n```\n"
+        ))
+    };
+    let played = Lesson::parse(&text("solution\nb = alloc 2 MiB")).unwrap().play().unwrap();
+    let exercise = played.cards[0].exercise.as_ref().unwrap();
+    assert_eq!(exercise.solution(), Some("b = alloc 2 MiB"));
+    let refused = |solution: &str| match Lesson::parse(&text(solution)) {
+        Ok(lesson) => lesson.play().unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    };
+    let error = refused("solution\nb = alloc 30 MiB");
+    assert!(
+        error.ends_with(
+            "the solution does not solve the exercise: Not yet: reserved is 50 MiB, 30 MiB more than 20 MiB."
+        ),
+        "{error}"
+    );
+    assert!(refused("solution\nfree nothing").contains("\"nothing\" is not allocated"));
+    assert!(refused("python solution\nx = 1").contains("a block \"exercise\" and a block \"start\""));
+}

@@ -48,6 +48,15 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
                 for goal in &exercise.goals {
                     assert!(on_cards.contains(&goal.to_string()), "{place}: {goal}");
                 }
+                // The class gets neither a hint nor the solution; the teacher has both.
+                for hint in exercise.hints.iter().map(|hint| plain(hint)) {
+                    assert!(in_answers.contains(&hint) && !on_cards.contains(&hint), "{place}: {hint}");
+                }
+                let solution: Vec<&str> = exercise.solution().unwrap().split_whitespace().collect();
+                assert!(in_answers.contains(&solution.join(" ")), "{place}: {solution:?}");
+                let whole = exercise.with_region(exercise.solution().unwrap());
+                let whole: Vec<&str> = whole.split_whitespace().collect();
+                assert!(!on_cards.contains(&whole.join(" ")), "{place}");
             }
         }
     }

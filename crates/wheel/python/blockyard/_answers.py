@@ -180,7 +180,7 @@ class Search(_sentences.SearchSentence):
     front: list[Outcome]
     """Indices in `settings`: those that fit at both bounds of the limit, and that no other setting beats in both peak reserved and device calls, by ascending peak reserved."""
     best: str | None
-    """The setting of the front that reserves least; null where no setting is better than the run's own."""
+    """The setting to take, as the verdict says: of single ones the first with which a run that goes out of memory fits, or the one that reserves least; where none of them helps, the setting of the front that reserves least; null where no setting is better than the run's own."""
     line: str | None
     """The line to copy for `best`, or null."""
     sentence: str

@@ -159,6 +159,37 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
 }
 
 #[test]
+fn the_verdict_is_made_anew_for_a_limit_that_is_given_and_names_the_setting_of_the_search() -> Result<()> {
+    drive(|page| {
+        let agree = |page: &Page| -> Result<()> {
+            ask(page, "search")?;
+            page.wait_for(&id("search-line"))?;
+            let (said, best) = (page.value(&id("verdict-line"))?, page.value(&id("search-line"))?);
+            ensure!(said == best, "the verdict has {said}, the search {best}");
+            Ok(())
+        };
+        open_gnn(page)?;
+        page.wait_text(&id("verdict-headline"), "It fits")?;
+        agree(page)?;
+        // Under 2 GiB the run does not fit, whichever question the limit was given for.
+        unfold(page, "what-if")?;
+        page.fill(&id("lab-limit"), "2 GiB")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        page.wait_text(&id("verdict-given"), "For at most 2 GiB reserved, as you gave it.")?;
+        page.wait_for(&format!("{}.is-wrong", id("verdict-headline")))?;
+        ensure!(page.count(&id("answer-what-if"))? == 1, "the answer that was asked for stays");
+        page.fill(&id("lab-limit"), "")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("verdict-headline"), "It fits")?;
+        page.wait_gone(&id("verdict-given"))?;
+        page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        agree(page)
+    })
+}
+
+#[test]
 fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;

@@ -7,6 +7,7 @@ mod editor;
 mod elsewhere;
 mod exercises;
 mod figures;
+mod findings;
 mod gpu;
 mod hostile;
 mod lab;

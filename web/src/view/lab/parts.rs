@@ -160,11 +160,16 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     })
 }
 
+/// What a field stands for that is empty: a program of the page has no file. Reads signals.
+fn as_it_was(session: Session) -> &'static str {
+    if session.shown_program().is_some() { "as it ran" } else { "as in the file" }
+}
+
 /// The fields of the device, of the limit and of the release.
 pub(super) fn sizes(session: Session) -> AnyView {
     let lab = session.lab;
     let hint = text(move || {
-        let hint = if session.has_failed() { "as in the file" } else { "no limit" };
+        let hint = if session.has_failed() { as_it_was(session) } else { "no limit" };
         hint.to_owned()
     });
     view! {
@@ -178,9 +183,9 @@ pub(super) fn sizes(session: Session) -> AnyView {
 /// The choice of the release of PyTorch whose rules hold.
 fn releases(session: Session) -> AnyView {
     let release = session.lab.release;
-    let options = Signal::derive(|| {
+    let options = Signal::derive(move || {
         let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
-        std::iter::once((String::new(), "as in the file".to_owned())).chain(known).collect()
+        std::iter::once((String::new(), as_it_was(session).to_owned())).chain(known).collect()
     });
     let chosen = text(move || release.get().map(|known| known.name().to_owned()).unwrap_or_default());
     view! {
@@ -195,7 +200,8 @@ fn releases(session: Session) -> AnyView {
 /// The limit that the file implies, where its run went out of memory: every answer without another limit is for that one.
 pub(super) fn implied_limit(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
-        let answers = session.answers().unwrap_or_default();
+        // The memory of a program's GPU is known.
+        let answers = session.answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
         let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
         limit.filter(Limit::is_inferred).map(|limit| implied_words(&limit)).unwrap_or_default()
     });
@@ -241,7 +247,8 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
 /// Notes on what is not known about the run.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
-        let answers = session.answers().unwrap_or_default();
+        // The notes are about what a file leaves open.
+        let answers = session.answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
         answers.run(session.lab_device()).map(|run| run.notes.clone()).unwrap_or_default()
     });
     let items = move || {

@@ -22,8 +22,10 @@ pub(super) fn search(session: Session, search: &Search) -> AnyView {
         .into_any();
     };
     let best = found.line.clone().map(|line| line_to_copy("search-line", line));
+    // The one to take comes first; it may be plainer than those that reserve least.
+    let rest = found.front.iter().copied().filter(|place| Some(*place) != found.best);
     let front: Vec<&Row> = std::iter::once(&found.baseline)
-        .chain(found.front.iter().filter_map(|place| found.rows.get(*place)))
+        .chain(found.best.into_iter().chain(rest).filter_map(|place| found.rows.get(place)))
         .collect();
     let all: Vec<&Row> = std::iter::once(&found.baseline).chain(&found.rows).collect();
     let (front, all) = (sheet_of(&front), sheet_of(&all));

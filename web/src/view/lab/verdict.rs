@@ -1,6 +1,9 @@
 //! The verdict: what the run that is shown came to, in the order in which a reader asks.
 
-use blockyard_lab::{About, Finding, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment};
+use blockyard_figure::steps_at_allocation;
+use blockyard_lab::{
+    About, Conditions, Finding, Found, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment,
+};
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
@@ -11,20 +14,29 @@ use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
 use crate::view::holders::holding_table;
-use crate::view::kit::{button, click};
+use crate::view::kit::{button, click, flag, text};
+use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
 const MOST_LINES: usize = 10;
 
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
-    let found = Memo::new(move |_| session.answers().and_then(|answers| answers.verdict));
+    let found = Memo::new(move |_| {
+        session.answers().and_then(|answers| {
+            let searched = answers.searched().cloned();
+            Some((answers.verdict?, answers.verdict_for.1, searched))
+        })
+    });
     let is_busy = Memo::new(move |_| {
         session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
+    let rank = Memo::new(move |_| verdict_is_about(session));
+    // What is asked for other conditions makes the verdict anew.
+    let is_old = Memo::new(move |_| session.lab.work.with(Option::is_some) && session.is_verdict_old());
     let content = move || match found.get() {
-        Some(found) => answer(session, &found),
-        None if is_busy.get() => working(session, QuestionKind::Verdict),
+        Some((found, conditions, searched)) => answer(session, &found, &conditions, searched.as_deref()),
+        None if is_busy.get() => ().into_any(),
         None => {
             let ask = click(move || session.ask_verdict());
             button("primary", "lab-verdict", "What does this run come to?", "", ask)
@@ -32,28 +44,49 @@ pub(super) fn verdict(session: Session) -> AnyView {
     };
     view! {
         <section class="run-verdict" aria-label="Verdict" aria-live="polite" data-testid="run-verdict">
-            {content}
+            <p class="quiet" data-testid="verdict-rank" hidden=flag(move || rank.with(String::is_empty))>
+                {text(move || rank.get())}
+            </p>
+            {working(session, QuestionKind::Verdict)}
+            <div class:is-old=flag(move || is_old.get())>{content}</div>
             {failed(session, QuestionKind::Verdict)}
         </section>
     }
     .into_any()
 }
 
-fn answer(session: Session, found: &Verdict) -> AnyView {
+/// What the reader gave, where the verdict is not for what the file says.
+fn given(conditions: &Conditions) -> Option<AnyView> {
+    let limit = conditions.limit.map(|limit| format!("at most {limit} reserved"));
+    let release = conditions.release.map(|release| format!("PyTorch {release}"));
+    let given: Vec<String> = limit.into_iter().chain(release).collect();
+    let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
+    (!given.is_empty()).then(|| words().into_any())
+}
+
+fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
     let class = if found.kind == VerdictKind::Fits { "headline is-right" } else { "headline is-wrong" };
     let notes =
         session.answers().and_then(|answers| answers.run(session.lab_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
+    // Where no plain setting helps, a search may have found another.
+    let searched = searched.filter(|_| found.setting.is_none());
+    let best = searched.and_then(|searched| searched.rows.get(searched.best?));
+    let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = About::ALL.map(|about| {
         // The notes on the run stand below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
         let is_first = |place: usize| about == About::Happened && place == 0;
-        let items: Vec<AnyView> =
+        let mut items: Vec<AnyView> =
             of_this.enumerate().map(|(place, finding)| item(session, finding, is_first(place))).collect();
-        let held = (about == About::Sure).then(|| held(session, &found.held, found.kind));
-        let copied = (about == About::Passes).then_some(found.setting.as_ref()).flatten();
+        let is_passes = about == About::Passes;
+        if let Some(searched) = searched.filter(|_| is_passes) {
+            items.push(view! { <li>{sentence(&searched.sentence)}</li> }.into_any());
+        }
+        let held = (about == About::Sure).then(|| held(session, found));
+        let copied = setting.filter(|_| is_passes);
         let copied =
             copied.map(|conf| line_to_copy("verdict-line", format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")));
         let title =
@@ -62,6 +95,7 @@ fn answer(session: Session, found: &Verdict) -> AnyView {
     });
     view! {
         <p class=class data-testid="verdict-headline">{with_code(&sentence(&found.headline))}</p>
+        {given(under)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
@@ -126,7 +160,8 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
 }
 
 /// The lines that held the memory, each with its bytes.
-fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
+fn held(session: Session, found: &Verdict) -> AnyView {
+    let held = &found.held;
     if held.is_empty() {
         return ().into_any();
     }
@@ -145,12 +180,33 @@ fn held(session: Session, held: &[HoldingLine], kind: VerdictKind) -> AnyView {
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
         rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
     }
-    let when = if kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
+    let when = if found.kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
+    let other = other_peak(session, found)
+        .map(|words| view! { <p class="quiet" data-testid="verdict-other-peak">{words}</p> }.into_any());
     view! {
         <h3>{format!("What held the memory {when}")}</h3>
+        {other}
         {holding_table("verdict-held", rows)}
     }
     .into_any()
+}
+
+/// Where the replay has its peak at another moment than the figures: which two moments these are, and why.
+fn other_peak(session: Session, found: &Verdict) -> Option<String> {
+    let run = session.run.get_untracked();
+    let is_text = untrack(|| session.shows_text());
+    let mut moments = found.findings.iter().flat_map(|finding| &finding.moments);
+    let peak = moments.find(|moment| moment.name == MomentName::Peak).filter(|_| !is_text)?;
+    let replayed = steps_at_allocation(&run.recording, peak.allocations_after)?;
+    let recorded = run.series.peak_steps(&run.recording).0;
+    (replayed != recorded).then(|| {
+        format!(
+            "This is the replay's peak, after step {}. The peak of the run itself, with which the figures and \u{201c}Who holds it\u{201d} open, is \
+             after step {}: in a replay blocks lie at other addresses, so that other remainders stay with them.",
+            grouped(replayed as u64),
+            grouped(recorded as u64)
+        )
+    })
 }
 
 /// A sentence with the lines of the program, which stand between backticks, as code.

@@ -16,7 +16,9 @@ pub enum OtherFile {
     #[error("a pickle of a protocol that PyTorch does not write")]
     NewPickle,
     /// A pickle of a protocol before 2.
-    #[error("a pickle of protocol 0 or 1, which PyTorch does not write")]
+    #[error(
+        "a pickle of protocol 0 or 1, which PyTorch does not write: load it in Python and write it again with pickle.dump(snapshot, file, protocol=4)"
+    )]
     OldPickle,
     /// A text that is neither JSON nor HTML.
     #[error("another kind of text")]

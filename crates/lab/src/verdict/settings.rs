@@ -1,0 +1,136 @@
+//! What settings do to a run, as sentences of a verdict.
+
+use blockyard_record::{counted, grouped};
+use blockyard_replay::{OnProgress, Progress};
+
+use super::{About, Finding};
+use crate::search::replay_all;
+use crate::{Autopsy, Change, ChangeKind, Conditions, LabError, Outcome, Replay, Row, Run, plain_candidates};
+
+/// The run under each of the plain settings.
+pub(super) fn under_plain_settings(
+    run: &Run,
+    conditions: &Conditions,
+    on_progress: OnProgress,
+) -> Result<Vec<Row>, LabError> {
+    let settings = plain_candidates(run, conditions);
+    let confs: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let mut tell = |done, total| on_progress(Progress::new("trying settings", done, total));
+    let replay = Replay::of(run, conditions, &mut |_| tell(0, confs.len()))?;
+    replay_all(&replay, &confs, &mut |step| tell(step.done, step.total))
+}
+
+/// The first setting under which the failing request passes and so does all that follows: [`recommended`](crate::recommended) for a run
+/// that goes out of memory, with no more replays than that takes.
+pub(super) fn fitting(
+    replay: &Replay<'_>,
+    found: &Autopsy,
+    on_progress: OnProgress,
+) -> Result<Option<String>, LabError> {
+    let total = replay.run().requests().len();
+    let mut tell = |done| on_progress(Progress::new("replaying", done, total));
+    for change in &found.changes {
+        if let ChangeKind::Setting(conf) = &change.kind
+            && replay.row(conf, 0, &mut tell)?.fits()
+        {
+            return Ok(Some(conf.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The settings and other changes that were replayed: those that help, the one to take first, and those that do not.
+pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let is_taken = |change: &Change| matches!(&change.kind, ChangeKind::Setting(conf) if taken == Some(conf));
+    let mut helpful: Vec<&Change> = found.changes.iter().collect();
+    helpful.sort_by_key(|change| !is_taken(change));
+    let in_vain: Vec<&Change> = found.in_vain.iter().collect();
+    for (about, changes, also) in
+        [(About::Passes, helpful, "it also passes"), (About::Fails, in_vain, "it fails too")]
+    {
+        // Those with a sentence together, by their names in it and as they are set.
+        let (mut settings, mut confs) = (Vec::new(), Vec::new());
+        for change in changes {
+            match &change.kind {
+                // The first setting that helps, and those that depend on the limit, have a sentence of their own.
+                ChangeKind::Setting(conf)
+                    if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
+                {
+                    settings.push(if conf.is_empty() { "the default settings" } else { conf });
+                    confs.push(conf.as_str());
+                }
+                ChangeKind::Setting(conf) => {
+                    findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
+                }
+                ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. } => {}
+                _ => findings.push(Finding::about(about, &change.sentence, None)),
+            }
+        }
+        if !settings.is_empty() {
+            let text = format!("with {} {also}", alternatives(&settings));
+            findings.push(Finding::about(about, text, None).with_settings(&confs));
+        }
+    }
+    let passes_then = |change: &Change| matches!(change.kind, ChangeKind::Setting(_));
+    if taken.is_none() && found.changes.iter().any(passes_then) {
+        let text = "with none of these settings the whole run fits: a later request runs out of memory";
+        findings.push(Finding::about(About::Fails, text, None));
+    }
+    findings
+}
+
+/// `max_split_size_mb:32, 64 or 128, or large_segment_size_mb:64`: values of one setting stand together.
+fn alternatives(settings: &[&str]) -> String {
+    let mut names: Vec<(&str, Vec<&str>)> = Vec::new();
+    for conf in settings {
+        // A text of several settings stands for itself.
+        let (key, value) = match conf.split_once(':') {
+            Some(parts) if !conf.contains(',') => parts,
+            _ => (*conf, ""),
+        };
+        match names
+            .iter_mut()
+            .find(|(known, values)| *known == key && !value.is_empty() && !values.is_empty())
+        {
+            Some((_, values)) => values.push(value),
+            None => names.push((key, Some(value).filter(|value| !value.is_empty()).into_iter().collect())),
+        }
+    }
+    let texts: Vec<String> = names
+        .iter()
+        .map(|(key, values)| match values.split_last() {
+            None => (*key).to_owned(),
+            Some((last, [])) => format!("{key}:{last}"),
+            Some((last, others)) => format!("{key}:{} or {last}", others.join(", ")),
+        })
+        .collect();
+    texts.join(", or ")
+}
+
+/// What a setting changes in a run that fits: it helps where that is less memory.
+pub(super) fn compared(conf: &str, row: &Row, own: &Outcome) -> Option<Finding> {
+    let other = row.answered()?;
+    let name = if conf.is_empty() { "the default settings" } else { conf };
+    let (about, text) = if row.fits() {
+        less_or_not(name, other, own)
+    } else {
+        (About::Fails, format!("with {name} it runs out of memory"))
+    };
+    Some(Finding::about(about, text, None).with_settings(&[conf]))
+}
+
+fn less_or_not(name: &str, other: &Outcome, own: &Outcome) -> (About, String) {
+    let calls = format!(
+        "{} of the device in place of {}",
+        counted(usize::try_from(other.device_calls()).unwrap_or(usize::MAX), "call"),
+        grouped(own.device_calls())
+    );
+    let reserved = format!("with {name} at most {} are reserved", other.peak_reserved);
+    if other.peak_reserved < own.peak_reserved {
+        let less = own.peak_reserved.saturating_sub(other.peak_reserved);
+        (About::Passes, format!("{reserved}, {less} less, with {calls}"))
+    } else {
+        (About::Fails, format!("{reserved}, which is not less, with {calls}"))
+    }
+}
