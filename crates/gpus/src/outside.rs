@@ -100,7 +100,7 @@ impl Taker {
         let rule = |first: u64, each: u64| Some(Rule { first: first << 20, each: each << 20 });
         match self {
             Self::Context => Some(Rule { first: CONTEXT, each: 0 }),
-            Self::Code => rule(2, 0),
+            Self::Code | Self::Sparse => rule(2, 0),
             Self::LocalMemory => rule(90, 0),
             Self::Streams => rule(70, 0),
             // 2 MiB are shared with cuDNN.
@@ -108,7 +108,6 @@ impl Taker {
             Self::Dnn => rule(0, 8),
             Self::Fft => rule(8, 0),
             Self::Solver => rule(96, 0),
-            Self::Sparse => rule(2, 0),
             // All of a group of one rank.
             Self::Communicators if ranks == 1 => rule(0, 388),
             Self::Collectives | Self::Messages | Self::Sent | Self::Received if ranks == 1 => rule(0, 0),
