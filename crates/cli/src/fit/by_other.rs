@@ -331,11 +331,12 @@ impl ByOther {
     }
 }
 
-/// The first and the last line of an error: how the program ended, and what it said last.
+/// The first line of an error, which says how the program ended, and the last one that names what was raised; warnings may follow it.
 fn short(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
-    match error.lines().skip(1).filter(|line| !line.trim().is_empty()).last() {
-        Some(last) => format!("{first}: {}", last.trim()),
+    let more = || error.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    match more().filter(|line| line.contains("Error: ")).last().or_else(|| more().last()) {
+        Some(last) => format!("{first}: {last}"),
         None => first.to_owned(),
     }
 }
