@@ -1,7 +1,7 @@
 //! What the driver and CUDA's libraries take of a GPU beside PyTorch's segments: `nvidia-smi` shows it, and no number of PyTorch has it.
 //!
-//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04, PyTorch
-//! 2.11.0+cu130 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
+//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04 and NCCL
+//! 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
 //! (`nvidia_smi.txt`). What was not recorded has no number: other GPUs, and communicators of other numbers of ranks than one and two.
 
 use blockyard_record::Bytes;

@@ -277,13 +277,11 @@ impl ByOther {
     /// A line for each search.
     fn curves(&self, vary: &Vary, by: &By<'_>, has_gpus: bool) -> Vec<FitCurve> {
         let of = |column: &Column<Other, Ended>| {
-            let mut name = match &column.other {
+            let name = match &column.other {
                 Other::Value(set) => format!("{} {}", by.name, set.value),
                 other => other.name(),
             };
-            if has_gpus {
-                name += &format!(", {}", self.terms.gpu.name);
-            }
+            let name = if has_gpus { format!("{name}, {}", self.terms.gpu.name) } else { name };
             curve(&name, &self.terms, column.found.largest(&vary.values), &column.found.probes)
         };
         self.columns.iter().map(of).collect()
@@ -291,7 +289,7 @@ impl ByOther {
 
     /// Of layouts that with the largest value, the first of several.
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
-        let of = |column: &'_ Column<Other, Ended>| column.found.largest(&vary.values);
+        let of = |column: &Column<Other, Ended>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
         layouts.filter_map(|column| Some((of(column)?, column.other.layout()?))).max_by_key(|(most, _)| *most)
     }
