@@ -11,6 +11,7 @@ use super::at_once::{Answers, each};
 use super::curves::curve;
 use super::json::{contradiction, ended, fields, probe, terms, varied, whole};
 use super::layouts::{Asked, all_layouts, nodes, ran, sizes};
+use super::options::FitOptions;
 use super::runs::{Ended, Runs, Terms};
 use super::vary::{Set, Vary};
 use super::{Reply, status, text};
@@ -154,7 +155,7 @@ fn ask(
     let answers = each(all_terms, runs.at_once.wanted(), of_gpu, is_ended);
     let mut text = String::new();
     for answer in &answers {
-        answer.write(&mut text, vary, by.name, runs.options.quiet)?;
+        answer.write(&mut text, vary, by.name, runs.options)?;
     }
     let rows = |answer: &ByOther| {
         let mut all = terms(&answer.terms);
@@ -236,7 +237,7 @@ impl ByOther {
         all.clone().find(is_stopped).or_else(|| all.clone().find(|_| !counts_stops_alone))
     }
 
-    fn write(&self, text: &mut String, vary: &Vary, name: &str, is_quiet: bool) -> std::fmt::Result {
+    fn write(&self, text: &mut String, vary: &Vary, name: &str, options: &FitOptions) -> std::fmt::Result {
         let limit = text::limit(&self.terms);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
         let best = self.best_layout(vary);
@@ -259,11 +260,15 @@ impl ByOther {
         for (column, name) in lines {
             line(text, vary, column, (&format!("{name:>width$}"), value, most))?;
         }
-        if is_quiet {
+        if options.quiet {
             return Ok(());
         }
         if best.is_some() {
-            ran(text, self.columns.iter().filter_map(|column| column.other.layout()))?;
+            ran(
+                text,
+                options.run_ranks.as_ref(),
+                self.columns.iter().filter_map(|column| column.other.layout()),
+            )?;
         }
         self.contradictions(text, vary)?;
         let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
