@@ -1,7 +1,7 @@
 //! What the driver and CUDA's libraries take of a GPU beside PyTorch's segments: `nvidia-smi` shows it, and no number of PyTorch has it.
 //!
-//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04, PyTorch
-//! 2.11.0+cu130 and NCCL 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
+//! All bytes are recorded, by NVML before and after each event, with nothing else on the GPU: on an H100 80GB HBM3 with driver 580.159.04 and NCCL
+//! 2.28.9 (`tests/fixtures/measured/outside.txt`). An H200 showed the same at the five events that were recorded there
 //! (`nvidia_smi.txt`). What was not recorded has no number: other GPUs, and communicators of other numbers of ranks than one and two.
 
 use blockyard_record::Bytes;
@@ -100,7 +100,7 @@ impl Taker {
         let rule = |first: u64, each: u64| Some(Rule { first: first << 20, each: each << 20 });
         match self {
             Self::Context => Some(Rule { first: CONTEXT, each: 0 }),
-            Self::Code => rule(2, 0),
+            Self::Code | Self::Sparse => rule(2, 0),
             Self::LocalMemory => rule(90, 0),
             Self::Streams => rule(70, 0),
             // 2 MiB are shared with cuDNN.
@@ -108,7 +108,6 @@ impl Taker {
             Self::Dnn => rule(0, 8),
             Self::Fft => rule(8, 0),
             Self::Solver => rule(96, 0),
-            Self::Sparse => rule(2, 0),
             // All of a group of one rank.
             Self::Communicators if ranks == 1 => rule(0, 388),
             Self::Collectives | Self::Messages | Self::Sent | Self::Received if ranks == 1 => rule(0, 0),

@@ -208,7 +208,7 @@ mod tests {
             headline: "batch-size 30 is the largest".to_owned(),
             curves: vec![curve("Tesla T4", 1), curve("L4", 2)],
             text: "a & b\n".to_owned(),
-            facts: vec![("PyTorch".to_owned(), "2.11.0".to_owned())],
+            facts: vec![("Steps".to_owned(), "at most 3".to_owned())],
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             "runs out of memory; the peaks",
             "on a GPU without an end",
             "a &amp; b",
-            "<dd>2.11.0</dd>",
+            "<dd>at most 3</dd>",
         ] {
             assert!(html.contains(part), "{part}\n{html}");
         }

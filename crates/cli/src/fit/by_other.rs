@@ -11,6 +11,7 @@ use super::at_once::{Answers, each};
 use super::curves::curve;
 use super::json::{contradiction, ended, fields, probe, terms, varied, whole};
 use super::layouts::{Asked, all_layouts, nodes, ran, sizes};
+use super::options::FitOptions;
 use super::runs::{Ended, Runs, Terms};
 use super::vary::{Set, Vary};
 use super::{Reply, status, text};
@@ -154,7 +155,7 @@ fn ask(
     let answers = each(all_terms, runs.at_once.wanted(), of_gpu, is_ended);
     let mut text = String::new();
     for answer in &answers {
-        answer.write(&mut text, vary, by.name, runs.options.quiet)?;
+        answer.write(&mut text, vary, by.name, runs.options)?;
     }
     let rows = |answer: &ByOther| {
         let mut all = terms(&answer.terms);
@@ -236,7 +237,7 @@ impl ByOther {
         all.clone().find(is_stopped).or_else(|| all.clone().find(|_| !counts_stops_alone))
     }
 
-    fn write(&self, text: &mut String, vary: &Vary, name: &str, is_quiet: bool) -> std::fmt::Result {
+    fn write(&self, text: &mut String, vary: &Vary, name: &str, options: &FitOptions) -> std::fmt::Result {
         let limit = text::limit(&self.terms);
         writeln!(text, "the largest {} of {} that fits {limit}, by {name}:", vary.name, vary.values)?;
         let best = self.best_layout(vary);
@@ -259,11 +260,15 @@ impl ByOther {
         for (column, name) in lines {
             line(text, vary, column, (&format!("{name:>width$}"), value, most))?;
         }
-        if is_quiet {
+        if options.quiet {
             return Ok(());
         }
         if best.is_some() {
-            ran(text, self.columns.iter().filter_map(|column| column.other.layout()))?;
+            ran(
+                text,
+                options.run_ranks.as_ref(),
+                self.columns.iter().filter_map(|column| column.other.layout()),
+            )?;
         }
         self.contradictions(text, vary)?;
         let best = self.columns.iter().filter_map(|column| proofs(vary, column).0);
@@ -277,13 +282,11 @@ impl ByOther {
     /// A line for each search.
     fn curves(&self, vary: &Vary, by: &By<'_>, has_gpus: bool) -> Vec<FitCurve> {
         let of = |column: &Column<Other, Ended>| {
-            let mut name = match &column.other {
+            let name = match &column.other {
                 Other::Value(set) => format!("{} {}", by.name, set.value),
                 other => other.name(),
             };
-            if has_gpus {
-                name += &format!(", {}", self.terms.gpu.name);
-            }
+            let name = if has_gpus { format!("{name}, {}", self.terms.gpu.name) } else { name };
             curve(&name, &self.terms, column.found.largest(&vary.values), &column.found.probes)
         };
         self.columns.iter().map(of).collect()
@@ -291,7 +294,7 @@ impl ByOther {
 
     /// Of layouts that with the largest value, the first of several.
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
-        let of = |column: &'_ Column<Other, Ended>| column.found.largest(&vary.values);
+        let of = |column: &Column<Other, Ended>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
         layouts.filter_map(|column| Some((of(column)?, column.other.layout()?))).max_by_key(|(most, _)| *most)
     }
@@ -331,11 +334,12 @@ impl ByOther {
     }
 }
 
-/// The first and the last line of an error: how the program ended, and what it said last.
+/// The first line of an error, which says how the program ended, and the last one that names what was raised; warnings may follow it.
 fn short(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
-    match error.lines().skip(1).filter(|line| !line.trim().is_empty()).last() {
-        Some(last) => format!("{first}: {}", last.trim()),
+    let more = || error.lines().skip(1).map(str::trim).filter(|line| !line.is_empty());
+    match more().filter(|line| line.contains("Error: ")).last().or_else(|| more().last()) {
+        Some(last) => format!("{first}: {last}"),
         None => first.to_owned(),
     }
 }

@@ -12,24 +12,18 @@ use super::vary::Vary;
 /// What the largest value of each GPU is, without what all pages have.
 pub(super) fn of_gpus(vary: &Vary, answers: &[Answer]) -> FitPage {
     let curves = answers.iter().map(|answer| {
-        let mut curve = curve(&answer.terms.gpu.name, &answer.terms, answer.largest, &answer.found.probes);
+        let mut curve = curve(answer.terms.gpu.name, &answer.terms, answer.largest, &answer.found.probes);
         curve.points.extend(answer.needs.iter().map(|needs| point(needs, FitOutcome::WithoutLimit)));
         curve
     });
-    let headline = match answers {
-        [one] => text::sentence(vary, one),
-        _ => {
-            let largest = answers.iter().map(|answer| {
-                let most = answer.largest.map_or_else(|| "none".to_owned(), |largest| largest.to_string());
-                format!("{most} on {}", answer.terms.gpu.name)
-            });
-            format!(
-                "the largest {} of {}: {}",
-                vary.name,
-                vary.values,
-                largest.collect::<Vec<_>>().join(", ")
-            )
-        }
+    let headline = if let [one] = answers {
+        text::sentence(vary, one)
+    } else {
+        let largest = answers.iter().map(|answer| {
+            let most = answer.largest.map_or_else(|| "none".to_owned(), |largest| largest.to_string());
+            format!("{most} on {}", answer.terms.gpu.name)
+        });
+        format!("the largest {} of {}: {}", vary.name, vary.values, largest.collect::<Vec<_>>().join(", "))
     };
     FitPage { varied: vary.name.clone(), headline, curves: curves.collect(), ..FitPage::default() }
 }

@@ -86,7 +86,7 @@ pub(super) fn layouts(
     let answers = each(all_terms, runs.at_once.wanted(), of_gpu, |answer| answer.is_stopped);
     let mut out = String::new();
     for answer in &answers {
-        text::write(&mut out, answer, runs.options.quiet)?;
+        text::write(&mut out, answer, runs.options)?;
     }
     let about = fields(json!({
         "question": "layouts",

@@ -1,6 +1,7 @@
 //! The options of `blockyard fit`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use anyhow::bail;
 use blockyard_fit::Mesh;
@@ -30,6 +31,9 @@ pub(crate) struct FitOptions {
     /// where there are more than two stages also one between.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
+    /// Run these ranks of each layout instead, after commas, or all: where some have more than others, as with uneven shards.
+    #[arg(long, value_name = "RANK,...", requires = "mesh")]
+    pub(crate) run_ranks: Option<RunRanks>,
     /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nproc_per_node: Option<u8>,
@@ -80,6 +84,39 @@ pub(crate) struct FitOptions {
     /// The program's own arguments, behind `--`.
     #[arg(last = true)]
     pub(crate) arguments: Vec<String>,
+}
+
+/// The ranks that run of each layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RunRanks {
+    All,
+    These(Vec<u32>),
+}
+
+impl FromStr for RunRanks {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        if text.trim() == "all" {
+            return Ok(Self::All);
+        }
+        let number = |part: &str| part.trim().parse::<u32>();
+        let ranks: Result<Vec<u32>, _> = text.split(',').map(number).collect();
+        let Ok(mut ranks) = ranks else { bail!("write ranks after commas, as 0,8,63, or all") };
+        ranks.sort_unstable();
+        ranks.dedup();
+        Ok(Self::These(ranks))
+    }
+}
+
+impl RunRanks {
+    /// The ranks of a program with so many.
+    pub(crate) fn of(&self, world: u32) -> Vec<u32> {
+        match self {
+            Self::All => (0..world).collect(),
+            Self::These(ranks) => ranks.clone(),
+        }
+    }
 }
 
 /// What a name of `--gpu` stands for.

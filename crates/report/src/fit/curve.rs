@@ -218,30 +218,24 @@ fn cross(scene: &mut Scene, at: Point) {
     }
 }
 
+/// How often a step lies between 0 and the highest number.
+fn steps(most: u64, step: u64) -> u64 {
+    most.checked_div(step).unwrap_or(0)
+}
+
 /// At most seven sizes from 0 on, whose distance is a power of two.
 fn byte_ticks(most: u64) -> Vec<Bytes> {
-    let mut step = 1_u64;
-    while most / step > 6 && step < 1 << 62 {
-        step *= 2;
-    }
-    (0..=most / step).map(|number| Bytes::new(number.saturating_mul(step))).collect()
+    let step = (0..63).map(|power| 1_u64 << power).find(|step| steps(most, *step) <= 6).unwrap_or(1 << 62);
+    (0..=steps(most, step)).map(|number| Bytes::new(number.saturating_mul(step))).collect()
 }
 
 /// Values from 0 on, whose distance is 1, 2 or 5 and zeros.
 fn value_ticks(most: u64, width_px: f32) -> Vec<u64> {
     let wanted = if width_px > 500.0 { 10 } else { 5 };
-    let mut power = 1_u64;
-    let step = loop {
-        if let Some(step) = [1_u64, 2, 5]
-            .map(|part| power.saturating_mul(part))
-            .into_iter()
-            .find(|step| most / step <= wanted)
-        {
-            break step;
-        }
-        power = power.saturating_mul(10);
-    };
-    (0..=most / step).map(|number| number.saturating_mul(step)).collect()
+    let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(10));
+    let all = powers.flat_map(|power| [1_u64, 2, 5].map(|part| power.saturating_mul(part)));
+    let step = all.into_iter().find(|step| steps(most, *step) <= wanted).unwrap_or(u64::MAX);
+    (0..=steps(most, step)).map(|number| number.saturating_mul(step)).collect()
 }
 
 #[cfg(test)]

@@ -28,6 +28,10 @@ pub(in super::super) fn nodes(runs: &Runs<'_>, world: u32) -> anyhow::Result<(u3
     if !world.is_multiple_of(per_node) {
         bail!("{world} ranks are no whole nodes of {per_node}");
     }
+    let wanted = runs.options.run_ranks.as_ref().map(|ranks| ranks.of(world)).unwrap_or_default();
+    if let Some(rank) = wanted.into_iter().find(|rank| *rank >= world) {
+        bail!("there is no rank {rank}: the ranks are 0 to {}", world.saturating_sub(1));
+    }
     Ok((world, per_node))
 }
 
@@ -86,7 +90,10 @@ impl<'a> Asked<'a> {
 
     /// What the ranks of a layout say, from before where that is known.
     fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, Ended> {
-        let asked = layout.distinct_ranks(self.world);
+        let asked = match &self.runs.options.run_ranks {
+            Some(ranks) => ranks.of(self.world),
+            None => layout.distinct_ranks(self.world),
+        };
         let key = key(self.runs, terms, &(self.world, self.per_node, &asked, &self.runs.options.preload));
         let known = asked.iter().map(|rank| self.runs.kept.find(key, u64::from(*rank)));
         if let Some(known) = known.collect::<Option<Vec<Probe>>>() {

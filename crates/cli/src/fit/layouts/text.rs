@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 
 use blockyard_fit::{Layout, Probe};
 
+use super::super::options::{FitOptions, RunRanks};
 use super::super::text::{failed, limit, on_gpu, proved};
 use super::{Answer, Found, numbers};
 
@@ -12,9 +13,9 @@ const SHOWN: usize = 40;
 /// So many bytes are one of the map's unit.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::Result {
+pub(super) fn write(text: &mut String, answer: &Answer, options: &FitOptions) -> fmt::Result {
     sentence(text, answer)?;
-    if is_quiet {
+    if options.quiet {
         return Ok(());
     }
     table(text, answer)?;
@@ -23,7 +24,7 @@ pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::
     if let Some((layout, found)) = answer.best() {
         holders(text, layout, found)?;
     }
-    ran(text, answer.layouts.iter())?;
+    ran(text, options.run_ranks.as_ref(), answer.layouts.iter())?;
     let best =
         answer.best().and_then(|(_, found)| found.deciding().iter().max_by_key(|probe| probe.peak_reserved));
     on_gpu(text, &answer.terms, best)?;
@@ -32,12 +33,26 @@ pub(super) fn write(text: &mut String, answer: &Answer, is_quiet: bool) -> fmt::
 }
 
 /// Which ranks stand for the others.
-pub(in super::super) fn ran<'a>(text: &mut String, layouts: impl Iterator<Item = &'a Layout>) -> fmt::Result {
+pub(in super::super) fn ran<'a>(
+    text: &mut String,
+    wanted: Option<&RunRanks>,
+    layouts: impl Iterator<Item = &'a Layout>,
+) -> fmt::Result {
     let stages = layouts.filter_map(|layout| layout.size("pp")).max().unwrap_or(1);
-    let more = match stages {
-        0 | 1 => "",
-        2 => ", with two stages also the last rank",
-        _ => ", with stages also the last rank, and with more than two also a rank of a stage between",
+    let more = match (wanted, stages) {
+        (Some(RunRanks::All), _) => return writeln!(text, "  all ranks of each layout ran"),
+        (Some(RunRanks::These(ranks)), _) => {
+            let ranks = numbers(ranks);
+            return writeln!(
+                text,
+                "  of each layout ran rank {ranks}; a rank that did not run may take more"
+            );
+        }
+        (None, 0 | 1) => "",
+        (None, 2) => ", with two stages also the last rank",
+        (None, _) => {
+            ", with stages also the last rank, and with more than two also a rank of a stage between"
+        }
     };
     writeln!(text, "  of each layout ran rank 0{more}; a rank that did not run may take more")
 }
