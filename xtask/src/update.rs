@@ -18,7 +18,7 @@ pub(crate) enum UpdateTarget {
     Workload,
     /// Pictures of segments, in tests/tests/behavior.
     Behavior,
-    /// How far recorded programs are equal (`floors.txt`), and the second derivatives that count as recorded.
+    /// How far recorded programs are equal (`floors.txt`), their lines without a mark (`marked.txt`), and the second derivatives that count as recorded.
     Programs,
     /// Which nodes of PyTorch's list of derivatives no operator of ours makes (`missing_nodes.txt`).
     Nodes,
@@ -47,7 +47,9 @@ fn update(workspace: &Workspace, what: UpdateTarget, python: &[String]) -> Resul
         UpdateTarget::Lessons => ("UPDATE_EXPECT", &["--package", "blockyard-lessons"]),
         UpdateTarget::Workload => ("UPDATE_EXPECT", &["--package", "blockyard-workload"]),
         UpdateTarget::Behavior => ("UPDATE_EXPECT", &["--package", "blockyard-tests", "--test", "behavior"]),
-        UpdateTarget::Programs => ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded"]),
+        UpdateTarget::Programs => {
+            ("UPDATE_FLOORS", &["--package", "blockyard-python", "--test", "recorded", "--test", "marked"])
+        }
         UpdateTarget::Nodes => ("UPDATE_FLOORS", &["--package", "blockyard-torch", "--lib", "nodes"]),
         UpdateTarget::Symbols => ("UPDATE", &["--package", "blockyard-dry-run", "--test", "symbols"]),
     };

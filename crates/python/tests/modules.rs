@@ -103,14 +103,14 @@ fn parts_of_pytorch_that_are_not_here_can_be_imported_and_say_so_when_they_are_u
     assert_eq!((printed.as_str(), finished.notes.len()), ("[]\n", 1));
     for (source, advice) in [
         ("import torch.fx\ntorch.fx.symbolic_trace(1)", "call the module itself"),
-        ("from torch import vmap\nvmap(len)", "write the loop or the batch dimension out"),
+        ("from torch import masked\nmasked.masked_tensor(1)", "use torch.where"),
         (
             "from torch.distributed.fsdp import FullyShardedDataParallel as F\nF(1)",
             "run one process of the program",
         ),
         ("import torchvision.io as io\nio.read_image('x')", "put the data into the program"),
         (
-            "import torch\ntorch.ones(2, 2, device='cuda').mm(torch.ones(2, 2, device='cuda'), out=torch.ones(2, 2, device='cuda'))",
+            "import torch\ntorch.cat([torch.ones(2, 2, device='cuda')] * 2, out=torch.ones(4, 2, device='cuda'))",
             "assign the result",
         ),
     ] {

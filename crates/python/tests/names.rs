@@ -114,10 +114,7 @@ fn every_public_name_of_pytorch_is_there_or_refused_and_other_names_are_errors()
     println!("{}", lines.first().copied().unwrap_or_default());
     lines.iter().filter(|line| line.starts_with("refused")).for_each(|line| println!("{line}"));
     assert!(printed.contains("module 'torch.cuda' has no attribute 'memory_alocated'"), "{printed}");
-    assert!(
-        printed.contains("torch.nn.FractionalMaxPool2d is not modeled here"),
-        "{printed}"
-    );
+    assert!(printed.contains("torch.nn.FractionalMaxPool2d is not modeled here"), "{printed}");
     assert!(printed.contains("cannot import name 'Lineal"), "{printed}");
 }
 

@@ -1,7 +1,7 @@
 //! Programs that a real H200 ran with PyTorch 2.11, run here: how many of the printed lines are equal, and how many of the
 //! allocations and frees, up to the first that differs.
 //!
-//! What was reached before is in `floors.txt`, and may only grow: `cargo xtask update programs` writes it, and with it the signatures of second
+//! What is reached is in `floors.txt`, and more fails as less does: `cargo xtask update programs` writes it, and with it the signatures of second
 //! derivatives that count as recorded.
 //!
 //! `cargo xtask truth programs programs/dqn` shows where a program differs. With `--requests FILE` its requests are written there, each with
@@ -314,12 +314,16 @@ fn recorded_programs_print_and_allocate_what_they_did_on_an_h200() {
             let _ = writeln!(failures, "{} has no floor", score.name);
             continue;
         };
-        if score.lines < *lines || score.events < *events || score.marks > *marks {
+        // Both ways: a gain that nobody writes down could be lost again unseen.
+        if (score.lines, score.events, score.marks) != (*lines, *events, *marks) {
             let _ =
                 writeln!(failures, "{} (before: {lines} lines, {events} events, {marks} marks)", row(score));
         }
     }
-    assert!(failures.is_empty(), "worse than before:\n{failures}");
+    assert!(
+        failures.is_empty(),
+        "not what floors.txt has; where it is better, `cargo xtask update programs` writes it:\n{failures}"
+    );
 }
 
 #[test]

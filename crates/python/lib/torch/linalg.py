@@ -56,17 +56,6 @@ def vecdot(x, y, *, dim=-1):
     return x.mul(y).sum(dim)
 
 
-def vander(x, N=None):
-    n = x.shape[-1] if N is None else N
-    if n == 0:
-        raise RuntimeError("N must be greater than 1.")
-    ones = x.new_ones([*x.shape, 1])
-    if n == 1:
-        return ones
-    result = torch.cumprod(x.unsqueeze(-1).expand([*x.shape, n - 1]), -1)
-    return torch.cat([ones, result], -1)
-
-
 def matrix_power(A, n):
     _square(A, "matrix_power")
     if n == 0:

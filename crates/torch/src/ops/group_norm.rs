@@ -82,7 +82,8 @@ pub(super) fn group_norm(
         if to_own.is_some() {
             let c2 = wide_scratch(&own, batch * groups)?;
             let c3 = wide_scratch(&own, batch * groups)?;
-            let c1 = if area > 1 && weight.is_some() { Some(wide_scratch(&own, batch * channels)?) } else { None };
+            let c1 =
+                if area > 1 && weight.is_some() { Some(wide_scratch(&own, batch * channels)?) } else { None };
             drop(c3);
             drop(c2);
             drop(c1);

@@ -197,7 +197,13 @@ fn cast_or_same(cast: Option<&Cast>, tensor: &Tensor) -> Result<Tensor> {
     cast.map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(tensor))
 }
 
-fn addmm_into(into: Target, bias: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
+fn addmm_into(
+    into: Target,
+    bias: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    [beta, alpha]: [Scalar; 2],
+) -> Result<Tensor> {
     let cast = into.cast(a.device());
     let b = &cast_or_same(cast.as_ref(), b)?;
     let a = &cast_or_same(cast.as_ref(), a)?;

@@ -431,13 +431,19 @@ fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
 fn batch_norm(args: &Args) -> Result<Value> {
     let (weight, bias, mean, var) = (args.topt(1)?, args.topt(2)?, args.topt(3)?, args.topt(4)?);
     let (input, is_training) = (args.t(0)?, args.bool(5)?);
-    let norm = BatchNorm {
+    let mut norm = BatchNorm {
         input: &input,
         weight: weight.as_ref(),
         bias: bias.as_ref(),
         running: mean.as_ref().zip(var.as_ref()),
         is_training,
     };
+    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
+    let read;
+    if norm.is_cudnn() {
+        read = contiguous_like(&input, &input)?;
+        norm.input = &read;
+    }
     Ok(norm.run()?.into())
 }
 

@@ -31,19 +31,18 @@ fn median_of_all(tensor: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// `nanmedian()` of all elements: that of the sorted ones which the count of numbers tells, a view of them all.
+/// `nanmedian()` of all elements: that of the sorted ones which the count of numbers tells.
 fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
     let (sorted, indices) = sort(&reshape(tensor, &[-1])?, 0)?;
     drop(indices);
-    let last = tensor.numel() - 1;
-    let middle = {
+    let place = {
         let is_nan = named("isnan", &[(&sorted).into()])?;
         let count = named("sum", &[(&is_nan).into()])?;
-        let rest = named("rsub", &[(&count).into(), last.into()])?;
-        named("div", &[(&rest).into(), 2.into()])?
+        let rest = named("rsub", &[(&count).into(), (tensor.numel() - 1).into()])?;
+        let half = named("div", &[(&rest).into(), 2.into()])?;
+        super::copy::to_dtype(&half, Dtype::I64)?
     };
-    let place = super::copy::to_dtype(&middle, Dtype::I64)?;
-    let result = select(&sorted, 0, last.max(0) / 2)?;
+    let result = super::creation::empty(&[], tensor.dtype(), tensor.device())?;
     drop(place);
     Ok(result)
 }

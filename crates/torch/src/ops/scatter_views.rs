@@ -138,7 +138,8 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 fn addr(args: &Args, in_place: bool) -> Result<Value> {
     let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
     let cast = (!in_place).then(|| crate::autocast::Cast::lower(own.device()));
-    let applied = |tensor: Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(&tensor));
+    let applied =
+        |tensor: Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(&tensor));
     let b = applied(b)?;
     let a = applied(a)?;
     let own = applied(own)?;

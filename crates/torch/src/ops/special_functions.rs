@@ -11,8 +11,8 @@ use crate::{Dtype, Result, Scalar, Tensor, Value};
 use super::creation::{self, wrapped};
 use super::kernels::number;
 use super::pointwise::{self, Binary, Rule, Saves, add, div, gt, mul, scale, sub, where_};
-use super::views::first;
 use super::unary;
+use super::views::first;
 
 /// A new result of floating type.
 fn float_kernel(inputs: &[&Tensor]) -> Result<Tensor> {

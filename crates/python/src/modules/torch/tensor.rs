@@ -606,7 +606,12 @@ mod _torch {
 
         /// Another shape over the same memory.
         #[pymethod]
-        fn _set_geometry(&self, sizes: ArgSequence<i64>, strides: ArgSequence<i64>, offset: OptionalArg<Option<i64>>) {
+        fn _set_geometry(
+            &self,
+            sizes: ArgSequence<i64>,
+            strides: ArgSequence<i64>,
+            offset: OptionalArg<Option<i64>>,
+        ) {
             let offset = offset.into_option().flatten().unwrap_or_else(|| self.get().offset());
             self.get().set_geometry(&sizes, &strides, offset);
         }
