@@ -118,10 +118,17 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
 /// Whether the sentences of a file are checked. Tests are not: their names are for those who change them.
 fn is_read(name: &str) -> bool {
     let is_test = name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("tests.rs");
-    let is_text = ["md", "rs"].iter().any(|end| Path::new(name).extension().is_some_and(|with| with == *end));
-    let is_python =
-        name.ends_with(".py") && (name.contains("/python/blockyard") || name.starts_with("scripts/"));
-    (is_text || is_python) && !is_test && !NOT_READ.iter().any(|begin| name.starts_with(begin))
+    let is_checked = match ending(name) {
+        "md" | "rs" => true,
+        "py" => name.contains("/python/blockyard") || name.starts_with("scripts/"),
+        _ => false,
+    };
+    is_checked && !is_test && !NOT_READ.iter().any(|begin| name.starts_with(begin))
+}
+
+/// `rs` of `src/lib.rs`.
+fn ending(name: &str) -> &str {
+    Path::new(name).extension().and_then(|ending| ending.to_str()).unwrap_or_default()
 }
 
 struct Patterns(Vec<(Regex, Option<Regex>, &'static str)>);
@@ -180,7 +187,7 @@ impl Paragraph {
 /// The prose of a file.
 fn paragraphs(name: &str, text: &str) -> Vec<Paragraph> {
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
-    let mut all = if name.ends_with(".rs") {
+    let mut all = if ending(name) == "rs" {
         let shipped = text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end]);
         let comments = shipped.lines().enumerate().map(|(index, line)| {
             let comment = line.trim_start();
@@ -190,7 +197,7 @@ fn paragraphs(name: &str, text: &str) -> Vec<Paragraph> {
         let mut found = markdown(comments);
         found.extend(strings(shipped));
         found
-    } else if name.ends_with(".py") {
+    } else if ending(name) == "py" {
         let mut is_inside = false;
         markdown(numbered.map(|(number, line)| {
             let quotes = line.matches("\"\"\"").count();

@@ -20,6 +20,7 @@ pub struct GuardAnswer {
 }
 
 /// A program, compared with its entry.
+#[expect(clippy::struct_excessive_bools, reason = "the fields of the document")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GuardedProgram {

@@ -150,7 +150,7 @@ fn a_memory_fraction_is_inferred_from_garbage_collection() {
                 verify(&cut_at(&run, cut), &mut |_| ControlFlow::Continue(())).unwrap().comparison;
             // The ages of blocks that were cached before decide too, and no trace has them: a note says so.
             let is_said =
-                comparison.notes.iter().any(|note| note.contains("garbage collection goes by how long"));
+                comparison.notes.iter().any(|note| note.contains("garbage collection depends on how long"));
             let is_identical = comparison.is_identical();
             assert!(is_identical || (cut > 0 && is_said), "{name} cut at {cut}: {comparison:?}");
             identical += usize::from(is_identical);

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use blockyard_answers::GuardAnswer;
 use serde_json::Value;
 
 use super::fit::{called, folder};
@@ -42,7 +43,15 @@ fn guard_in(folder: &Path, within: &str, arguments: &[&str]) -> (Called, Option<
     let mut all = vec!["guard", "--python", "python3", "--json", report.to_str().unwrap()];
     all.extend(arguments);
     let called = called(command().args(all).current_dir(folder.join(within)), folder);
-    (called, std::fs::read_to_string(report).ok().map(|text| json(&text)))
+    (called, std::fs::read_to_string(report).ok().map(|text| json_of_its_type(&text)))
+}
+
+/// The report as JSON, which the type of the report reads and writes again as it is.
+fn json_of_its_type(text: &str) -> Value {
+    let value = json(text);
+    let read: GuardAnswer = serde_json::from_str(text).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), value);
+    value
 }
 
 fn guard(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
