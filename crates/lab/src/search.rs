@@ -87,8 +87,8 @@ fn is_plain(own: &str, conf: &str) -> bool {
     let both = setting_values(conf).filter(|(key, value)| {
         !has(own, (key, value)) && setting_values(own).any(|(known, _)| known == *key)
     });
-    let changes = changed(own, conf) + changed(conf, own) - both.count();
-    !is_drivers_pool(conf) && (conf.is_empty() || changes <= 1)
+    let count = changed(own, conf) + changed(conf, own) - both.count();
+    !is_drivers_pool(conf) && (conf.is_empty() || count <= 1)
 }
 
 /// Whether a text of settings has a key with this value.

@@ -138,6 +138,11 @@ fn begins_with_meta(line: &str) -> bool {
 }
 
 fn kind_of_text(text: &str, first_line: &str) -> &'static str {
+    // Pickles of protocols 0 and 1 are text, or nearly so: `(dp0`, `(lp0`, `}q`.
+    if ["(dp", "(lp", "}q", "]q"].iter().any(|begin| first_line.starts_with(begin)) {
+        return "a pickle of protocol 0 or 1, which PyTorch does not write (load it in Python and write it again with \
+                pickle.dump(snapshot, file, protocol=4))";
+    }
     if serde_json::from_str::<IgnoredAny>(text).is_err()
         && serde_json::from_str::<IgnoredAny>(first_line).is_err()
     {

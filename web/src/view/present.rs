@@ -134,8 +134,12 @@ impl Session {
         self.draw_for_other_letters();
     }
 
-    /// Draws the figures again once the page's letters have their new size.
+    /// Draws the figures again once the page's letters have their new size. In one column figures keep their width, and with it the size
+    /// that they were drawn for.
     fn draw_for_other_letters(self) {
+        if self.is_narrow.get_untracked() {
+            return;
+        }
         let _ = browser::after_millis(60, move || self.appearance.update(|version| *version += 1));
     }
 

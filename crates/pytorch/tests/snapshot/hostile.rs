@@ -362,3 +362,12 @@ fn reading_can_be_broken_off() {
     assert!(matches!(result, Err(SnapshotError::Cancelled)));
     assert!(calls > 0);
 }
+
+/// A pickle of protocol 0 is text: the reader of recordings meets it, and says what to do.
+#[test]
+fn a_pickle_of_protocol_0_is_named_with_the_way_out() {
+    for text in ["(dp0\nVsegments\np1\n(lp2\ns.", "}q\u{1}X\u{8}"] {
+        let error = blockyard_pytorch::RecordedRun::parse(text).unwrap_err().to_string();
+        assert!(error.contains("pickle.dump(snapshot, file, protocol=4)"), "{error}");
+    }
+}
