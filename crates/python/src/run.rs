@@ -339,7 +339,10 @@ fn interpreter(stopped: UserSignalReceiver) -> Interpreter {
     definitions.extend(modules::torch::module_defs(&builder.ctx));
     builder
         .add_native_modules(&definitions)
-        .add_frozen_modules(rustpython_vm::py_freeze!(dir = "../lib"))
+        .add_frozen_modules(rustpython_vm::frozen::FrozenLib::from_ref(include_bytes!(concat!(
+            env!("OUT_DIR"),
+            "/library"
+        ))))
         .init_hook(|vm| vm.set_user_signal_channel(stopped))
         .build()
 }

@@ -9,6 +9,7 @@
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "helpers of tests, and a list for people")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -241,7 +242,7 @@ fn no_line_that_differs_from_the_recording_lacks_a_mark() {
         let mut text = format!("{HEAD}{equal} random programs are equal in every line.\n");
         for (name, lines) in &found {
             let reason = pinned.get(name).map_or("the cause is not known", |(_, reason)| reason);
-            text += &format!("{name} | {lines} | {reason}\n");
+            let _ = writeln!(text, "{name} | {lines} | {reason}");
         }
         std::fs::write(pinned_file(), text).expect("the file can be written");
         return;

@@ -399,7 +399,13 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     result = torch.empty_like(elements, dtype=torch.bool, memory_format=torch.contiguous_format)
     tested = test_elements.view([1] * elements.dim() + [-1])
     with torch.no_grad():
-        return result.copy_(elements.unsqueeze(-1).ne(tested).all(-1) if invert else elements.unsqueeze(-1).eq(tested).any(-1))
+        each = elements.unsqueeze(-1).ne(tested) if invert else elements.unsqueeze(-1).eq(tested)
+        found = each.all(-1) if invert else each.any(-1)
+        result.copy_(found)
+        # What C++ computes on the way dies last to first.
+        del found
+        del each
+    return result
 
 
 def nanquantile(input, q, dim=None, keepdim=False, *, interpolation="linear"):
