@@ -132,7 +132,9 @@ async fn lab_question(session: Session) -> Result<(), NotLoaded> {
 pub(crate) fn ask_lab(session: Session) {
     let mut asking = Box::pin(lab_question(session));
     if poll_once(asking.as_mut()).is_none() {
-        spawn_local(async move { drop(asking.await) });
+        spawn_local(async move {
+            let _ = asking.await;
+        });
     }
 }
 

@@ -125,7 +125,7 @@ pub enum LessonErrorKind {
     /// The solution does not meet the goals.
     #[error("the solution does not solve the exercise: {why}")]
     Solution {
-        /// What it misses, or why it is no answer.
+        /// What it misses, or why it is not an answer.
         why: String,
     },
     /// The lines that the reader may change are not marked soundly.

@@ -85,7 +85,7 @@ pub(crate) enum Event {
     Sparse,
     /// A plan of cuFFT.
     Fft,
-    /// NCCL: a communicator of so many ranks is made.
+    /// NCCL: a communicator of this number of ranks is made.
     Communicator { ranks: u64 },
     /// The first collective of a communicator.
     Collective { ranks: u64 },

@@ -92,7 +92,7 @@ pub(super) fn details(
     Ok(())
 }
 
-/// What `nvidia-smi` will show of a device, with so much reserved.
+/// What `nvidia-smi` will show of a device, with this number of bytes reserved.
 pub(crate) fn beside(text: &mut String, what: &str, outside: &Outside, reserved: Bytes) -> fmt::Result {
     if !outside.parts.is_empty() {
         let parts: Vec<String> =

@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, grouped};
 
 use super::{FitCurve, FitOutcome, FitPage, FitPoint};
 
-/// So many colors tell lines apart; the last of a role's groups is for what has none of its own.
+/// The number of colors that tell lines apart; the last of a role's groups is for other lines.
 const COLORS: usize = Role::GROUPS as usize - 1;
 const TEXT_PX: f32 = 12.0;
 const MARK_PX: f32 = 4.5;
@@ -193,7 +193,7 @@ fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
     }
 }
 
-/// A form of its own for each line, beside its color.
+/// Each line's own form, beside its color.
 fn mark(scene: &mut Scene, at: Point, place: usize, role: Role) {
     let fill = Fill::solid(role);
     let corner = |x: f32, y: f32| Point::new(at.x_px + x * MARK_PX, at.y_px + y * MARK_PX);

@@ -203,7 +203,7 @@ def _ask(program: "str | os.PathLike[str]", args: Sequence[object], options: Seq
 class FitRun(Answer):
     """A run of the program with one value. Where it does not fit, the peaks are those until it ran out.
 
-    `outside` is what nvidia-smi would show beside the peak reserved, by what takes it: an estimate, empty where nothing was recorded of the GPU.
+    `outside` has the bytes that nvidia-smi would show beside the peak reserved, by what takes it: an estimate, empty where nothing was recorded of the GPU.
     """
 
     value: int
