@@ -6,12 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Sources that have such a literal for another reason: the file, how many literals, and the reason.
-const OTHER_NUMBERS: [(&str, usize, &str); 22] = [
+const OTHER_NUMBERS: [(&str, usize, &str); 21] = [
     ("crates/allocator/src/error.rs", 2, "units of sizes in messages"),
     ("crates/cli/src/bench/sections.rs", 4, "sizes of measured requests"),
     ("crates/device/src/virtual_device.rs", 1, "the driver's alignment"),
     ("crates/device-wgpu/src/patterns.rs", 1, "the alignment of WebGPU's buffers in tests of block data"),
-    ("crates/figure/src/answers/compared.rs", 1, "the least range of an axis"),
     ("crates/figure/src/holders/search.rs", 1, "a unit that a reader types"),
     ("crates/figure/src/stage/ruler.rs", 1, "the first step of a ruler"),
     ("crates/figure/src/timeline/draw.rs", 1, "the least range of an axis"),
