@@ -193,3 +193,11 @@ fn large_parameters_on_the_host_need_no_memory_without_their_initialization() {
     assert!(numbers[1] < 600, "{} MiB of the host", numbers[1]);
     assert!(!report.is_exact());
 }
+
+#[test]
+fn a_block_whose_free_waits_for_another_stream_is_marked() {
+    let source = "import torch\nx = torch.zeros(1024, device='cuda')\nx.record_stream(torch.cuda.Stream())\n";
+    let Some((report, _)) = done("record_stream", source, &[]) else { return };
+    let sentences = report.sentences();
+    assert!(sentences.iter().any(|sentence| sentence.contains("program.py:3: ")), "{sentences:?}");
+}

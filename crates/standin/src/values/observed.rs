@@ -357,7 +357,16 @@ impl Given<'_> {
     }
 }
 
+/// `Tensor.record_stream`.
+const RECORD_STREAM: &[u8] = b"aten::record_stream";
+
 fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame {
+    if name.to_bytes() == RECORD_STREAM {
+        report::estimate(
+            "the program lets another stream use a tensor (record_stream): its block is free once the GPU has done that work, which takes no \
+             time here",
+        );
+    }
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
     let Some(operator) = Helper::operator(name, overload) else { return Frame::default() };
