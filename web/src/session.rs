@@ -220,7 +220,7 @@ pub(crate) struct Signals {
     pub(crate) lab: Lab,
     /// The tensor whose size is being dragged.
     pub(crate) resizing: RwSignal<Option<Resizing>>,
-    /// Whether the window is so narrow that everything stands in one column.
+    /// Whether the window is narrow, so that the page has one column.
     pub(crate) is_narrow: RwSignal<bool>,
     /// Counts the changes of colors and of the pixel ratio.
     pub(crate) appearance: RwSignal<u32>,

@@ -345,6 +345,45 @@ mod tests {
     }
 
     #[test]
+    fn processes_that_the_program_starts_are_its_devices_where_each_has_one() {
+        let counted = |process: u32, device: u32, reserved: u64| {
+            format!(
+                "{{\"kind\":\"child\",\"process\":{process},\"device\":{device},\"bytes\":{reserved}}}\n{{\"kind\":\"child_counted\",\
+                 \"process\":{process},\"device\":{device},\"peak_allocated\":7,\"peak_reserved\":{reserved},\"allocated\":3,\
+                 \"has_run_out\":false}}\n"
+            )
+        };
+        let none = "{\"error\": null, \"error_at\": null, \"devices\": []}";
+        let apart = Report::of(0, None, Some(none), &(counted(5, 1, 20) + &counted(4, 0, 10)));
+        assert!(apart.is_of_children);
+        let peaks: Vec<u64> = apart.devices.iter().map(|device| device.peak_reserved.get()).collect();
+        assert_eq!((peaks, apart.peak_of_all_processes().get()), (vec![10, 20], 20));
+        let fits = |report: &Report| {
+            report.fits(&[gpu(25), gpu(15)]).iter().map(|fit| fit.is_fitting).collect::<Vec<_>>()
+        };
+        assert_eq!(fits(&apart), [Some(true), Some(false)]);
+        // Two processes of one device, whose peaks need not be at one time; and one that was not counted.
+        let together = Report::of(0, None, Some(none), &(counted(4, 0, 10) + &counted(5, 0, 20)));
+        assert!(!together.is_of_children && together.devices.is_empty());
+        assert_eq!((together.peak_of_all_processes().get(), fits(&together)), (30, vec![None, None]));
+        let lost = counted(4, 0, 10) + "{\"kind\":\"child\",\"process\":5,\"device\":1,\"bytes\":20}\n";
+        assert!(!Report::of(0, None, Some(none), &lost).is_of_children);
+    }
+
+    #[test]
+    fn a_process_that_runs_out_of_memory_is_the_reason_of_the_end() {
+        let error =
+            "{\"error\": \"ProcessExitedException\", \"error_at\": {\"file\": \"train.py\", \"line\": 9}}";
+        let failed = "{\"kind\":\"child_failed\",\"device\":1,\"bytes\":64,\"at\":{\"file\":\"train.py\",\"line\":4},\"is_below\":false}\n";
+        let report = Report::of(1, None, Some(error), failed);
+        assert_eq!(
+            (report.error.as_deref(), report.error_at.map(|place| place.line)),
+            (Some("OutOfMemoryError"), Some(4))
+        );
+        assert_eq!(report.failed.map(|failed| (failed.device, failed.bytes.get())), Some((1, 64)));
+    }
+
+    #[test]
     fn a_crash_keeps_its_own_signal_and_what_its_steps_said() {
         let step = |number, peak| {
             format!(

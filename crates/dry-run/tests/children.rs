@@ -95,7 +95,7 @@ fn values_are_followed_in_processes_that_the_program_starts() {
     }
 }
 
-/// A process that runs out of memory in steps that are counted: the first step ends it, or the first request that finds no memory.
+/// A process that would make more steps than are asked for.
 const STEPS: &str = "\
 import torch
 import torch.multiprocessing as processes

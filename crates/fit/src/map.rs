@@ -13,7 +13,7 @@ pub struct Column<T, E> {
     pub found: Found<E>,
 }
 
-/// Searches the largest value: from a guess, where the searches under others lead to one ([`guess`]). The probes of its own search prove each
+/// Searches the largest value: from the guess of [`guess`], where earlier searches allow one. The probes of its own search prove each
 /// answer, as in [`search`].
 pub fn search_guessed<E>(
     values: &Values,

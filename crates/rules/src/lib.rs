@@ -22,7 +22,7 @@
 //!
 //! # Reading order
 //!
-//! `release` (the releases of PyTorch), `size` (thresholds and rounding), `config` (settings and their syntax, as two parsers read
+//! `release` (the releases of PyTorch), `blas` (workspaces of products of matrices), `size` (thresholds and rounding), `config` (settings and their syntax, as two parsers read
 //! them; [`Environment`] is the order of the environment variables).
 
 #![forbid(unsafe_code)]

@@ -165,7 +165,7 @@ impl Interpreter {
     /// Acts with Python's lock; not at all once Python is about to end. No lock of this library may be held.
     ///
     /// The exception that the thread has pending is set aside and put back after: an operator may end because a hook in Python raised
-    /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while the operator's observers are told of the end.
+    /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while observers see the operator end.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
         let _user = User::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];

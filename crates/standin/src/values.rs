@@ -12,6 +12,7 @@
 pub(crate) mod assumptions;
 mod fill;
 mod frames;
+mod given;
 mod layout;
 mod observed;
 mod python;

@@ -1,5 +1,7 @@
 //! Everything that PyTorch keeps in globals: devices, modes, workspaces, marks.
 
+mod workspaces;
+
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
@@ -7,8 +9,10 @@ use std::rc::Rc;
 use blockyard_allocator::{HostAllocation, HostAllocator};
 use blockyard_device::VirtualHostMemory;
 use blockyard_record::{Bytes, HostStats, StreamId};
-use blockyard_rules::{AllocatorConfig, BlasVariables, BlasWorkspaces, Release};
+use blockyard_rules::{AllocatorConfig, Release};
 
+pub(crate) use self::workspaces::Library;
+use self::workspaces::Workspaces;
 use crate::autocast::Autocast;
 use crate::autograd::Modes;
 use crate::memory::{Category, OwnedBlock, Phase, SimulatedGpu};
@@ -82,21 +86,6 @@ pub enum Thread {
     Backward(u8),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Library {
-    Cublas,
-    CublasLt,
-}
-
-#[derive(Debug)]
-struct Workspace {
-    library: Library,
-    thread: Thread,
-    device: u8,
-    stream: StreamId,
-    block: Option<OwnedBlock>,
-}
-
 /// Which kernels `scaled_dot_product_attention` may take (`torch.nn.attention.sdpa_kernel`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "PyTorch has a switch for each kernel")]
@@ -121,9 +110,6 @@ impl AttentionKernels {
 pub struct Session {
     profile: GpuProfile,
     release: Cell<Release>,
-    blas: Cell<BlasVariables>,
-    /// Whether a product of matrices took a workspace.
-    has_used_blas: Cell<bool>,
     devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
     pub(crate) notes: Rc<Notes>,
@@ -131,7 +117,7 @@ pub struct Session {
     pub(crate) autocast: Autocast,
     thread: Cell<Thread>,
     current_device: Cell<u8>,
-    workspaces: RefCell<Vec<Workspace>>,
+    workspaces: Workspaces,
     marks: RefCell<Vec<Estimate>>,
     /// How often an operator was marked, also where it had been before.
     marked: Cell<u64>,
@@ -190,15 +176,13 @@ impl Session {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
             profile,
             release: Cell::new(config.release()),
-            blas: Cell::default(),
-            has_used_blas: Cell::default(),
             devices,
             notes,
             modes: Modes::default(),
             autocast: Autocast::default(),
             thread: Cell::default(),
             current_device: Cell::new(0),
-            workspaces: RefCell::default(),
+            workspaces: Workspaces::default(),
             marks: RefCell::default(),
             marked: Cell::new(0),
             next_stream: Cell::new(1),
@@ -401,71 +385,6 @@ impl Session {
         }
     }
 
-    /// Takes the library's workspace, by the rule of the session's release: the result is there where the workspace is given back after the
-    /// call. What is kept, is kept once for each thread, device and stream, and never freed.
-    pub(crate) fn take_workspace(
-        &self,
-        library: Library,
-        device: &Rc<SimulatedGpu>,
-    ) -> Result<Option<OwnedBlock>> {
-        self.has_used_blas.set(true);
-        match (self.blas.get().workspaces(self.release.get()), library) {
-            (BlasWorkspaces::ForEachCall, library) => {
-                return device.allocate(self.workspace_size(library), Category::Workspace);
-            }
-            (BlasWorkspaces::Shared, _) | (BlasWorkspaces::Kept, Library::Cublas) => {
-                self.keep_workspace(Library::Cublas, device)?;
-            }
-            (BlasWorkspaces::Kept, Library::CublasLt) => {
-                // cuBLASLt's handle is cuBLAS's, so that its workspace comes first.
-                self.keep_workspace(Library::Cublas, device)?;
-                self.keep_workspace(Library::CublasLt, device)?;
-            }
-        }
-        Ok(None)
-    }
-
-    fn keep_workspace(&self, library: Library, device: &Rc<SimulatedGpu>) -> Result<()> {
-        let (thread, index, stream) = (self.thread.get(), device.index(), device.current_stream());
-        let is_there = self.workspaces.borrow().iter().any(|workspace| {
-            workspace.library == library
-                && workspace.thread == thread
-                && workspace.device == index
-                && workspace.stream == stream
-        });
-        if !is_there {
-            let block = device.allocate(self.workspace_size(library), Category::Workspace)?;
-            self.workspaces.borrow_mut().push(Workspace { library, thread, device: index, stream, block });
-        }
-        Ok(())
-    }
-
-    fn workspace_size(&self, library: Library) -> Bytes {
-        let variables = self.blas.get();
-        let cublas = variables.cublas_size(self.profile.cublas_workspace());
-        match library {
-            Library::Cublas => cublas,
-            Library::CublasLt => {
-                variables.cublaslt_size(self.release.get(), self.profile.cublaslt_workspace(), cublas)
-            }
-        }
-    }
-
-    /// Takes other variables of the environment for cuBLAS and cuBLASLt, as PyTorch does before its first product of matrices. Returns whether it did.
-    pub fn set_blas_variables(&self, variables: BlasVariables) -> bool {
-        let is_taken = !self.has_used_blas.get();
-        if is_taken {
-            self.blas.set(variables);
-        }
-        is_taken
-    }
-
-    /// The variables of the environment for cuBLAS and cuBLASLt.
-    #[must_use]
-    pub fn blas_variables(&self) -> BlasVariables {
-        self.blas.get()
-    }
-
     /// The release of PyTorch whose rules hold.
     #[must_use]
     pub fn release(&self) -> Release {
@@ -475,16 +394,7 @@ impl Session {
     /// The numbers of the blocks of a device that libraries keep until the process ends, with the library's name.
     #[must_use]
     pub fn library_blocks(&self, device: u8) -> Vec<(u32, &'static str)> {
-        let mut blocks = Vec::new();
-        if let Ok(workspaces) = self.workspaces.try_borrow() {
-            for workspace in workspaces.iter().filter(|workspace| workspace.device == device) {
-                let name = match workspace.library {
-                    Library::Cublas => "cuBLAS",
-                    Library::CublasLt => "cuBLASLt",
-                };
-                blocks.extend(workspace.block.as_ref().map(|block| (block.number(), name)));
-            }
-        }
+        let mut blocks = self.workspaces.blocks(device);
         if let Ok(states) = self.dropout_states.try_borrow() {
             for (_, block) in states.iter().filter(|(index, _)| *index == device) {
                 blocks.extend(block.as_ref().map(|block| (block.number(), "cuDNN")));

@@ -174,7 +174,7 @@ fn ask(
         .iter()
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
     // A layout that the program does not take is no answer, and those of others are.
-    let ended = answers.iter().find_map(|answer| answer.ended(is_found && by.asked.is_some()));
+    let ended = answers.iter().find_map(|answer| answer.ended(!is_found || by.asked.is_none()));
     let page = FitPage {
         varied: vary.name.clone(),
         headline: format!("the largest {} of {}, by {}", vary.name, vary.values, by.name),
@@ -229,12 +229,12 @@ fn row(vary: &Vary, column: &Column<Other, Ended>) -> Map<String, Value> {
 }
 
 impl ByOther {
-    /// Why a search ended without an answer: Ctrl-C, or a run that failed, where such a one counts.
-    fn ended(&self, counts_stops_alone: bool) -> Option<&Ended> {
-        let ended = || self.columns.iter().filter_map(|column| column.found.ended.as_ref());
-        let all = ended().map(|(_, ended)| ended);
-        let is_stopped = |ended: &&Ended| matches!(ended, Ended::Stopped);
-        all.clone().find(is_stopped).or_else(|| all.clone().find(|_| !counts_stops_alone))
+    /// Why a search ended without an answer: Ctrl-C, or else a run that failed, unless failures do not count.
+    fn ended(&self, counts_failures: bool) -> Option<&Ended> {
+        let all =
+            || self.columns.iter().filter_map(|column| column.found.ended.as_ref()).map(|(_, ended)| ended);
+        let stopped = all().find(|ended| matches!(ended, Ended::Stopped));
+        if counts_failures { stopped.or_else(|| all().next()) } else { stopped }
     }
 
     fn write(&self, text: &mut String, vary: &Vary, name: &str, options: &FitOptions) -> std::fmt::Result {

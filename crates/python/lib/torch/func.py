@@ -72,7 +72,7 @@ def _like(tree, found):
 
 
 def _wrapped(tree):
-    """Views of a level of its own: a gradient that a caller asks for still reaches what they view."""
+    """Views at a new level: a gradient that a caller asks for still reaches what they view."""
     return _tree_map(lambda leaf: leaf.view_as(leaf) if isinstance(leaf, torch.Tensor) and leaf.requires_grad else
                      leaf.detach() if isinstance(leaf, torch.Tensor) else leaf, tree)
 

@@ -4,7 +4,6 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::ptr;
-use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -13,10 +12,10 @@ use libloading::os::unix::{Library, RTLD_LAZY};
 use crate::memory::{Sureness, device_of};
 use crate::report;
 use crate::state::state;
-use crate::values::fill::{Fill, Number};
 use crate::values::frames::{self, Frame, is_busy, unobserved};
+use crate::values::given::Given;
 use crate::values::layout::{self, Boxed, Layout, layout, word};
-use crate::values::python::{Argument, Helper, Kind, Operator};
+use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
 /// Tensors of more bytes are not computed.
@@ -220,143 +219,6 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     }
 }
 
-/// What an operator gets.
-struct Given<'a> {
-    arguments: &'a [Boxed],
-    layout: &'a Layout,
-    torch: &'a Torch,
-}
-
-/// What the arguments are, for the question whether the operator is computed.
-#[derive(Default)]
-struct Look {
-    /// How sure the least sure argument that is read is.
-    worst: Sureness,
-    bytes: u64,
-    is_on_device: bool,
-    /// An argument without bytes: nothing is computed.
-    is_strange: bool,
-}
-
-impl Given<'_> {
-    fn boxed(&self, place: usize) -> Option<&Boxed> {
-        self.arguments.get(place)
-    }
-
-    /// The tensors of an argument: one, or those of a list.
-    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &Boxed> {
-        let list = match (kind, self.boxed(place)) {
-            (Kind::Tensor, Some(boxed)) => slice::from_ref(boxed),
-            (Kind::Tensors, Some(boxed)) if boxed.tag != 0 => items(boxed, self.layout),
-            _ => &[],
-        };
-        list.iter().filter(|boxed| boxed.tag == self.layout.tensor)
-    }
-
-    fn look(&self, operator: &Operator) -> Look {
-        let mut look = Look::default();
-        for (place, kind) in operator.kinds.iter().enumerate() {
-            let is_only_written = operator.only_written.contains(&place);
-            for boxed in self.tensors(place, *kind) {
-                let Some(storage) = Storage::of(boxed, self.layout) else {
-                    look.is_strange |= self.torch.tensors.is_defined(boxed);
-                    continue;
-                };
-                match storage.home() {
-                    // A place for a result that gets its bytes when its size is known.
-                    Home::Nowhere if is_only_written && storage.bytes == 0 => {
-                        look.is_on_device |= self.torch.tensors.is_for_device(boxed);
-                    }
-                    Home::Nowhere => look.is_strange = true,
-                    Home::Host => look.bytes = look.bytes.saturating_add(storage.bytes),
-                    Home::Device => {
-                        look.is_on_device = true;
-                        if is_only_written {
-                            look.bytes = look.bytes.saturating_add(storage.bytes);
-                            continue;
-                        }
-                        if !storage.is_partly_known() {
-                            look.worst = Sureness::Unknown;
-                            continue;
-                        }
-                        match self.torch.tensors.tensor(boxed) {
-                            Some(tensor) => {
-                                look.worst = look.worst.max(tensor.sureness());
-                                let bytes = tensor.count().saturating_mul(tensor.element);
-                                look.bytes = look.bytes.saturating_add(bytes);
-                            }
-                            None => look.is_strange = true,
-                        }
-                    }
-                }
-            }
-        }
-        look
-    }
-
-    /// The tensors on the device that the operator writes, of those that hold a known byte or will.
-    fn written(&self, operator: &Operator, is_computed: bool) -> Vec<Tensor> {
-        let mut written = Vec::new();
-        for place in &operator.written {
-            let Some(kind) = operator.kinds.get(*place) else { continue };
-            for boxed in self.tensors(*place, *kind) {
-                let Some(storage) = Storage::of(boxed, self.layout) else { continue };
-                let is_there = match storage.home() {
-                    Home::Device => is_computed || storage.is_partly_known(),
-                    Home::Nowhere => is_computed && self.torch.tensors.is_for_device(boxed),
-                    Home::Host => false,
-                };
-                if is_there && let Some(tensor) = self.torch.tensors.tensor(boxed) {
-                    written.push(tensor);
-                }
-            }
-        }
-        written
-    }
-
-    /// Whether the operator makes new tensors, or writes one of the device's.
-    fn gives_to_device(&self, operator: &Operator) -> bool {
-        let written =
-            || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
-        operator.written.is_empty()
-            || written().flat_map(|(place, kind)| self.tensors(place, kind)).any(|boxed| {
-                let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
-                home.is_some_and(|home| home != Home::Host)
-            })
-    }
-
-    /// What an operator that fills its first argument writes there; `None` where that is for the helper.
-    fn fill(&self) -> Option<Fill> {
-        let boxed = self.boxed(0)?;
-        let storage = Storage::of(boxed, self.layout)?;
-        if boxed.tag != self.layout.tensor || storage.home() != Home::Device {
-            return None;
-        }
-        let number = match self.boxed(1) {
-            None => Number::Integer(0),
-            Some(boxed) => Number::of(boxed, self.layout)?,
-        };
-        Fill::of(self.torch.tensors.tensor(boxed)?, number)
-    }
-
-    /// The arguments for the helper; `None` where one is not understood.
-    fn arguments(&self, operator: &Operator) -> Option<Vec<Argument>> {
-        let layout = self.layout;
-        operator
-            .kinds
-            .iter()
-            .enumerate()
-            .map(|(place, kind)| {
-                let boxed = self.boxed(place)?;
-                let is_empty_allowed = operator.only_written.contains(&place);
-                Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| {
-                    self.torch.tensors.tensor(boxed)
-                })
-            })
-            .collect()
-    }
-}
-
 /// `Tensor.record_stream`.
 const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
@@ -382,14 +244,14 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
         }
         std::slice::from_raw_parts(list as *const Boxed, operator.kinds.len())
     };
-    let given = Given { arguments, layout, torch };
+    let given = Given { arguments, layout, functions: &torch.tensors };
     let mut look = given.look(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
         return frame;
     }
     if operator.traits.reads_value {
-        frame.value = first_tensor(&given, operator).map(|tensor| tensor.dtype);
+        frame.value = given.first_tensor(operator).map(|tensor| tensor.dtype);
         return frame;
     }
     if operator.traits.fills
@@ -424,7 +286,7 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
     }
     if frame.computed.is_none() && operator.assumed_count > 0.0 {
         let of_all = if is_none_found { SHARE_OF_EQUAL } else { operator.assumed_count };
-        frame.count = first_tensor(&given, operator).map(|tensor| (share(&tensor, of_all), true));
+        frame.count = given.first_tensor(operator).map(|tensor| (share(&tensor, of_all), true));
     }
     frame.written = given.written(operator, frame.computed.is_some());
     frame
@@ -439,13 +301,6 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
 fn share(tensor: &Tensor, share: f64) -> i64 {
     let count = tensor.count() as f64;
     ((count * share).round() as i64).clamp(i64::from(count > 0.0), count as i64)
-}
-
-fn first_tensor(given: &Given<'_>, operator: &Operator) -> Option<Tensor> {
-    let kind = operator.kinds.first()?;
-    let boxed = given.tensors(0, *kind).next()?;
-    let storage = Storage::of(boxed, given.layout)?;
-    if storage.home() == Home::Nowhere { None } else { given.torch.tensors.tensor(boxed) }
 }
 
 fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {

@@ -176,7 +176,7 @@ fn the_lines_of_an_exercise_have_room_for_eighty_letters() -> Result<()> {
 fn presented_cards_fit_the_screen_and_fill_it() -> Result<()> {
     for (width, height) in [(1366, 768), (3840, 2160)] {
         drive_at("/#lesson=reserved&card=1", Window { width, height }, GpuChoice::None, |page| {
-            // A browser without a screen gives a page on the whole screen some size of its own.
+            // A browser without a screen chooses the size of a page on the whole screen.
             let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
             page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
             page.click(&id("present"))?;

@@ -76,7 +76,7 @@ impl<'a> Asked<'a> {
         Ok(Found { is_fitting, ranks, under_limit: Some(under_limit) })
     }
 
-    /// A run of a layout with a value under the limit: the most that one of its ranks takes.
+    /// Runs a layout with a value under the limit. The probe has the peaks of the rank that takes most.
     pub(in super::super) fn probe(
         &self,
         terms: &Terms,
@@ -95,8 +95,10 @@ impl<'a> Asked<'a> {
             None => layout.distinct_ranks(self.world),
         };
         let key = key(self.runs, terms, &(self.world, self.per_node, &asked, &self.runs.options.preload));
-        let known = asked.iter().map(|rank| self.runs.kept.find(key, u64::from(*rank)));
-        if let Some(known) = known.collect::<Option<Vec<Probe>>>() {
+        let known: Vec<Probe> =
+            asked.iter().filter_map(|rank| self.runs.kept.find(key, u64::from(*rank))).collect();
+        // A rank that the failure of another one ended has no probe: the one that ran out of memory decides.
+        if known.len() == asked.len() || known.iter().any(|probe| !probe.is_fitting) {
             self.runs.known.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Ok(known);
         }

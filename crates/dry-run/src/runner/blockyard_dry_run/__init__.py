@@ -65,7 +65,7 @@ def run_program(settings, arguments):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Registered first, called last.
     atexit.register(run.finish)
-    end_at_once(run)
+    crash.before_end_at_once(run.finish)
     # Where another rank failed, this one is told to end.
     crash.watch(run.finish, [signal.SIGTERM] if ranks.running() else [])
     if settings["lines"]:
@@ -102,14 +102,3 @@ def execute(run, path):
     run.modules = (sys.modules["__main__"], module)
     sys.modules["__main__"] = module
     exec(code, module.__dict__)
-
-
-def end_at_once(run):
-    """`os._exit` skips what Python does at its end; the result is written before."""
-    end = os._exit
-
-    def _exit(status):
-        run.finish()
-        end(status)
-
-    os._exit = _exit

@@ -7,7 +7,7 @@ import atexit
 import json
 import os
 
-from blockyard_dry_run import ranks, torch_hooks
+from blockyard_dry_run import crash, ranks, torch_hooks
 from blockyard_dry_run.record import record
 
 
@@ -33,21 +33,26 @@ class Child:
     def install(self):
         self.measured.install()
         atexit.register(self.finish)
-        _end_at_once(self)
+        crash.before_end_at_once(self.finish)
 
     def finish(self):
         """Says the peaks, once."""
         if self.is_written or os.getpid() != self.process:
             return
         self.is_written = True
-        try:
-            write(self.measured.result())
-        except Exception as fault:
-            record({"kind": "remark", "text": f"process {self.process}, which the program started, was not counted: {fault}"})
+        _count(self.measured)
         ranks.finish()
 
 
-def write(result):
+def _count(measured):
+    """Says the peaks of this process."""
+    try:
+        _write(measured.result())
+    except Exception as fault:
+        record({"kind": "remark", "text": f"process {os.getpid()}, which the program started, was not counted: {fault}"})
+
+
+def _write(result):
     if result.get("failed") is not None:
         record({"kind": "child_failed", **result["failed"]})
     for device, stats in enumerate(result["devices"]):
@@ -80,25 +85,8 @@ def watch_copies(measured):
 
     def on_util(util):
         def copied(_measured):
-            util.Finalize(None, _finish_copy, args=(measured,), exitpriority=-1000)
+            util.Finalize(None, _count, args=(measured,), exitpriority=-1000)
 
         util.register_after_fork(measured, copied)
 
     torch_hooks.once_loaded("multiprocessing.util", on_util)
-
-
-def _finish_copy(measured):
-    try:
-        write(measured.result())
-    except Exception as fault:
-        record({"kind": "remark", "text": f"process {os.getpid()}, which the program started, was not counted: {fault}"})
-
-
-def _end_at_once(child):
-    end = os._exit
-
-    def _exit(status):
-        child.finish()
-        end(status)
-
-    os._exit = _exit

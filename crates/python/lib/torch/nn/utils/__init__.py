@@ -128,20 +128,20 @@ def fuse_linear_bn_eval(linear, bn):
     return fused
 
 
-def convert_conv2d_weight_memory_format(module, memory_format):
-    if isinstance(module, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)):
+def _convert_weights(module, memory_format, kinds):
+    if isinstance(module, kinds):
         module.weight.data = module.weight.detach().clone().contiguous(memory_format=memory_format)
     for child in module.children():
-        convert_conv2d_weight_memory_format(child, memory_format)
+        _convert_weights(child, memory_format, kinds)
     return module
+
+
+def convert_conv2d_weight_memory_format(module, memory_format):
+    return _convert_weights(module, memory_format, (torch.nn.Conv2d, torch.nn.ConvTranspose2d))
 
 
 def convert_conv3d_weight_memory_format(module, memory_format):
-    if isinstance(module, (torch.nn.Conv3d, torch.nn.ConvTranspose3d)):
-        module.weight.data = module.weight.detach().clone().contiguous(memory_format=memory_format)
-    for child in module.children():
-        convert_conv3d_weight_memory_format(child, memory_format)
-    return module
+    return _convert_weights(module, memory_format, (torch.nn.Conv3d, torch.nn.ConvTranspose3d))
 
 
 def skip_init(module_cls, *args, device=None, **kwargs):

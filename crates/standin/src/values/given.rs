@@ -1,0 +1,151 @@
+//! The arguments that an operator gets: what is known of them, and what the operator writes.
+
+use std::slice;
+
+use crate::memory::Sureness;
+use crate::values::fill::{Fill, Number};
+use crate::values::layout::{Boxed, Layout};
+use crate::values::python::{Argument, Kind, Operator};
+use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
+
+/// What an operator gets.
+pub(super) struct Given<'a> {
+    pub(super) arguments: &'a [Boxed],
+    pub(super) layout: &'a Layout,
+    pub(super) functions: &'a Functions,
+}
+
+/// What the arguments are, for the question whether the operator is computed.
+#[derive(Default)]
+pub(super) struct Look {
+    /// How sure the least sure argument that is read is.
+    pub(super) worst: Sureness,
+    pub(super) bytes: u64,
+    pub(super) is_on_device: bool,
+    /// An argument without bytes: nothing is computed.
+    pub(super) is_strange: bool,
+}
+
+impl Given<'_> {
+    fn boxed(&self, place: usize) -> Option<&Boxed> {
+        self.arguments.get(place)
+    }
+
+    /// The tensors of an argument: one, or those of a list.
+    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &Boxed> {
+        let list = match (kind, self.boxed(place)) {
+            (Kind::Tensor, Some(boxed)) => slice::from_ref(boxed),
+            (Kind::Tensors, Some(boxed)) if boxed.tag != 0 => items(boxed, self.layout),
+            _ => &[],
+        };
+        list.iter().filter(|boxed| boxed.tag == self.layout.tensor)
+    }
+
+    pub(super) fn look(&self, operator: &Operator) -> Look {
+        let mut look = Look::default();
+        for (place, kind) in operator.kinds.iter().enumerate() {
+            let is_only_written = operator.only_written.contains(&place);
+            for boxed in self.tensors(place, *kind) {
+                let Some(storage) = Storage::of(boxed, self.layout) else {
+                    look.is_strange |= self.functions.is_defined(boxed);
+                    continue;
+                };
+                match storage.home() {
+                    // A place for a result that gets its bytes when its size is known.
+                    Home::Nowhere if is_only_written && storage.bytes == 0 => {
+                        look.is_on_device |= self.functions.is_for_device(boxed);
+                    }
+                    Home::Nowhere => look.is_strange = true,
+                    Home::Host => look.bytes = look.bytes.saturating_add(storage.bytes),
+                    Home::Device => {
+                        look.is_on_device = true;
+                        if is_only_written {
+                            look.bytes = look.bytes.saturating_add(storage.bytes);
+                            continue;
+                        }
+                        if !storage.is_partly_known() {
+                            look.worst = Sureness::Unknown;
+                            continue;
+                        }
+                        match self.functions.tensor(boxed) {
+                            Some(tensor) => {
+                                look.worst = look.worst.max(tensor.sureness());
+                                let bytes = tensor.count().saturating_mul(tensor.element);
+                                look.bytes = look.bytes.saturating_add(bytes);
+                            }
+                            None => look.is_strange = true,
+                        }
+                    }
+                }
+            }
+        }
+        look
+    }
+
+    /// The tensors on the device that the operator writes, of those that hold a known byte or will.
+    pub(super) fn written(&self, operator: &Operator, is_computed: bool) -> Vec<Tensor> {
+        let mut written = Vec::new();
+        for place in &operator.written {
+            let Some(kind) = operator.kinds.get(*place) else { continue };
+            for boxed in self.tensors(*place, *kind) {
+                let Some(storage) = Storage::of(boxed, self.layout) else { continue };
+                let is_there = match storage.home() {
+                    Home::Device => is_computed || storage.is_partly_known(),
+                    Home::Nowhere => is_computed && self.functions.is_for_device(boxed),
+                    Home::Host => false,
+                };
+                if is_there && let Some(tensor) = self.functions.tensor(boxed) {
+                    written.push(tensor);
+                }
+            }
+        }
+        written
+    }
+
+    /// Whether the operator makes new tensors, or writes one of the device's.
+    pub(super) fn gives_to_device(&self, operator: &Operator) -> bool {
+        let written =
+            || operator.written.iter().filter_map(|place| Some((*place, *operator.kinds.get(*place)?)));
+        operator.written.is_empty()
+            || written().flat_map(|(place, kind)| self.tensors(place, kind)).any(|boxed| {
+                let home = Storage::of(boxed, self.layout).map(|storage| storage.home());
+                home.is_some_and(|home| home != Home::Host)
+            })
+    }
+
+    /// What an operator that fills its first argument writes there; `None` where that is for the helper.
+    pub(super) fn fill(&self) -> Option<Fill> {
+        let boxed = self.boxed(0)?;
+        let storage = Storage::of(boxed, self.layout)?;
+        if boxed.tag != self.layout.tensor || storage.home() != Home::Device {
+            return None;
+        }
+        let number = match self.boxed(1) {
+            None => Number::Integer(0),
+            Some(boxed) => Number::of(boxed, self.layout)?,
+        };
+        Fill::of(self.functions.tensor(boxed)?, number)
+    }
+
+    /// The arguments for the helper; `None` where one is not understood.
+    pub(super) fn arguments(&self, operator: &Operator) -> Option<Vec<Argument>> {
+        let layout = self.layout;
+        operator
+            .kinds
+            .iter()
+            .enumerate()
+            .map(|(place, kind)| {
+                let boxed = self.boxed(place)?;
+                let is_empty_allowed = operator.only_written.contains(&place);
+                Argument::of(boxed, *kind, layout, is_empty_allowed, &|boxed| self.functions.tensor(boxed))
+            })
+            .collect()
+    }
+
+    /// The first tensor of the first argument, unless it lies nowhere.
+    pub(super) fn first_tensor(&self, operator: &Operator) -> Option<Tensor> {
+        let boxed = self.tensors(0, *operator.kinds.first()?).next()?;
+        let storage = Storage::of(boxed, self.layout)?;
+        if storage.home() == Home::Nowhere { None } else { self.functions.tensor(boxed) }
+    }
+}
