@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, Allocations, Cell, Changes, Collector, FlameGraph, Grid, GridKind, GridView, GroupBy,
-    MapView, Mark, Scope, Search, Size, TargetId, TimelineView, bytes_of, describe_event, describe_target,
-    flame_scene, holder_text, holders, rows_in, segment_map,
+    AddressMap, Allocations, Cell, Changes, Collector, ColorBy, FlameGraph, Grid, GridKind, GridView,
+    GroupBy, Groups, MapView, Mark, Role, Scope, Search, Size, TargetId, TimelineView, bytes_of,
+    describe_event, describe_target, flame_scene, holder_text, holders, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -109,6 +109,32 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
                 });
                 assert!(texts.all(|text| !text.contains('…')), "{name} at {width_px} pixels");
             }
+        }
+    }
+}
+
+/// Each area says at least what kind of data it is: no two entries of a legend are alike, and where there are several categories, none is the
+/// grey of the rest.
+#[test]
+fn a_legend_of_stacks_names_every_site_or_its_category_once() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let groups = Groups::new(&allocations, &recording, ColorBy::Stack);
+        let legend = groups.legend();
+        let texts: std::collections::BTreeSet<&str> =
+            legend.iter().map(|entry| entry.text.as_str()).collect();
+        assert_eq!(texts.len(), legend.len(), "{name}: {legend:?}");
+        let roles: std::collections::BTreeSet<_> = legend.iter().map(|entry| entry.role).collect();
+        assert_eq!(roles.len(), legend.len(), "{name}: {legend:?}");
+        // The page hides entries by the bits of a number.
+        assert!(legend.len() <= 16, "{name}: {}", legend.len());
+        let count: usize = legend.iter().map(|entry| entry.count).sum();
+        assert_eq!(count, allocations.len(), "{name}");
+        let categories = Groups::new(&allocations, &recording, ColorBy::Category).legend().len();
+        if categories > 2 {
+            let rest = Role::Group(Role::GROUPS - 1);
+            assert!(legend.iter().all(|entry| entry.role != rest), "{name}: {legend:?}");
         }
     }
 }

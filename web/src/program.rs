@@ -33,9 +33,11 @@ pub(crate) static EXAMPLES: [Example; 5] = [
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
 /// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
-pub(crate) static GPUS: [(&str, &str); 5] = [
+pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h200", "NVIDIA H200"),
+    ("h100", "NVIDIA H100 80 GB"),
     ("a100", "NVIDIA A100 80 GB"),
+    ("a100-40g", "NVIDIA A100 40 GB"),
     ("l4", "NVIDIA L4"),
     ("t4", "Tesla T4"),
     ("rtx4090", "GeForce RTX 4090"),

@@ -32,6 +32,8 @@ pub struct VerdictAnswer {
 pub enum VerdictWord {
     /// No request failed.
     Fits,
+    /// No request failed, and each step holds more than the one before.
+    Grows,
     /// A request failed, and passes without what earlier steps kept.
     Leak,
     /// A request failed.
@@ -52,6 +54,9 @@ pub struct VerdictSentence {
     pub moments: Vec<MomentOfRun>,
     /// The settings that the sentence is about; each is a row of `what-if`.
     pub settings: Vec<String>,
+    /// The release of PyTorch that the sentence is about, as `--release` names it, or null.
+    #[serde(default)]
+    pub release: Option<String>,
 }
 
 /// What a sentence of a verdict is about.
@@ -72,6 +77,10 @@ pub enum Topic {
     Fails,
     /// How much less memory would do.
     Less,
+    /// Which GPUs hold the run.
+    Gpus,
+    /// What another release of PyTorch changes.
+    Releases,
 }
 
 /// A moment of a run: just after one request.

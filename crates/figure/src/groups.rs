@@ -93,8 +93,8 @@ const AGES: [(u64, &str); 6] = [
 ];
 
 impl Groups {
-    /// Groups the allocations by what the colors say. There are at most as many groups as [`Role::GROUPS`]; the smallest share
-    /// the last one.
+    /// Groups the allocations by what the colors say. At most nine groups have an entry of their own; the smallest share the last one,
+    /// or, where colors are shades of categories, one for each category.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
         match by {
@@ -165,7 +165,7 @@ impl Groups {
         // The key of a stack is found once.
         let mut of_stacks: FxHashMap<StackId, Option<GroupKey>> = FxHashMap::default();
         let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
-        let mut keys: Vec<(GroupKey, u128)> = Vec::new();
+        let mut sites: Sites = Sites { recording, by, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
         for row in 0..allocations.len() {
             let key = match allocations.id(row).filter(|_| by.needs_stacks()) {
@@ -175,60 +175,17 @@ impl Groups {
                 None => group_key(allocations, recording, row, by),
             };
             let key = key.unwrap_or(GroupKey::Stack(StackId::EMPTY));
-            let number = *numbers.entry(key).or_insert_with(|| {
-                keys.push((key, 0));
-                keys.len() - 1
-            });
-            if let Some((_, weight)) = keys.get_mut(number) {
-                *weight = weight.saturating_add(weight_of(allocations, row).into());
+            let number = *numbers.entry(key).or_insert_with(|| sites.number(key));
+            if let Some(site) = sites.all.get_mut(number) {
+                site.weight = site.weight.saturating_add(weight_of(allocations, row).into());
             }
             of_rows.push(number);
         }
-        let most = usize::from(Role::GROUPS);
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        let category = |number: usize| keys.get(number).map(|(key, _)| category_of(recording, *key));
-        match by {
-            // Streams and pools keep the order in which they appear, categories their own.
-            GroupBy::Stream | GroupBy::Pool => {}
-            GroupBy::Category => order.sort_by_key(|number| category(*number)),
-            _ => order
-                .sort_by_key(|number| std::cmp::Reverse(keys.get(*number).map_or(0, |(_, weight)| *weight))),
-        }
-        let mut roles: Vec<Role> = (0..Role::GROUPS).map(Role::Group).collect();
-        match by {
-            GroupBy::Category => {
-                roles = order.iter().map(|number| site_role(category(*number).flatten(), 0)).collect();
-            }
-            GroupBy::Stack => {
-                let shown = shaded(&mut order, &category);
-                if let Some(shown) = shown {
-                    roles = shown;
-                }
-            }
-            _ => {}
-        }
-        let shown = if keys.len() > roles.len().min(most) { roles.len().min(most) - 1 } else { keys.len() };
-        let mut places: Vec<u8> = vec![0; keys.len()];
-        for (place, number) in order.iter().enumerate() {
-            if let Some(found) = places.get_mut(*number) {
-                *found = u8::try_from(place.min(shown)).unwrap_or(0);
-            }
-        }
-        let mut texts: Vec<String> = order
-            .iter()
-            .take(shown)
-            .filter_map(|number| keys.get(*number))
-            .map(|(key, _)| group_text(recording, *key))
-            .collect();
-        if keys.len() > shown {
-            texts.push(format!("{} others", grouped_count(keys.len() - shown)));
-        }
+        let (entries, places) = sites.entries();
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
+        let (texts, roles): (Vec<String>, Vec<Role>) = entries.into_iter().unzip();
         Self::counted(allocations, of_rows, texts, |place| {
-            // The last color is grey: for the rest, where there is a rest.
-            let is_rest = usize::from(place) >= shown;
-            let own = roles.get(usize::from(place)).copied().filter(|_| !is_rest);
-            own.unwrap_or(Role::Group(Role::GROUPS - 1))
+            roles.get(usize::from(place)).copied().unwrap_or(REST)
         })
     }
 
@@ -253,13 +210,135 @@ impl Groups {
     }
 }
 
-/// The category of a stack; `None` for other keys.
-fn category_of(recording: &Recording, key: GroupKey) -> Option<StackCategory> {
-    match key {
-        GroupKey::Stack(stack) => Some(StackCategory::of(recording.stacks(), stack)),
-        GroupKey::Category(category) => Some(category),
-        _ => None,
+/// The color of allocations that have no entry of their own.
+const REST: Role = Role::Group(Role::GROUPS - 1);
+
+/// What allocations are grouped by, before colors are given.
+struct Sites<'a> {
+    recording: &'a Recording,
+    by: GroupBy,
+    all: Vec<Site>,
+    of_texts: FxHashMap<(Option<StackCategory>, String), usize>,
+}
+
+/// A group of allocations. Stacks of one line that reach the same function are one group, since they have one name.
+struct Site {
+    text: String,
+    category: Option<StackCategory>,
+    /// Bytes times steps.
+    weight: u128,
+}
+
+impl Sites<'_> {
+    /// The number of a key's group, which may be new.
+    fn number(&mut self, key: GroupKey) -> usize {
+        let category = match key {
+            GroupKey::Stack(stack) => Some(StackCategory::of(self.recording.stacks(), stack)),
+            GroupKey::Category(category) => Some(category),
+            _ => None,
+        };
+        let text = group_text(self.recording, key);
+        let next = self.all.len();
+        let number = *self.of_texts.entry((category, text.clone())).or_insert(next);
+        if number == next {
+            self.all.push(Site { text, category, weight: 0 });
+        }
+        number
     }
+
+    /// The entries of the legend in their order, and the place in it of each group.
+    fn entries(&self) -> (Vec<(String, Role)>, Vec<u8>) {
+        let mut order: Vec<usize> = (0..self.all.len()).collect();
+        let site = |number: usize| self.all.get(number);
+        let category = |number: usize| site(number).and_then(|site| site.category);
+        match self.by {
+            // Streams and pools keep the order in which they appear, categories their own.
+            GroupBy::Stream | GroupBy::Pool => {}
+            GroupBy::Category => {
+                order.sort_by_key(|number| category(*number));
+                let entry =
+                    |number: &usize| Some((site(*number)?.text.clone(), site_role(category(*number), 0)));
+                return (order.iter().filter_map(entry).collect(), places_of(&order, |place| place));
+            }
+            _ => order.sort_by_key(|number| std::cmp::Reverse(site(*number).map_or(0, |site| site.weight))),
+        }
+        let heaviest = order.get(..order.len().min(NAMED)).unwrap_or_default();
+        let is_one_category = heaviest.windows(2).all(|pair| match pair {
+            [one, other] => category(*one) == category(*other),
+            _ => true,
+        });
+        if self.by == GroupBy::Stack && !is_one_category {
+            return self.shaded(&order);
+        }
+        let shown = if order.len() > NAMED + 1 { NAMED } else { order.len() };
+        let named = order.iter().take(shown).zip(0_u8..);
+        let mut entries: Vec<(String, Role)> = named
+            .filter_map(|(number, place)| Some((site(*number)?.text.clone(), Role::Group(place))))
+            .collect();
+        if order.len() > shown {
+            entries.push((format!("{} others", grouped_count(order.len() - shown)), REST));
+        }
+        (entries, places_of(&order, |place| place.min(shown)))
+    }
+
+    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue. All that have no entry of
+    /// their own share their category's next shade, so that every area says what kind of data it is.
+    fn shaded(&self, heaviest_first: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
+        let of = |category: StackCategory| {
+            let is_of =
+                move |number: &usize| self.all.get(*number).and_then(|site| site.category) == Some(category);
+            heaviest_first.iter().copied().enumerate().filter(move |(_, number)| is_of(number))
+        };
+        let mut entries = Vec::new();
+        let mut places = vec![0; self.all.len()];
+        for category in StackCategory::ALL {
+            let last_shade = usize::from(Role::SHADES) - 1;
+            // The last shade is for the others, where one site more does not fill it.
+            let most = if of(category).count() > last_shade + 1 { last_shade } else { last_shade + 1 };
+            let is_named = |rank: usize, weight: usize| rank < most && weight < NAMED;
+            let named =
+                of(category).enumerate().filter(|(rank, (weight, _))| is_named(*rank, *weight)).count();
+            let others = of(category).count() - named;
+            // A site that calls for several kinds of data has an entry in each.
+            let is_twice = |number: usize| {
+                self.all.get(number).is_some_and(|site| {
+                    self.of_texts.keys().filter(|(_, text)| *text == site.text).count() > 1
+                })
+            };
+            for (rank, (_, number)) in of(category).enumerate() {
+                let shade = rank.min(named);
+                if let Some(place) = places.get_mut(number) {
+                    *place = u8::try_from(entries.len() - usize::from(rank > named)).unwrap_or(u8::MAX);
+                }
+                if rank <= named {
+                    let own = self.all.get(number).map_or("", |site| site.text.as_str());
+                    let text = match others {
+                        _ if (rank < named || others == 1) && is_twice(number) => {
+                            format!("{own}, {}", category.name())
+                        }
+                        _ if rank < named || others == 1 => own.to_owned(),
+                        _ => format!("{} of {} other sites", category.name(), grouped_count(others)),
+                    };
+                    entries.push((text, site_role(Some(category), u8::try_from(shade).unwrap_or(u8::MAX))));
+                }
+            }
+        }
+        (entries, places)
+    }
+}
+
+/// How many groups have an entry of their own at most.
+const NAMED: usize = Role::GROUPS as usize - 1;
+
+/// The place of each number of an order.
+fn places_of(order: &[usize], place: impl Fn(usize) -> usize) -> Vec<u8> {
+    let mut places = vec![0; order.len()];
+    for (at, number) in order.iter().enumerate() {
+        if let Some(found) = places.get_mut(*number) {
+            *found = u8::try_from(place(at)).unwrap_or(u8::MAX);
+        }
+    }
+    places
 }
 
 /// A shade of a category's hue.
@@ -270,34 +349,6 @@ fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
         // Without a stack there is one site.
         None => Role::Site(Role::SITES - 1),
     }
-}
-
-/// Orders the sites that have a color by their categories, the heaviest first in each, and gives them the shades of the category's hue; at
-/// most as many of a category as there are shades, so that no two have one color. `None`, and no other order, where all are of one
-/// category: then each has its own hue.
-fn shaded(
-    order: &mut Vec<usize>,
-    category: &impl Fn(usize) -> Option<Option<StackCategory>>,
-) -> Option<Vec<Role>> {
-    let most = usize::from(Role::GROUPS) - 1;
-    let hue = |number: usize| category(number).flatten();
-    if order.iter().take(most).all(|number| Some(hue(*number)) == order.first().map(|first| hue(*first))) {
-        return None;
-    }
-    let mut shown: Vec<(Option<StackCategory>, u8, usize)> = Vec::new();
-    for number in order.iter().copied() {
-        let of = hue(number);
-        let shade = shown.iter().filter(|(other, ..)| *other == of).count();
-        if shown.len() < most && shade < usize::from(Role::SHADES) {
-            shown.push((of, u8::try_from(shade).unwrap_or(0), number));
-        }
-    }
-    shown.sort_unstable();
-    order.retain(|number| !shown.iter().any(|(.., other)| other == number));
-    order.splice(0..0, shown.iter().map(|(.., number)| *number));
-    // One more color, for the rest.
-    let roles = shown.into_iter().map(|(category, shade, _)| site_role(category, shade));
-    Some(roles.chain(std::iter::once(Role::Group(Role::GROUPS - 1))).collect())
 }
 
 /// How much of the figure the allocation covers: bytes times steps.

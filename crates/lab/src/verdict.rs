@@ -1,6 +1,7 @@
 //! The verdict: what a run came to, in the order in which a reader asks.
 
 mod growth;
+mod memory;
 mod moments;
 mod settings;
 
@@ -8,9 +9,14 @@ pub use moments::{MomentName, VerdictMoment};
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
 use blockyard_replay::{OnProgress, Progress};
+use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
 
-use self::growth::{by_line, count_of, growth_findings, leak_headline, steps};
+use self::growth::{
+    FREE_WHAT_IS_KEPT, by_line, count_of, growth_findings, growth_headline, leak_headline,
+    line_of_a_growing_run, steps_left,
+};
+use self::memory::{gpus_that_hold, named_device, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
@@ -49,6 +55,8 @@ pub struct Verdict {
 pub enum VerdictKind {
     /// Nothing failed.
     Fits,
+    /// Nothing failed, and the steps hold more and more: the run fits as far as it was recorded.
+    Grows,
     /// A request failed, and would have passed without what earlier steps kept.
     Leak,
     /// A request failed; the autopsy names the cause.
@@ -70,6 +78,8 @@ pub struct Finding {
     pub moments: Vec<VerdictMoment>,
     /// The settings that it is about, as texts of `PYTORCH_CUDA_ALLOC_CONF`: each is a row of [`what_if`](crate::what_if()).
     pub settings: Vec<String>,
+    /// The release of PyTorch that it is about, whose rules a row of [`what_if`](crate::what_if()) can have.
+    pub release: Option<Release>,
 }
 
 /// The questions that a verdict answers, in their order.
@@ -88,12 +98,24 @@ pub enum About {
     Fails,
     /// How much less memory would do.
     Less,
+    /// Which GPUs hold the run.
+    Gpus,
+    /// What another release of PyTorch changes.
+    Releases,
 }
 
 impl About {
     /// All of them, in their order.
-    pub const ALL: [Self; 6] =
-        [Self::Happened, Self::Grows, Self::Sure, Self::Passes, Self::Fails, Self::Less];
+    pub const ALL: [Self; 8] = [
+        Self::Happened,
+        Self::Grows,
+        Self::Sure,
+        Self::Passes,
+        Self::Fails,
+        Self::Less,
+        Self::Gpus,
+        Self::Releases,
+    ];
 
     /// The question as a heading.
     #[must_use]
@@ -105,6 +127,8 @@ impl About {
             Self::Passes => "What helps",
             Self::Fails => "What does not",
             Self::Less => "How much less would be enough",
+            Self::Gpus => "Which GPUs hold it",
+            Self::Releases => "What another PyTorch changes",
         }
     }
 }
@@ -141,7 +165,7 @@ fn failed(
     let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
     let headline = match lines.first().filter(|_| is_leak) {
-        Some(line) => leak_headline(line, steps(&grows)),
+        Some(line) => leak_headline(line),
         None => failure_headline(&found),
     };
     let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
@@ -154,6 +178,9 @@ fn failed(
         let about = if change.proved { About::Passes } else { About::Fails };
         findings.push(Finding::about(about, &change.sentence, Some(found.request.request)));
     }
+    if is_leak {
+        findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
+    }
     let setting = fitting(&replay, &found, on_progress)?;
     findings.extend(setting_findings(&found, setting.as_deref()));
     let is_about_less =
@@ -161,6 +188,7 @@ fn failed(
     let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
     findings.extend(less.map(|change| Finding::about(About::Less, &change.sentence, None)));
     findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
+    findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.request.request);
     for line in &mut held {
@@ -201,7 +229,11 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let lines = by_line(&grows.growing);
     let moments = Moments::of(run);
     let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
-    let headline = format!("it fits: at most {allocated} are allocated");
+    let growing = line_of_a_growing_run(&lines, &grows, allocated);
+    let (kind, headline) = match growing {
+        Some(line) => (VerdictKind::Grows, growth_headline(line, allocated)),
+        None => (VerdictKind::Fits, format!("it fits: at most {allocated} are allocated")),
+    };
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
@@ -210,10 +242,20 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         ),
         None,
     )];
+    if let Some(recorded) = run.recorded_oom() {
+        let recorded = grouped((recorded as u64).saturating_add(1));
+        let text = format!(
+            "the recorded run ran out of memory at request {recorded}: what the program would have asked for after that is not known"
+        );
+        findings.push(Finding::about(About::Happened, text, None));
+    }
     findings.extend(growth_findings(&moments, &lines, &grows));
-    let limit = own
-        .limit
-        .map_or_else(|| format!("the device has {}", conditions.capacity_of(run)), |limit| limit.sentence());
+    if growing.is_some() {
+        let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
+        findings.extend(steps_left(&lines, most, reserved));
+        findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
+    }
+    let limit = own.limit.map_or_else(|| named_device(conditions.capacity_of(run)), |limit| limit.sentence());
     // A note says that an assumed capacity is assumed.
     let is_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity)
         || own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
@@ -237,6 +279,8 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
         findings.extend(compared(&row.conditions.conf, row, outcome));
     }
+    findings.extend(gpus_that_hold(reserved, growing.is_some() || run.recorded_oom().is_some()));
+    findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
     for line in &mut held {
@@ -245,7 +289,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     if let Some(first) = findings.first_mut().filter(|finding| finding.about == About::Happened) {
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
-    Ok(Verdict { kind: VerdictKind::Fits, headline, findings, setting, autopsy: None, held, moment })
+    Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
 }
 
 /// What holds the memory when most is allocated, and after how many requests that is.
@@ -266,7 +310,15 @@ fn held_at_peak(
 
 impl Finding {
     fn about(about: About, text: impl Into<String>, request: Option<u64>) -> Self {
-        Self { about, text: text.into(), request, line: None, moments: Vec::new(), settings: Vec::new() }
+        Self {
+            about,
+            text: text.into(),
+            request,
+            line: None,
+            moments: Vec::new(),
+            settings: Vec::new(),
+            release: None,
+        }
     }
 
     fn with_settings(self, settings: &[&str]) -> Self {
@@ -385,7 +437,7 @@ fn without_earlier_steps(
     let mut tell = |done| on_progress(Progress::new("proving the leak", done, total));
     let passes = passes_changed(run, conditions, &kind, failing, &mut tell)?;
     let text = format!(
-        "with {} freed that the growing lines kept from earlier steps ({bytes}), {}",
+        "with all {} freed that the growing lines kept from earlier steps, the first ones too ({bytes}), {}",
         count_of(kept.len() as u64, "tensor"),
         passes.sentence_end(found.limit)
     );

@@ -11,6 +11,7 @@ use blockyard_lab::{Answer, LabError, Limit, Question, Run, RunSource};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 pub use blockyard_report::ReportOptions;
+use blockyard_rules::Release;
 use blockyard_worker::{bytes_in, content_in};
 use js_sys::{Function, Reflect, Uint8Array};
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,8 @@ pub struct RunSummary {
     pub recorded_oom: Option<u64>,
     /// The limit that the file implies.
     pub limit: Option<Limit>,
+    /// The release of PyTorch whose rules the run has.
+    pub release: Release,
     /// Sentences about what is not known about the run.
     pub notes: Vec<String>,
 }
@@ -91,6 +94,7 @@ impl RunSummary {
             capacity: run.capacity,
             requests: run.requests().len() as u64,
             limit: run.implied_limit(),
+            release: run.release,
             recorded_oom: run.recorded_oom().map(|request| request as u64 + 1),
             notes: run.notes().to_vec(),
         }

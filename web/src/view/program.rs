@@ -130,6 +130,8 @@ fn field(
     of: fn(&mut ProgramInput) -> &mut String,
 ) -> AnyView {
     let input = session.program.input;
+    // What is typed is kept at once, so that another choice of the form finds it.
+    let keep = on(move |event: ev::Event| input.update(|input| *of(input) = event_target_value(&event)));
     let change = on(move |event: ev::Event| {
         input.update(|input| *of(input) = event_target_value(&event));
         session.run_with_other_settings();
@@ -142,6 +144,7 @@ fn field(
             placeholder=placeholder
             spellcheck="false"
             prop:value=text(move || of(&mut input.get()).clone())
+            on:input=keep
             on:change=change
         />
     }

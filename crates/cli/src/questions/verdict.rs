@@ -32,7 +32,10 @@ pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<
 pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<Answer> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
-    let status = if found.kind == VerdictKind::Fits { Status::Fine } else { Status::Found };
+    let status = match found.kind {
+        VerdictKind::Fits | VerdictKind::Grows => Status::Fine,
+        VerdictKind::Leak | VerdictKind::OutOfMemory => Status::Found,
+    };
     Ok(Answer { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
 }
 
@@ -43,6 +46,7 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
         request: finding.request,
         moments: moments_json(&finding.moments),
         settings: finding.settings,
+        release: finding.release.map(|release| release.name().to_owned()),
     });
     let held = found.held.into_iter().map(|held| HoldingLineAnswer {
         line: held.line,
@@ -55,6 +59,7 @@ fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {
         conf,
         kind: match found.kind {
             VerdictKind::Fits => VerdictWord::Fits,
+            VerdictKind::Grows => VerdictWord::Grows,
             VerdictKind::Leak => VerdictWord::Leak,
             VerdictKind::OutOfMemory => VerdictWord::OutOfMemory,
         },
@@ -75,6 +80,8 @@ fn topic_json(about: About) -> Topic {
         About::Passes => Topic::Passes,
         About::Fails => Topic::Fails,
         About::Less => Topic::Less,
+        About::Gpus => Topic::Gpus,
+        About::Releases => Topic::Releases,
     }
 }
 

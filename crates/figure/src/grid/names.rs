@@ -4,13 +4,32 @@ use crate::groups::Groups;
 use crate::labels::{PLATE_PX, Strip, plated_text, roomiest};
 use crate::numbers::count_px;
 use crate::scene::{Scene, Weight};
-use crate::text_width::{fitted, text_width_px};
+use crate::text_width::text_width_px;
 
 const TEXT_PX: f32 = 11.0;
-/// How long a name may be, the longest first.
-const ROOMS_PX: [f32; 4] = [f32::MAX, 200.0, 130.0, 90.0];
 /// This many columns are looked at, which is as exact as a name needs.
 const MOST_COLUMNS: usize = 400;
+
+/// The name of a group and shorter ones that say most of it, the longest first; none is cut off. For a site these are the line with the
+/// function that it reached, and either of them: `model.py:12 › linear`, `linear`, `model.py:12`.
+fn shorter_names(text: &str) -> Vec<&str> {
+    let mut names = vec![text];
+    let (own, inner) = text.split_once(" \u{203a} ").unzip();
+    // It stands after the name of the function that has the line.
+    let line = own.unwrap_or(text).rsplit(' ').next().filter(|line| line.contains(':'));
+    if let Some(line) = line
+        && let Some(from) = text.find(line)
+    {
+        names.extend(text.get(from..).filter(|_| inner.is_some()));
+    }
+    names.extend(inner);
+    names.extend(line);
+    // `activations of 12 other sites`.
+    names.extend(
+        text.strip_suffix(" other sites").and_then(|text| text.split_once(" of ")).map(|(kind, _)| kind),
+    );
+    names
+}
 
 impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, as far as
@@ -24,14 +43,12 @@ impl Grid {
             if !is_shown(place) {
                 continue;
             }
-            // The whole name, or as many words of it as an area has room for.
-            let texts = ROOMS_PX.map(|room_px| fitted(&entry.text, TEXT_PX, Weight::Bold, room_px));
-            let found = texts.into_iter().flatten().find_map(|text| {
-                let width = text_width_px(&text, TEXT_PX, Weight::Bold).ceil() + 8.0;
+            let found = shorter_names(&entry.text).into_iter().find_map(|text| {
+                let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 8.0;
                 Some((roomiest(&strips, width, PLATE_PX, &taken)?, text))
             });
             let Some((found, text)) = found else { continue };
-            plated_text(&mut scene, found.center(), &text, TEXT_PX, Weight::Bold);
+            plated_text(&mut scene, found.center(), text, TEXT_PX, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene
@@ -76,5 +93,25 @@ impl Grid {
             Cell::Row(found) => Some(groups.place(found)),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gets_shorter_by_whole_parts() {
+        let site = "forward models/resnet.py:154 \u{203a} _conv_forward";
+        assert_eq!(
+            shorter_names(site),
+            [site, "models/resnet.py:154 \u{203a} _conv_forward", "_conv_forward", "models/resnet.py:154"]
+        );
+        assert_eq!(shorter_names("train train.py:9"), ["train train.py:9", "train.py:9"]);
+        assert_eq!(
+            shorter_names("activations of 10 other sites"),
+            ["activations of 10 other sites", "activations"]
+        );
+        assert_eq!(shorter_names("up to 10 MiB"), ["up to 10 MiB"]);
     }
 }

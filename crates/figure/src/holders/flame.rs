@@ -5,7 +5,7 @@ use crate::fill::Fill;
 use crate::geometry::{Rect, Size};
 use crate::holders::frame_text;
 use crate::labels::baseline;
-use crate::numbers::{count_px, px, share};
+use crate::numbers::{count_px, floor_count, px, share};
 use crate::role::Role;
 use crate::scene::{Scene, TargetId, TextStyle, Weight};
 use crate::text_width::first_fitting;
@@ -182,25 +182,24 @@ impl FlameGraph {
     }
 }
 
-const ROW_PX: f32 = 19.0;
 const TEXT_PX: f32 = 11.0;
+/// The height of a row: one line of text at least, and three at most.
+const ROW_PX: std::ops::RangeInclusive<f32> = 19.0..=48.0;
+const LINE_PX: f32 = 14.0;
+/// The height that few rows fill together.
+const FULL_PX: f32 = 480.0;
 
-/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out.
+/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Rows are the higher the fewer they
+/// are: a high row has room for the name, the place and the bytes below each other.
 #[must_use]
 pub fn flame_scene(graph: &FlameGraph, stacks: &Stacks, focus: usize, width_px: f32) -> Scene {
     let width_px = Size::new(width_px, 1.0).tame().width_px;
-    let mut scene = Scene::new(width_px, 0.0);
     let path = graph.path(focus);
-    let mut pending: Vec<(usize, f32, f32)> = Vec::new();
-    for place in &path {
-        if *place == focus {
-            pending.push((*place, 0.0, width_px));
-        } else {
-            draw(&mut scene, graph, stacks, *place, (0.0, width_px), true);
-        }
-    }
+    let (above, own) = path.split_at(path.len().saturating_sub(1));
+    let mut boxes: Vec<(usize, f32, f32)> = above.iter().map(|place| (*place, 0.0, width_px)).collect();
+    let mut pending: Vec<(usize, f32, f32)> = own.iter().map(|place| (*place, 0.0, width_px)).collect();
     while let Some((place, left, width)) = pending.pop() {
-        draw(&mut scene, graph, stacks, place, (left, width), false);
+        boxes.push((place, left, width));
         let Some(node) = graph.node(place) else { continue };
         let mut at = left;
         for child in graph.children(place) {
@@ -212,6 +211,13 @@ pub fn flame_scene(graph: &FlameGraph, stacks: &Stacks, focus: usize, width_px: 
             at += part_px;
         }
     }
+    let deepest = boxes.iter().filter_map(|(place, ..)| graph.node(*place)).map(|node| node.depth).max();
+    let rows = count_px(deepest.unwrap_or(0) + 1);
+    let row_px = (FULL_PX / rows).clamp(*ROW_PX.start(), *ROW_PX.end()).floor();
+    let mut scene = Scene::new(width_px, rows * row_px);
+    for (index, (place, left, width)) in boxes.into_iter().enumerate() {
+        draw(&mut scene, graph, stacks, place, (left, width, row_px), index < above.len());
+    }
     scene
 }
 
@@ -220,21 +226,13 @@ fn draw(
     graph: &FlameGraph,
     stacks: &Stacks,
     place: usize,
-    (left, width): (f32, f32),
+    (left, width, row_px): (f32, f32, f32),
     is_above: bool,
 ) {
     let Some(node) = graph.node(place) else { return };
-    let top = count_px(node.depth) * ROW_PX;
-    let rect = Rect::new(left, top, width, ROW_PX);
-    let inner = Rect::new(left, top, (width - 1.0).max(0.5), ROW_PX - 1.0);
-    // Whole names and whole numbers: what has no room is left out, the least important first, and nothing is cut off.
-    let whole = graph.text(stacks, place);
-    let mut texts = vec![format!("{whole}  {}", node.bytes), whole];
-    if let Some(frame) = node.frame {
-        let frame = stacks.frame(frame);
-        texts.extend((!frame.name.is_empty()).then(|| frame.name.to_owned()));
-    }
-    texts.push(node.bytes.to_string());
+    let top = count_px(node.depth) * row_px;
+    let rect = Rect::new(left, top, width, row_px);
+    let inner = Rect::new(left, top, (width - 1.0).max(0.5), row_px - 1.0);
     let role = node.frame.map_or(Role::Group(Role::GROUPS - 1), |frame| {
         // Frames of one file have one color.
         Role::Group(file_color(stacks.frame(frame).filename))
@@ -245,12 +243,46 @@ fn draw(
         Fill { role, pattern: crate::fill::Pattern::Tint }
     };
     scene.rect(inner, fill, None);
-    if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, width - 8.0) {
-        let at = crate::geometry::Point::new(left + 4.0, baseline(top + ROW_PX / 2.0 - 0.5, TEXT_PX));
+    let lines = lines(graph, stacks, place, width - 8.0, floor_count(f64::from(row_px / LINE_PX)).max(1));
+    let first = top + (row_px - 1.0 - LINE_PX * count_px(lines.len())) / 2.0;
+    for (index, text) in lines.into_iter().enumerate() {
+        let center = first + LINE_PX * (count_px(index) + 0.5);
+        let at = crate::geometry::Point::new(left + 4.0, baseline(center, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
     scene.target(rect, TargetId::FlameNode(index_u32(place)));
-    scene.height_px = scene.height_px.max(top + ROW_PX);
+}
+
+/// The texts of a node, one for each line. Whole names and whole numbers: what has no room is left out, the least important first, and nothing
+/// is cut off.
+fn lines(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32, most: usize) -> Vec<String> {
+    let Some(node) = graph.node(place) else { return Vec::new() };
+    let whole = graph.text(stacks, place);
+    let bytes = node.bytes.to_string();
+    let name = node.frame.map(|frame| stacks.frame(frame).name.to_owned()).filter(|name| !name.is_empty());
+    let fits =
+        |text: &String| first_fitting(std::slice::from_ref(text), TEXT_PX, Weight::Normal, room_px).is_some();
+    if most == 1 {
+        let texts: Vec<String> =
+            [format!("{whole}  {bytes}"), whole].into_iter().chain(name).chain([bytes]).collect();
+        return first_fitting(&texts, TEXT_PX, Weight::Normal, room_px)
+            .map(str::to_owned)
+            .into_iter()
+            .collect();
+    }
+    let mut lines = match &name {
+        _ if fits(&whole) => vec![whole],
+        // The name and its place below each other.
+        Some(name) => {
+            let file = whole.strip_prefix(name.as_str()).map(|rest| rest.trim().to_owned());
+            let file = file.filter(|file| !file.is_empty() && most > 2);
+            std::iter::once(name.clone()).chain(file).collect()
+        }
+        None => Vec::new(),
+    };
+    lines.push(bytes);
+    lines.retain(fits);
+    lines
 }
 
 fn file_color(name: &str) -> u8 {

@@ -19,12 +19,14 @@ const NARROW_PX: f32 = 3.0;
 /// Of more time spans than these, the others are left out.
 const MOST_MARKERS: usize = 50_000;
 
-/// The time spans that the program named, as bands at the foot of the figure; one within another is drawn above it.
-pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) {
+/// The time spans that the program named, as bands at the foot of the figure; one within another is drawn above it. Returns whether some are
+/// bars, which have no room for a name.
+pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) -> bool {
     let most_rows = if plot.height_px < 90.0 { 1 } else { 2 };
     let mut open: Vec<u32> = Vec::new();
     // Where the last band of each row ends.
     let mut rows_px = vec![plot.x_px; most_rows];
+    let mut has_bars = false;
     for (index, marker) in recording.markers().iter().enumerate().take(MOST_MARKERS) {
         let Marker { start_step, end_step: Some(end), ref text, .. } = *marker else { continue };
         open.retain(|end| *end > start_step);
@@ -49,7 +51,9 @@ pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScal
             // Without room for its name a frame would be an empty box: a bar says how long the span is, the pointer says which.
             let bar = Rect::new(left, top + BAR_INSET_PX, right - left - 1.0, BAND_PX - 2.0 * BAR_INSET_PX);
             scene.rect(bar, Fill::solid(Role::TextMuted), Some(Role::Background));
+            has_bars = true;
         }
         scene.target(band, TargetId::Marker(step_u32(index)));
     }
+    has_bars
 }

@@ -2,7 +2,7 @@ use blockyard_record::{Bytes, Recording};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::labels::baseline;
+use crate::labels::{PLATE_PX, baseline};
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TextStyle, Weight};
@@ -53,11 +53,11 @@ pub fn timeline(
     }
     draw_labels(&mut scene, recording, &view, &scale, &plot);
     // Over the lines of their names.
-    draw_bands(&mut scene, recording, &scale, &plot);
+    let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
-    draw_peak(&mut scene, series, recording, &scale, &range);
+    draw_peak(&mut scene, series, recording, &scale, (&columns, &range));
     draw_area_names(&mut scene, &columns, &range);
-    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), is_varied);
+    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), is_varied, has_bars);
     scene
 }
 
@@ -138,7 +138,7 @@ fn columns_by_clock(
 }
 
 /// The value at the top edge. There is room for the highest curve, for the peak and the capacity if they are not much higher,
-/// and for a line of text above.
+/// and for the names of both peaks above, one below the other where the figure is high.
 fn y_top(highest: Bytes, peak: Bytes, capacity: Option<Bytes>, height_px: f32) -> Bytes {
     if highest.is_zero() {
         return capacity.unwrap_or_default().max(Bytes::mib(1));
@@ -146,7 +146,10 @@ fn y_top(highest: Bytes, peak: Bytes, capacity: Option<Bytes>, height_px: f32) -
     let affordable = bytes_f64(highest) * 1.5;
     let wanted =
         [highest, peak].into_iter().chain(capacity).filter(|bytes| bytes_f64(*bytes) <= affordable).max();
-    let text = f64::from((height_px / (height_px - 17.0).max(1.0)).min(1.5));
+    // The curves keep 85 percent of the height.
+    let both_px = 2.0 * PLATE_PX + 2.0;
+    let names_px = if both_px <= height_px * 0.15 { both_px } else { 17.0 };
+    let text = f64::from((height_px / (height_px - names_px).max(1.0)).min(1.5));
     round_bytes(bytes_f64(wanted.unwrap_or(highest)) * text.max(1.05))
 }
 

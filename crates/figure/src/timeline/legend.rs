@@ -27,7 +27,10 @@ enum Sign {
 /// Bytes that are requested only during a part of the moments of a pixel, in words.
 const VARIED_NAME: &str = "requested at times";
 
-/// All entries of the legend; the last explains what only some figures have.
+/// Time spans that the program named, where a bar has no room for the name.
+const SPAN_NAME: &str = "named by the program";
+
+/// All entries of the legend; the last two explain what only some figures have.
 fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
     let class = |class: BreakdownClass| (class.name(), Sign::Area(Fill::of(class)));
     let line = |name, role, dash, width_px| (name, Sign::Line(role, dash, width_px));
@@ -42,6 +45,7 @@ fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
         line("peak allocated", Role::PeakAllocated, Dash::Dashed, 1.0),
         line("peak reserved", Role::PeakReserved, Dash::Dotted, 1.0),
         (VARIED_NAME, Sign::Area(VARIED)),
+        (SPAN_NAME, Sign::Area(Fill::solid(Role::TextMuted))),
     ]
     .into_iter()
 }
@@ -51,10 +55,13 @@ pub(super) fn entry_px(name: &str) -> f32 {
     SIGN_PX + text_width_px(name, TEXT_PX, Weight::Normal) + ENTRY_GAP_PX
 }
 
-/// The row of each entry and where it begins, in a figure of this width.
-fn places(width_px: f32) -> impl Iterator<Item = (usize, f32)> {
+/// The row of each of these entries and where it begins, in a figure of this width.
+fn places<'a>(
+    width_px: f32,
+    entries: impl Iterator<Item = (&'a str, Sign)>,
+) -> impl Iterator<Item = (usize, f32)> {
     let right = width_px - 4.0 + ENTRY_GAP_PX;
-    entries().scan((0, LEFT_PX), move |(row, x), (name, _)| {
+    entries.scan((0, LEFT_PX), move |(row, x), (name, _)| {
         let wide = entry_px(name);
         if *x + wide > right && *x > LEFT_PX {
             (*row, *x) = (*row + 1, LEFT_PX);
@@ -67,7 +74,7 @@ fn places(width_px: f32) -> impl Iterator<Item = (usize, f32)> {
 
 /// How many lines hold all entries of the legend.
 pub(super) fn rows(width_px: f32) -> usize {
-    places(width_px).last().map_or(1, |(row, _)| row + 1)
+    places(width_px, entries()).last().map_or(1, |(row, _)| row + 1)
 }
 
 /// The sign of a class in a legend whose text is on the line `y`.
@@ -75,16 +82,24 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
-/// The legend on the last lines of the scene, and the capacity if the curves are far below it.
-pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, is_varied: bool) {
+/// The legend on the last lines of the scene, and the capacity if the curves are far below it. `is_varied` and `has_bars` say whether the
+/// figure has what the last two entries explain.
+pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, is_varied: bool, has_bars: bool) {
+    let shown = || {
+        entries().filter(|(name, _)| match *name {
+            VARIED_NAME => is_varied,
+            SPAN_NAME => has_bars,
+            _ => true,
+        })
+    };
     let rows = legend_rows(crate::geometry::Size::new(scene.width_px, scene.height_px));
     let style = TextStyle::new(Role::TextMuted, TEXT_PX);
     let last = scene.height_px - 7.0;
     let y_of = |row: usize| last - count_px(rows.saturating_sub(row + 1)) * LEGEND_ROW_PX;
     let mut end = (0, LEFT_PX);
-    for ((name, sign), (row, x)) in entries().zip(places(scene.width_px)) {
-        // What does not fit into a low figure, and the key to what is not drawn.
-        if row >= rows || name == VARIED_NAME && !is_varied {
+    for ((name, sign), (row, x)) in shown().zip(places(scene.width_px, shown())) {
+        // What does not fit into a low figure.
+        if row >= rows {
             break;
         }
         end = (row, x + entry_px(name));

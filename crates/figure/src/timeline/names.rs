@@ -37,7 +37,7 @@ pub(super) fn draw_peak(
     series: &Series,
     recording: &Recording,
     scale: &XScale,
-    range: &YScale,
+    (columns, range): (&[Column], &YScale),
 ) {
     if range.plot.height_px < 60.0 {
         return;
@@ -58,24 +58,53 @@ pub(super) fn draw_peak(
             format!("{name} {bytes}"),
             bytes.to_string(),
         ];
-        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), &range.plot);
+        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), columns, range);
     }
 }
 
-/// A dot, and the first of `texts` beside it that covers no other text; no dot without a text.
-fn draw_point(scene: &mut Scene, at: Point, texts: &[String], (role, target): (Role, TargetId), plot: &Rect) {
+/// Whether a plate hides a part of the line of allocated or of reserved bytes.
+fn hides_a_line(plate: &Rect, columns: &[Column], range: &YScale) -> bool {
+    let near =
+        || columns.iter().filter(|column| column.right_px > plate.x_px && column.left_px < plate.right_px());
+    [1, 3].into_iter().any(|border| {
+        let y = |column: &Column| range.y_px(column.extent.high[border]);
+        let (top, foot) =
+            near().map(y).fold((f32::MAX, f32::MIN), |(top, foot), y| (top.min(y), foot.max(y)));
+        // A line is upright between two levels, so that it crosses all that lies between the highest and the lowest.
+        top < plate.bottom_px() + 1.0 && foot > plate.y_px - 1.0
+    })
+}
+
+/// A dot, and the first of `texts` beside it that covers no other text, and no line of the figure if there is such a place; no dot without a
+/// text.
+fn draw_point(
+    scene: &mut Scene,
+    at: Point,
+    texts: &[String],
+    (role, target): (Role, TargetId),
+    columns: &[Column],
+    range: &YScale,
+) {
     let taken = taken(scene);
-    for text in texts {
+    let plot = &range.plot;
+    for (may_hide, text) in
+        [false, true].into_iter().flat_map(|may| texts.iter().map(move |text| (may, text)))
+    {
         let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
         let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width);
         let (above, below) = (at.y_px - PLATE_PX - 1.0, at.y_px + 2.0);
-        for (x, y) in [(right, above), (left, above), (right, below), (left, below)] {
+        let higher = above - PLATE_PX - 1.0;
+        let places =
+            [(right, above), (left, above), (right, higher), (left, higher), (right, below), (left, below)];
+        for (x, y) in places {
             let plate = Rect::new(x.round(), y.round(), width, PLATE_PX);
             let is_inside = plate.x_px >= plot.x_px
                 && plate.right_px() <= plot.right_px()
                 && plate.y_px >= plot.y_px
                 && plate.bottom_px() <= plot.bottom_px();
-            if !is_inside || taken.iter().any(|other| other.overlaps(&plate)) {
+            let is_free = !taken.iter().any(|other| other.overlaps(&plate))
+                && (may_hide || !hides_a_line(&plate, columns, range));
+            if !is_inside || !is_free {
                 continue;
             }
             scene.rect(plate, Fill::solid(Role::Background), None);

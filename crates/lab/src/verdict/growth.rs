@@ -11,9 +11,39 @@ pub(super) struct LineGrowth {
     pub(super) line: String,
     bytes: Bytes,
     allocations: u64,
+    /// Live bytes at each boundary.
+    live: Vec<Bytes>,
     /// The first request that is part of the growth; 0 where none is.
     first_request: u64,
     last_request: u64,
+}
+
+impl LineGrowth {
+    /// In how many of the steps that growth is looked for in the line came to hold more.
+    fn rising_steps(&self) -> u64 {
+        let counted = self.live.get(1..).unwrap_or_default();
+        counted.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
+    }
+
+    /// ``each of 136 steps kept 3 tensors (4 MiB)``.
+    fn kept(&self) -> String {
+        let steps = self.rising_steps();
+        let each =
+            |all: u64| all.checked_div(steps).filter(|each| *each > 0 && each.saturating_mul(steps) == all);
+        match (each(self.allocations), each(self.bytes.get())) {
+            (Some(tensors), Some(bytes)) => {
+                let (steps, tensors) = (count_of(steps, "step"), count_of(tensors, "tensor"));
+                format!("each of {steps} kept {tensors} ({})", Bytes::new(bytes))
+            }
+            _ if self.allocations == 0 => format!("{} kept {}", count_of(steps, "step"), self.bytes),
+            _ => format!(
+                "{} kept {}, {} together",
+                count_of(steps, "step"),
+                count_of(self.allocations, "tensor"),
+                self.bytes
+            ),
+        }
+    }
 }
 
 /// How many lines that grow a verdict names.
@@ -33,11 +63,15 @@ pub(super) fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
                     (one, other) => one.min(other),
                 };
                 known.last_request = known.last_request.max(growth.last_request);
+                for (sum, live) in known.live.iter_mut().zip(&growth.live) {
+                    *sum = sum.saturating_add(*live);
+                }
             }
             None => lines.push(LineGrowth {
                 line,
                 bytes: growth.growth,
                 allocations: growth.allocations,
+                live: growth.live.clone(),
                 first_request: growth.first_request,
                 last_request: growth.last_request,
             }),
@@ -47,9 +81,9 @@ pub(super) fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
     lines
 }
 
-/// Over how many steps growth was looked at: the first one sets the program up.
-pub(super) fn steps(grows: &Leaks) -> u64 {
-    (grows.boundaries.len() as u64).saturating_sub(1)
+/// Over how many steps growth was looked at: from the end of the second one on, since programs set themselves up before.
+fn steps(grows: &Leaks) -> u64 {
+    (grows.boundaries.len() as u64).saturating_sub(2)
 }
 
 pub(super) fn growth_findings(moments: &Moments, lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
@@ -82,25 +116,47 @@ pub(super) fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-pub(super) fn leak_headline(line: &LineGrowth, steps: u64) -> String {
-    let each =
-        line.allocations.checked_div(steps).filter(|each| each.saturating_mul(steps) == line.allocations);
-    let kept = match each.filter(|each| *each > 0) {
-        Some(each) => {
-            let size = Bytes::new(line.bytes.get().checked_div(line.allocations).unwrap_or(0));
-            let of = if size.get().saturating_mul(line.allocations) == line.bytes.get() {
-                "of"
-            } else {
-                "of on average"
-            };
-            format!("each of {} kept {} {of} {size}", count_of(steps, "step"), count_of(each, "tensor"))
-        }
-        None => format!(
-            "{} kept {}, {} together",
-            count_of(steps, "step"),
-            count_of(line.allocations, "tensor"),
-            line.bytes
-        ),
-    };
-    format!("out of memory by a leak at `{}`: {kept}", line.line)
+pub(super) fn leak_headline(line: &LineGrowth) -> String {
+    format!("out of memory by a leak at `{}`: {}", line.line, line.kept())
 }
+
+/// A run that grows by less than one in this many of the bytes at its peak is not said to grow.
+const LEAST_GROWTH: u64 = 100;
+
+/// The line that grows most, where a run that fits grows so much that its steps will not fit for ever.
+pub(super) fn line_of_a_growing_run<'a>(
+    lines: &'a [LineGrowth],
+    grows: &Leaks,
+    peak: Bytes,
+) -> Option<&'a LineGrowth> {
+    let all: Bytes = lines.iter().map(|line| line.bytes).sum();
+    let is_much = all.get().saturating_mul(LEAST_GROWTH) >= peak.get();
+    lines.first().filter(|_| grows.are_steps_known && is_much)
+}
+
+pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
+    format!(
+        "it fits so far, and grows at `{}`: {}; at most {allocated} are allocated",
+        line.line,
+        line.kept()
+    )
+}
+
+/// After how many more steps the growing lines will have taken what is left under a limit.
+pub(super) fn steps_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) -> Option<Finding> {
+    let steps = lines.iter().map(LineGrowth::rising_steps).max()?;
+    let all: Bytes = lines.iter().map(|line| line.bytes).sum();
+    let each = all.get().checked_div(steps).filter(|each| *each > 0)?;
+    let left = limit.saturating_sub(reserved);
+    let more = left.get().checked_div(each)?;
+    let text = format!(
+        "if each step goes on to keep {}, the {left} that are left of {limit} last for about {} (an estimate)",
+        Bytes::new(each),
+        count_of(more, "more step")
+    );
+    Some(Finding::about(About::Grows, text, None))
+}
+
+/// What a person changes in a program whose steps keep tensors.
+pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from step to step: a list or a sum of losses keeps the tensors of \
+     each step's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
 use blockyard_lab::{Limit, LimitSource, Outcome, Row};
+use blockyard_questions::RunSummary;
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -165,6 +166,16 @@ fn as_it_was(session: Session) -> &'static str {
     if session.shown_program().is_some() { "as it ran" } else { "as in the file" }
 }
 
+/// As [`as_it_was`], with what the file or the program has. Reads signals.
+fn as_it_was_with(session: Session, value: impl Fn(&RunSummary) -> String) -> String {
+    let words = as_it_was(session);
+    let answers = session.answers().unwrap_or_default();
+    match answers.run(session.lab_device()) {
+        Some(run) => format!("{} ({words})", value(run)),
+        None => words.to_owned(),
+    }
+}
+
 /// The fields of the device, of the limit and of the release.
 pub(super) fn sizes(session: Session) -> AnyView {
     let lab = session.lab;
@@ -173,11 +184,17 @@ pub(super) fn sizes(session: Session) -> AnyView {
         hint.to_owned()
     });
     view! {
-        {field("lab-capacity", "Device", text(|| "its own".to_owned()), lab.capacity)}
+        {field("lab-capacity", "Device", text(move || own_capacity(session)), lab.capacity)}
         {field("lab-limit", "At most reserved", hint, lab.limit)}
         {releases(session)}
     }
     .into_any()
+}
+
+/// The memory of the run's own device, for an empty field. Reads signals.
+fn own_capacity(session: Session) -> String {
+    let answers = session.answers().unwrap_or_default();
+    answers.run(session.lab_device()).map_or("its own".to_owned(), |run| run.capacity.to_string())
 }
 
 /// The choice of the release of PyTorch whose rules hold.
@@ -185,7 +202,8 @@ fn releases(session: Session) -> AnyView {
     let release = session.lab.release;
     let options = Signal::derive(move || {
         let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
-        std::iter::once((String::new(), as_it_was(session).to_owned())).chain(known).collect()
+        let own = as_it_was_with(session, |run| run.release.name().to_owned());
+        std::iter::once((String::new(), own)).chain(known).collect()
     });
     let chosen = text(move || release.get().map(|known| known.name().to_owned()).unwrap_or_default());
     view! {

@@ -65,7 +65,11 @@ fn given(conditions: &Conditions) -> Option<AnyView> {
 }
 
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
-    let class = if found.kind == VerdictKind::Fits { "headline is-right" } else { "headline is-wrong" };
+    let class = match found.kind {
+        VerdictKind::Fits => "headline is-right",
+        VerdictKind::Grows => "headline is-doubtful",
+        VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
+    };
     let notes =
         session.answers().and_then(|answers| answers.run(session.lab_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
@@ -115,17 +119,31 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         let conf = conf.clone();
         let ask = click(move || {
             session.lab.conf.set(conf.clone());
-            session.open_lab(QuestionKind::WhatIf);
-            session.ask_lab();
-            // The answer stands far below this button.
-            let _ = browser::after_millis(0, || browser::scroll_to("[data-testid=lab-what-if]"));
+            ask_what_if(session);
         });
         let title = "Shows the run under this setting beside its own";
         view! { " "<button type="button" class="chip mono" data-testid="verdict-setting" title=title on:click=ask>{name}</button> }
             .into_any()
     });
-    let links: Vec<AnyView> = moments.chain(settings).collect();
+    let release = finding.release.map(|release| {
+        let ask = click(move || {
+            session.lab.release.set(Some(release));
+            session.run.with_untracked(|run| session.lab.conf.set(run.recording.info().config.clone()));
+            ask_what_if(session);
+        });
+        let title = "Shows the run under this release's rules beside its own";
+        view! { " "<button type="button" class="chip" data-testid="verdict-release" title=title on:click=ask>{format!("PyTorch {release}")}</button> }
+            .into_any()
+    });
+    let links: Vec<AnyView> = moments.chain(settings).chain(release).collect();
     view! { <li>{words}{links}</li> }.into_any()
+}
+
+/// Asks about the run under what the fields of the panel say, and shows the answer, which stands far below the verdict.
+fn ask_what_if(session: Session) {
+    session.open_lab(QuestionKind::WhatIf);
+    session.ask_lab();
+    let _ = browser::after_millis(0, || browser::scroll_to("[data-testid=lab-what-if]"));
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
@@ -180,7 +198,7 @@ fn held(session: Session, found: &Verdict) -> AnyView {
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
         rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
     }
-    let when = if found.kind == VerdictKind::Fits { "at the peak" } else { "at the failure" };
+    let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)
         .map(|words| view! { <p class="quiet" data-testid="verdict-other-peak">{words}</p> }.into_any());
     view! {

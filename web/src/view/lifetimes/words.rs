@@ -19,6 +19,12 @@ impl Lifetimes {
             Some((grid.most_hidden(), grid.is_done()))
         });
         let help = "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses.";
+        // The ticks have a color of their own and no number.
+        let gaps = match self.session.figures.kind.get() {
+            GridKind::Address => " An orange tick: addresses that nothing ever reserves are left out there.",
+            GridKind::Stacked => "",
+        };
+        let help = format!("{help}{gaps}");
         match found {
             Some((hidden, true)) if hidden.count > 0 => format!(
                 "Too small to draw: at most {} allocations of {} in all at a time. {help}",
@@ -26,7 +32,7 @@ impl Lifetimes {
                 hidden.bytes
             ),
             Some((_, true)) => format!("No allocation of a shown moment is too small to draw. {help}"),
-            _ => help.to_owned(),
+            _ => help,
         }
     }
 
