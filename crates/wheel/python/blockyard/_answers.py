@@ -290,6 +290,8 @@ class Finding(_sentences.FindingSentence):
     """The moments that the sentence is about, in their order."""
     settings: list[str]
     """The settings that the sentence is about; each is a row of `what-if`."""
+    release: str | None
+    """The release of PyTorch that the sentence is about, as `--release` names it, or null."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "Finding":
@@ -301,6 +303,7 @@ class Finding(_sentences.FindingSentence):
             read.get("request"),
             read.get("moments") or [],
             read.get("settings") or [],
+            read.get("release"),
         )
 
 
