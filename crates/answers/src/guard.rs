@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::DryRunAnswer;
+
 /// The version of the guard's report.
 pub const GUARD_VERSION: u32 = 1;
 
@@ -66,7 +68,7 @@ pub struct GuardedProgram {
     /// The steps whose peak changed.
     pub steps_changed: Vec<GuardStep>,
     /// The report of the dry run, whose fields are in docs/dry-run.md.
-    pub dry_run: serde_json::Value,
+    pub dry_run: DryRunAnswer,
 }
 
 /// Why a program fails.

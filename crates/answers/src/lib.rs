@@ -4,7 +4,7 @@
 //! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
 //! that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
+//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
 //! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
 //! counted from 1, and `notes` are sentences about what is not known.
 //!
@@ -28,6 +28,7 @@ mod autopsy;
 mod bound;
 mod certificate;
 mod diff;
+mod dry_run;
 mod guard;
 mod leaks;
 mod limit;
@@ -46,6 +47,11 @@ pub use certificate::{
     CertificateAnswer, ComparedFacts, DifferingFact, FactCount, VerifyAnswer, VerifyError, VerifyLine,
 };
 pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
+pub use dry_run::{
+    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder, DryRunLine,
+    DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
+    DryRunRank, DryRunRanks, DryRunStep,
+};
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };

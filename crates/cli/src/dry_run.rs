@@ -60,7 +60,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         let port = options.ranks.master_port;
         let report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
         let text = ranks::text(&report, ranks, &gpus, &torch)?;
-        (report.status(), text, report.to_json(ranks, &gpus))
+        (report.status(), text, report.to_answer(ranks, &gpus))
     } else {
         let report = run(&program, &torch, &prepared)?;
         let others = if options.address_orders && !is_interrupted() {
@@ -68,17 +68,15 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         } else {
             None
         };
-        let mut json = report.to_json(&gpus);
-        if let (Some(others), Some(fields)) = (&others, json.as_object_mut()) {
-            fields.insert("address_orders".to_owned(), others.to_json(&report));
-        }
+        let mut json = report.to_answer(&gpus);
+        json.run.address_orders = others.as_ref().map(|others| others.to_answer(&report));
         (report.status, text::text(&report, others.as_ref(), &gpus, &torch)?, json)
     };
     if !options.quiet {
         std::io::stderr().lock().write_all(text.as_bytes())?;
     }
     if let Some(path) = &options.json {
-        output::write_whole(path, (json.to_string() + "\n").as_bytes())?;
+        output::write_whole(path, (serde_json::to_string(&json)? + "\n").as_bytes())?;
     }
     IS_PROGRAM_DONE.store(true, Ordering::Relaxed);
     if options.opens_page {

@@ -1,115 +1,130 @@
-//! The report as JSON: `docs/dry-run.md` has its fields.
+//! The report as JSON: `docs/dry-run.md` has its fields, and `blockyard-answers` its types.
 
+use blockyard_answers::{
+    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder, DryRunLine,
+    DryRunNote, DryRunOutside, DryRunPeaks, DryRunPlace, DryRunRank, DryRunRanks, DryRunStep,
+};
 use blockyard_gpus::GpuProfile;
-use serde_json::{Value, json};
+use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, Place, PrintedLine, RankReport, Ranks, RanksReport, Report, Step};
-
-/// Counts changes of the fields that take something away.
-const VERSION: u32 = 1;
+use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, Report, Step};
 
 impl Report {
-    /// The report as JSON, with whether the program fits on these GPUs, of which the first was stood for.
+    /// The report as JSON has it, with whether the program fits on these GPUs, of which the first was stood for.
     #[must_use]
-    pub fn to_json(&self, gpus: &[GpuProfile]) -> Value {
-        let peaks = self.devices.iter().enumerate().map(|(at, device)| {
-            json!({
-                "device": at,
-                "allocated": device.peak_allocated.get(),
-                "reserved": device.peak_reserved.get(),
-                "allocated_at_end": device.allocated.get(),
-            })
+    pub fn to_answer(&self, gpus: &[GpuProfile]) -> DryRunAnswer {
+        DryRunAnswer { version: DRY_RUN_VERSION, run: self.fields(gpus), of_ranks: None }
+    }
+
+    fn fields(&self, gpus: &[GpuProfile]) -> DryRunFields {
+        let peaks = self.devices.iter().zip(0..).map(|(device, at)| DryRunPeaks {
+            device: at,
+            allocated: device.peak_allocated.get(),
+            reserved: device.peak_reserved.get(),
+            allocated_at_end: device.allocated.get(),
         });
         let outside = gpus.first().map(|gpu| self.outside(gpu)).unwrap_or_default();
-        let outside = outside.iter().enumerate().map(|(at, outside)| {
-            let parts = outside.parts.iter().map(|(what, bytes)| json!({"what": what, "bytes": bytes.get()}));
-            json!({"device": at, "parts": parts.collect::<Vec<_>>(), "unknown": outside.unknown})
+        let outside = outside.into_iter().zip(0..).map(|(outside, device)| DryRunOutside {
+            device,
+            parts: outside.parts.iter().map(|(what, bytes)| holder(what, *bytes)).collect(),
+            unknown: outside.unknown,
         });
-        let holders = self.holders.iter().map(|row| json!({"what": row.what, "bytes": row.bytes.get()}));
-        let notes = self.notes.iter().map(
-            |note| json!({"kind": note.kind, "text": note.sentence(), "file": note.file, "line": note.line}),
-        );
-        json!({
-            "version": VERSION,
-            "exact": self.is_exact(),
-            "status": self.status,
-            "error": self.error,
-            "error_at": self.error_at.as_ref().map(place),
-            "is_cut": self.is_cut,
-            "lines": self.lines.iter().map(line).collect::<Vec<_>>(),
-            "peaks": peaks.collect::<Vec<_>>(),
-            "outside": outside.collect::<Vec<_>>(),
-            "steps": self.steps.iter().flat_map(step).collect::<Vec<_>>(),
-            "steady": self.is_steady(),
-            "holders": holders.collect::<Vec<_>>(),
-            "gpus": self.fits(gpus).iter().map(fit).collect::<Vec<_>>(),
-            "notes": notes.collect::<Vec<_>>(),
-            "remarks": self.remarks,
-            "children": self.children.iter().map(child).collect::<Vec<_>>(),
-            "address_orders": Value::Null,
-        })
+        let notes = self.notes.iter().map(|note| DryRunNote {
+            kind: note.kind.clone(),
+            text: note.sentence(),
+            file: note.file.clone(),
+            line: note.line,
+        });
+        let lines = self.lines.iter().map(|line| DryRunLine {
+            text: line.text.clone(),
+            exact: line.why.is_none(),
+            why: line.why.clone(),
+        });
+        DryRunFields {
+            exact: self.is_exact(),
+            status: self.status,
+            error: self.error.clone(),
+            error_at: self.error_at.as_ref().map(place),
+            is_cut: self.is_cut,
+            lines: lines.collect(),
+            peaks: peaks.collect(),
+            outside: outside.collect(),
+            steps: self.steps.iter().flat_map(step).collect(),
+            steady: self.is_steady(),
+            holders: self.holders.iter().map(|row| holder(&row.what, row.bytes)).collect(),
+            gpus: self.fits(gpus).iter().map(fit).collect(),
+            notes: notes.collect(),
+            remarks: self.remarks.clone(),
+            children: self.children.iter().map(child).collect(),
+            address_orders: None,
+            rank: None,
+            local_rank: None,
+        }
     }
 }
 
 impl RanksReport {
-    /// The report of the rank with the largest peak reserved as JSON, and with it those of all ranks.
+    /// The report of the rank with the largest peak reserved as JSON has it, and with it those of all ranks.
     #[must_use]
-    pub fn to_json(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> Value {
-        let of_rank = |rank: &RankReport| {
-            let mut whole = rank.report.to_json(gpus);
-            whole["rank"] = json!(rank.rank);
-            whole["local_rank"] = json!(ranks.local(rank.rank));
-            whole
+    pub fn to_answer(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> DryRunAnswer {
+        let of_rank = |rank: &RankReport| DryRunFields {
+            rank: Some(rank.rank),
+            local_rank: Some(ranks.local(rank.rank)),
+            ..rank.report.fields(gpus)
         };
-        let mut whole = self.largest().map_or_else(|| Report::default().to_json(gpus), of_rank);
-        whole["exact"] = json!(self.ranks.iter().all(|rank| rank.report.is_exact()));
-        whole["status"] = json!(self.status());
-        whole["world_size"] = json!(ranks.world());
-        whole["failed_rank"] = json!(self.failed);
-        whole["interrupted"] = json!(self.is_interrupted);
-        whole["ranks"] = self.ranks.iter().map(of_rank).collect();
-        whole
+        let largest = self.largest().map_or_else(|| Report::default().fields(gpus), of_rank);
+        let run = DryRunFields {
+            exact: self.ranks.iter().all(|rank| rank.report.is_exact()),
+            status: self.status(),
+            ..largest
+        };
+        let each = self.ranks.iter().map(|rank| DryRunRank { version: DRY_RUN_VERSION, run: of_rank(rank) });
+        let ranks = DryRunRanks {
+            world_size: ranks.world(),
+            failed_rank: self.failed,
+            interrupted: self.is_interrupted,
+            ranks: each.collect(),
+        };
+        DryRunAnswer { version: DRY_RUN_VERSION, run, of_ranks: Some(ranks) }
     }
 }
 
-fn child(child: &ChildPeak) -> Value {
-    json!({
-        "process": child.process,
-        "device": child.device,
-        "bytes": child.bytes.get(),
-        "peak_allocated": child.counted.map(|counted| counted.peak_allocated.get()),
-        "peak_reserved": child.counted.map(|counted| counted.peak_reserved.get()),
-    })
+fn child(child: &ChildPeak) -> DryRunChild {
+    DryRunChild {
+        process: child.process,
+        device: child.device as u64,
+        bytes: child.bytes.get(),
+        peak_allocated: child.counted.map(|counted| counted.peak_allocated.get()),
+        peak_reserved: child.counted.map(|counted| counted.peak_reserved.get()),
+    }
 }
 
-fn place(place: &Place) -> Value {
-    json!({"file": place.file, "line": place.line})
+fn holder(what: &str, bytes: Bytes) -> DryRunHolder {
+    DryRunHolder { what: what.to_owned(), bytes: bytes.get() }
 }
 
-fn line(line: &PrintedLine) -> Value {
-    json!({"text": line.text, "exact": line.why.is_none(), "why": line.why})
+fn place(place: &Place) -> DryRunPlace {
+    DryRunPlace { file: place.file.clone(), line: place.line }
 }
 
 /// A row for each device.
-fn step(step: &Step) -> Vec<Value> {
-    let row = |(at, device): (usize, &crate::StepPeak)| {
-        json!({
-            "number": step.number,
-            "device": at,
-            "peak_allocated": device.peak_allocated.get(),
-            "peak_reserved": device.peak_reserved.get(),
-            "allocated": device.allocated.get(),
-        })
-    };
-    step.devices.iter().enumerate().map(row).collect()
+fn step(step: &Step) -> Vec<DryRunStep> {
+    let rows = step.devices.iter().zip(0..).map(|(device, at)| DryRunStep {
+        number: step.number,
+        device: at,
+        peak_allocated: device.peak_allocated.get(),
+        peak_reserved: device.peak_reserved.get(),
+        allocated: device.allocated.get(),
+    });
+    rows.collect()
 }
 
-fn fit(fit: &Fit) -> Value {
-    json!({
-        "name": fit.gpu.name,
-        "id": fit.gpu.id,
-        "total": fit.gpu.total_memory.get(),
-        "fits": fit.is_fitting,
-        "at": fit.at.as_ref().map(place),
-    })
+fn fit(fit: &Fit) -> DryRunGpu {
+    DryRunGpu {
+        name: fit.gpu.name.to_owned(),
+        id: fit.gpu.id.to_owned(),
+        total: fit.gpu.total_memory.get(),
+        fits: fit.is_fitting,
+        at: fit.at.as_ref().map(place),
+    }
 }

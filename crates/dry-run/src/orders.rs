@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use blockyard_answers::{DryRunOrders, DryRunPeakRanges, DryRunRange};
 use blockyard_record::Bytes;
-use serde_json::{Value, json};
 
 use crate::run::{RunningProgram, wait};
 use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
@@ -124,26 +124,25 @@ impl OtherOrders {
         self.runs.iter().map(|(_, report)| report).filter(|report| is_like(report, own))
     }
 
-    /// As JSON: `docs/dry-run.md` has the fields.
+    /// As JSON has it.
     #[must_use]
-    pub fn to_json(&self, own: &Report) -> Value {
-        let range = |range: BytesRange| json!({"least": range.least.get(), "most": range.most.get()});
+    pub fn to_answer(&self, own: &Report) -> DryRunOrders {
+        let range = |range: BytesRange| DryRunRange { least: range.least.get(), most: range.most.get() };
         let orders = std::iter::once(AddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
-        let peaks = self.devices(own).into_iter().enumerate().map(|(at, device)| {
-            json!({
-                "device": at,
-                "allocated": range(device.allocated),
-                "reserved": range(device.reserved),
-                "allocated_at_end": range(device.allocated_at_end),
-            })
+        let name = |order: AddressOrder| order.name().to_owned();
+        let peaks = self.devices(own).into_iter().zip(0..).map(|(device, at)| DryRunPeakRanges {
+            device: at,
+            allocated: range(device.allocated),
+            reserved: range(device.reserved),
+            allocated_at_end: range(device.allocated_at_end),
         });
-        json!({
-            "orders": orders.map(AddressOrder::name).collect::<Vec<_>>(),
-            "equal": self.are_equal(own),
-            "peaks": peaks.collect::<Vec<_>>(),
-            "lines": self.lines(own),
-            "ended_otherwise": self.ended_otherwise(own).into_iter().map(AddressOrder::name).collect::<Vec<_>>(),
-        })
+        DryRunOrders {
+            orders: orders.map(name).collect(),
+            equal: self.are_equal(own),
+            peaks: peaks.collect(),
+            lines: self.lines(own).into_iter().map(|line| line as u64).collect(),
+            ended_otherwise: self.ended_otherwise(own).into_iter().map(name).collect(),
+        }
     }
 }
 
@@ -232,9 +231,9 @@ mod tests {
         assert_eq!((device.reserved.least.get(), device.reserved.most.get()), (18, 22));
         assert!(device.allocated.is_one() && !others.are_equal(&own));
         assert_eq!(others.lines(&own), [1]);
-        let json = others.to_json(&own);
-        assert_eq!(json["peaks"][0]["reserved"], serde_json::json!({"least": 18, "most": 22}));
-        assert_eq!(json["orders"], serde_json::json!(["driver", "rising", "falling"]));
+        let answer = others.to_answer(&own);
+        assert_eq!((answer.peaks[0].reserved.least, answer.peaks[0].reserved.most), (18, 22));
+        assert_eq!(answer.orders, ["driver", "rising", "falling"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use blockyard_answers::{GuardAnswer, Line, SnapshotLine, VerifyLine};
+use blockyard_answers::{DryRunAnswer, GuardAnswer, Line, SnapshotLine, VerifyLine};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
@@ -52,6 +52,7 @@ impl Types {
         generator.subschema_for::<SnapshotLine>();
         generator.subschema_for::<VerifyLine>();
         generator.subschema_for::<GuardAnswer>();
+        generator.subschema_for::<DryRunAnswer>();
         let definitions = generator.take_definitions(true);
         let mut order = BTreeMap::new();
         for file in std::fs::read_dir(crate::root().join("crates/answers/src"))? {

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use crate::WrittenFile;
 use crate::fields::{Kind, Types};
 
-const DOCUMENTS: [&str; 3] = ["docs/questions.md", "docs/snapshot-json.md", "docs/guard.md"];
+const DOCUMENTS: [&str; 4] =
+    ["docs/questions.md", "docs/snapshot-json.md", "docs/guard.md", "docs/dry-run.md"];
 
 /// The documents, with new tables.
 pub(crate) fn files(types: &Types) -> Result<Vec<WrittenFile>> {

@@ -57,9 +57,9 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
 /// The heading of the changes that are not sure to help.
 fn vain_title(autopsy: &Autopsy) -> &'static str {
     if autopsy.in_vain.iter().any(|change| change.depends_on_limit) {
-        "What was tried in vain, or depends on the limit"
+        "What was tried without success, or depends on the limit"
     } else {
-        "What was tried in vain"
+        "What was tried without success"
     }
 }
 

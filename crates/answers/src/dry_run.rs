@@ -1,0 +1,249 @@
+use serde::{Deserialize, Serialize};
+
+/// The version of a dry run's report.
+pub const DRY_RUN_VERSION: u32 = 1;
+
+/// The report of `blockyard dry-run --json`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunAnswer {
+    /// 1; the version grows when a field changes its meaning or goes.
+    pub version: u32,
+    /// The run. With `--nproc-per-node` that of the rank with the largest peak reserved, but for `exact`, which is about all ranks, and `status`,
+    /// which is that of the rank that failed first, or 0.
+    #[serde(flatten)]
+    pub run: DryRunFields,
+    /// The ranks; absent without `--nproc-per-node`.
+    #[serde(flatten)]
+    pub of_ranks: Option<DryRunRanks>,
+}
+
+/// What a dry run came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunFields {
+    /// Whether nothing was assumed except the order of the addresses that a driver gives segments.
+    pub exact: bool,
+    /// The exit status.
+    pub status: i32,
+    /// The name of the exception or signal that ended the program, or null.
+    pub error: Option<String>,
+    /// Where it was raised, or null.
+    pub error_at: Option<DryRunPlace>,
+    /// Whether the process ended before its memory was counted.
+    pub is_cut: bool,
+    /// What the program printed on standard output.
+    pub lines: Vec<DryRunLine>,
+    /// The peaks of each device.
+    pub peaks: Vec<DryRunPeaks>,
+    /// What each device has beside the segments: an estimate that is in no other number.
+    pub outside: Vec<DryRunOutside>,
+    /// By step and device; empty without `--steps`.
+    pub steps: Vec<DryRunStep>,
+    /// Whether the last two steps were equal; null where there were not two.
+    pub steady: Option<bool>,
+    /// What holds the bytes of the peak of the last step that was looked at, all devices together; empty without `--steps`.
+    pub holders: Vec<DryRunHolder>,
+    /// Each GPU of `--gpu`.
+    pub gpus: Vec<DryRunGpu>,
+    /// What was assumed.
+    pub notes: Vec<DryRunNote>,
+    /// What a person should know and what makes no number an estimate.
+    pub remarks: Vec<String>,
+    /// The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device
+    /// has one such process.
+    pub children: Vec<DryRunChild>,
+    /// The runs under other orders of addresses; null without `--address-orders`.
+    pub address_orders: Option<DryRunOrders>,
+    /// The number of the rank; absent but in `ranks` and beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
+    /// The number of the rank on its node; absent but in `ranks` and beside them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_rank: Option<u32>,
+}
+
+/// The ranks of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunRanks {
+    /// How many ranks the program has.
+    pub world_size: u32,
+    /// The rank that failed first, or null.
+    pub failed_rank: Option<u32>,
+    /// Whether the run was interrupted.
+    pub interrupted: bool,
+    /// Each rank that ran.
+    pub ranks: Vec<DryRunRank>,
+}
+
+/// The report of one rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunRank {
+    /// As [`DryRunAnswer::version`].
+    pub version: u32,
+    /// The run of the rank.
+    #[serde(flatten)]
+    pub run: DryRunFields,
+}
+
+/// A line of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunPlace {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+/// A line that the program printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunLine {
+    /// The line.
+    pub text: String,
+    /// Whether the line was printed before the first note.
+    pub exact: bool,
+    /// The first note that was said before the line was printed, or null.
+    pub why: Option<String>,
+}
+
+/// The peaks of a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunPeaks {
+    /// The device.
+    pub device: u64,
+    /// The most bytes allocated at a time.
+    pub allocated: u64,
+    /// The most bytes reserved at a time.
+    pub reserved: u64,
+    /// The bytes allocated at the end.
+    pub allocated_at_end: u64,
+}
+
+/// What a device has beside the segments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunOutside {
+    /// The device.
+    pub device: u64,
+    /// What takes how many bytes.
+    pub parts: Vec<DryRunHolder>,
+    /// Sentences about what takes more and was not recorded.
+    pub unknown: Vec<String>,
+}
+
+/// What holds bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunHolder {
+    /// What.
+    pub what: String,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// A step of the program on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunStep {
+    /// The step, counted from 1.
+    pub number: u32,
+    /// The device.
+    pub device: u64,
+    /// The most bytes allocated at a time in the step.
+    pub peak_allocated: u64,
+    /// The most bytes reserved at a time in the step.
+    pub peak_reserved: u64,
+    /// The bytes allocated at the step's end.
+    pub allocated: u64,
+}
+
+/// Whether the program fits on a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunGpu {
+    /// The name of the GPU.
+    pub name: String,
+    /// The short name of the GPU.
+    pub id: String,
+    /// All bytes of the GPU.
+    pub total: u64,
+    /// Whether the program fits; null where the run ended too early to say.
+    pub fits: Option<bool>,
+    /// Where the program exceeds the GPU, or null.
+    pub at: Option<DryRunPlace>,
+}
+
+/// What was assumed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunNote {
+    /// `read`: a value that a kernel would have computed; `function`: of which only the name is known; `estimate`.
+    pub kind: String,
+    /// The sentence.
+    pub text: String,
+    /// The file of the program; empty where it is not known.
+    pub file: String,
+    /// The line, counted from 1; 0 where it is not known.
+    pub line: u32,
+}
+
+/// A process that the program started, on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunChild {
+    /// The number of the process.
+    pub process: u32,
+    /// The device.
+    pub device: u64,
+    /// The most bytes that the process took.
+    pub bytes: u64,
+    /// The most bytes allocated at a time; null where the process ended before it was counted.
+    pub peak_allocated: Option<u64>,
+    /// The most bytes reserved at a time; null where the process ended before it was counted.
+    pub peak_reserved: Option<u64>,
+}
+
+/// Runs under several orders of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunOrders {
+    /// The names of the orders.
+    pub orders: Vec<String>,
+    /// Whether all numbers and lines are equal.
+    pub equal: bool,
+    /// The peaks of each device.
+    pub peaks: Vec<DryRunPeakRanges>,
+    /// The lines whose text depends on the order, counted from 0 in `lines`.
+    pub lines: Vec<u64>,
+    /// The orders under which the program ended otherwise.
+    pub ended_otherwise: Vec<String>,
+}
+
+/// The peaks of a device over several runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunPeakRanges {
+    /// The device.
+    pub device: u64,
+    /// The most bytes allocated at a time.
+    pub allocated: DryRunRange,
+    /// The most bytes reserved at a time.
+    pub reserved: DryRunRange,
+    /// The bytes allocated at the end.
+    pub allocated_at_end: DryRunRange,
+}
+
+/// Bytes that depend on the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunRange {
+    /// The least of all runs.
+    pub least: u64,
+    /// The most of all runs.
+    pub most: u64,
+}
