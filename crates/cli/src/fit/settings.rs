@@ -109,9 +109,9 @@ fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ende
     let notes = devices.iter().flat_map(|run| run.notes().to_vec());
     answer.notes =
         notes.filter(|note| !note.starts_with("a snapshot does not tell how much memory")).collect();
-    answer.notes.extend(recorded.notes);
     // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
     let capacity = if terms.counts_outside() { terms.left(&recorded) } else { terms.gpu.total_memory };
+    answer.notes.extend(recorded.notes);
     for conf in all {
         runs.bar.set_message(format!("replays {conf}"));
         let replayed = replay(runs, &devices, &terms, capacity, conf)?;

@@ -212,7 +212,7 @@ with open(os.environ['STANDIN_REPORT'], 'a') as file:
     assert_eq!(told, "1");
     for words in [
         "fits NVIDIA H100 80GB HBM3 (79.18 GiB, less what the driver and CUDA's libraries take)",
-        "  78.60 GiB of the GPU's 79.18 GiB are left for PyTorch: the others were taken off in each run, by what was recorded",
+        "  78.6 GiB of the GPU's 79.18 GiB are left for PyTorch: the others were taken off in each run, by what was recorded",
     ] {
         assert!(out.contains(words), "{words}\n{out}");
     }
