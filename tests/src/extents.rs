@@ -1,41 +1,32 @@
 //! Values of ranges of addresses.
 
-use std::collections::BTreeMap;
+use rangemap::RangeMap;
 
-/// Values that hold for ranges of addresses; ranges never overlap.
+/// Values that hold for ranges of addresses. Ranges of one value that touch are one.
 #[derive(Clone, Debug)]
 pub struct Extents<T> {
-    // Start to (end, value).
-    ranges: BTreeMap<u64, (u64, T)>,
+    ranges: RangeMap<u64, T>,
 }
 
-impl<T> Default for Extents<T> {
+impl<T: Copy + Eq> Default for Extents<T> {
     fn default() -> Self {
-        Self { ranges: BTreeMap::new() }
+        Self { ranges: RangeMap::new() }
     }
 }
 
-impl<T: Copy> Extents<T> {
+impl<T: Copy + Eq> Extents<T> {
     /// Sets the value of all addresses from `start` to `end`.
     pub fn set(&mut self, start: u64, end: u64, value: T) {
-        self.clear(start, end);
+        // The map takes no empty range.
         if start < end {
-            self.ranges.insert(start, (end, value));
+            self.ranges.insert(start..end, value);
         }
     }
 
     /// Removes the values of all addresses from `start` to `end`; the parts outside of them stay.
     pub fn clear(&mut self, start: u64, end: u64) {
-        while let Some((from, (to, value))) = self.last_before(end)
-            && to > start
-        {
-            self.ranges.remove(&from);
-            if from < start {
-                self.ranges.insert(from, (start, value));
-            }
-            if to > end {
-                self.ranges.insert(end, (to, value));
-            }
+        if start < end {
+            self.ranges.remove(start..end);
         }
     }
 
@@ -44,12 +35,8 @@ impl<T: Copy> Extents<T> {
     pub fn pieces(&self, start: u64, end: u64) -> Vec<(u64, u64, Option<T>)> {
         let mut pieces = Vec::new();
         let mut at = start;
-        let first = self.ranges.range(..=start).next_back().map_or(start, |(from, _)| *from);
-        for (from, (to, value)) in self.ranges.range(first..end) {
-            if *to <= at {
-                continue;
-            }
-            let (from, to) = ((*from).max(start), (*to).min(end));
+        for (range, value) in self.ranges.overlapping(start..end) {
+            let (from, to) = (range.start.max(start), range.end.min(end));
             if at < from {
                 pieces.push((at, from, None));
             }
@@ -60,10 +47,6 @@ impl<T: Copy> Extents<T> {
             pieces.push((at, end, None));
         }
         pieces
-    }
-
-    fn last_before(&self, end: u64) -> Option<(u64, (u64, T))> {
-        self.ranges.range(..end).next_back().map(|(from, range)| (*from, *range))
     }
 }
 

@@ -50,11 +50,30 @@ impl<D: DeviceMemory, S: EventSink> CachingAllocator<D, S> {
         self.free_lists[params.list].cached.put_latest_in_bin(&self.blocks);
         let list = &self.free_lists[params.list];
         if self.config.release().oldest_block_first() {
-            let mut fitting: Vec<BlockIndex> = list.fitting(params.rounded, &self.blocks).collect();
-            self.put_oldest_first(&mut fitting);
-            return self.choose_by_reach(params, fitting.into_iter());
+            return self
+                .choose_by_reach(params, self.oldest_first(list.fitting(params.rounded, &self.blocks)));
         }
         self.choose_by_reach(params, list.fitting(params.rounded, &self.blocks))
+    }
+
+    /// Blocks of one list and of ascending size, of equal size the oldest first. One size is looked at after the other, since the first block is
+    /// nearly always the chosen one.
+    fn oldest_first(&self, blocks: impl Iterator<Item = BlockIndex>) -> impl Iterator<Item = BlockIndex> {
+        let mut blocks = blocks.peekable();
+        // Of one size, the oldest last.
+        let mut equal: Vec<BlockIndex> = Vec::new();
+        std::iter::from_fn(move || {
+            if equal.is_empty() {
+                let first = blocks.next()?;
+                let size = self.blocks[first].size;
+                equal.push(first);
+                while let Some(next) = blocks.next_if(|next| self.blocks[*next].size == size) {
+                    equal.push(next);
+                }
+                equal.sort_by_key(|index| std::cmp::Reverse(self.blocks[*index].id));
+            }
+            equal.pop()
+        })
     }
 
     /// Chooses among fitting blocks in best-fit order.

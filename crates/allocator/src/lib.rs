@@ -100,7 +100,10 @@
 //!   `expandable_segments` was switched on too, and damages its own state.
 //! * A capture that was announced counts for every stream; PyTorch also asks whether the current stream is captured.
 //! * `expandable_segments_reserve_by_class` is read and has no effect: only C++ programs tag streams with classes.
-//! * `allocateWithAddress` (2.13) is missing.
+//! * `allocateWithAddress` (2.13), a request for a given address inside of a free block (`UntypedStorage._resize_with_addr_` in Python), is
+//!   missing. It exists for tensors that CUDA graphs read at fixed addresses; no operator asks for it, and PyTorch's interface for plug-ins
+//!   refuses it, so that no request of a workload, of a program or of the plug-in has an address. A trace that contains one is replayed by best
+//!   fit: where that chooses another address, the certificate has it as the first difference.
 //! * In 2.13 a pinned request above `pinned_max_round_threshold_mb` may get a cached block that is too small for it; here it gets one that
 //!   is large enough, as in PyTorch from 2.14 on.
 //! * Fractions in settings are decimal; PyTorch reads them with C++, where `0x.8` is one half.

@@ -156,6 +156,21 @@ mod tests {
         Report { devices: vec![device, DeviceReport::default()], taken, ..Report::default() }
     }
 
+    /// The stand-in takes off the sum, and the report lists the parts.
+    #[test]
+    fn the_parts_are_the_sum() {
+        let all = Taker::ALL.into_iter().filter(|taker| *taker != Taker::Context);
+        let mut counts: Vec<(Taker, u64, u64)> = Vec::new();
+        for (number, taker) in (1..).zip(all) {
+            let ranks = if taker < Taker::Communicators { 0 } else { 2 };
+            counts.push((taker, ranks, number % 3 + 1));
+            let found =
+                report(counts.iter().map(|(taker, ranks, times)| taken(*taker, *ranks, *times)).collect());
+            let sum = blockyard_gpus::outside_bytes(counts.iter().copied());
+            assert_eq!(found.outside(&GpuProfile::H200)[0].bytes(), sum, "{counts:?}");
+        }
+    }
+
     #[test]
     fn parts_are_what_an_h100_showed() {
         // A matrix product and its backward pass: 222 MiB more than the context.

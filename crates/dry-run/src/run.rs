@@ -53,6 +53,8 @@ pub struct Program {
     pub output: Option<PathBuf>,
     /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
     pub fraction: Option<f64>,
+    /// Whether what the driver and CUDA's libraries take is taken off the memory of each device, by what was recorded of an H100.
+    pub counts_outside: bool,
     /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
     pub ends_at_oom: bool,
     /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
@@ -76,6 +78,7 @@ impl Program {
             totals: Vec::new(),
             lists_lines: false,
             fraction: None,
+            counts_outside: false,
             ends_at_oom: false,
             environment: Vec::new(),
             output: None,
@@ -366,6 +369,9 @@ pub(crate) fn environment(
     set("STANDIN_NAME", gpu.name.into());
     set("STANDIN_DEVICES", program.devices.to_string().into());
     set("STANDIN_MEMORY", gpu.total_memory.get().to_string().into());
+    if program.counts_outside {
+        set("STANDIN_OUTSIDE", "1".into());
+    }
     set("STANDIN_MULTIPROCESSORS", gpu.multiprocessors.to_string().into());
     set("STANDIN_THREADS", gpu.threads_per_multiprocessor.to_string().into());
     set("STANDIN_CAPABILITY", format!("{}.{}", gpu.capability.0, gpu.capability.1).into());

@@ -18,5 +18,8 @@ pub mod sparse;
 pub mod tables;
 
 pub use assumption::{Assumption, NotAnAssumption};
-pub use outside::{LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded};
+pub use outside::{
+    LIBRARIES, NCCL_CODE, OUTSIDE_RECORDED_ON, Taker, has_outside_recorded, outside_bytes,
+    outside_of_training,
+};
 pub use profile::GpuProfile;

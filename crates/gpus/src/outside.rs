@@ -139,6 +139,33 @@ pub const LIBRARIES: Bytes = Bytes::mib(2);
 /// The GPU that the bytes were recorded on.
 pub const OUTSIDE_RECORDED_ON: &str = "NVIDIA H100 80GB HBM3";
 
+/// What all of these take together, the context of the process with them: each taker with the ranks of its communicators (0 where it is none) and
+/// how often it took some. What was not recorded counts as nothing.
+#[must_use]
+pub fn outside_bytes(taken: impl IntoIterator<Item = (Taker, u64, u64)>) -> Bytes {
+    let mut sum = Taker::Context.bytes(0, 1).unwrap_or_default();
+    let (mut has_blas, mut has_dnn, mut has_work) = (false, false, false);
+    for (taker, ranks, times) in taken {
+        sum = sum.saturating_add(taker.bytes(ranks, times).unwrap_or_default());
+        match taker {
+            Taker::Blas => has_blas = true,
+            Taker::Dnn => has_dnn = true,
+            Taker::Collectives | Taker::Messages | Taker::Sent | Taker::Received => has_work |= ranks > 1,
+            _ => {}
+        }
+    }
+    if has_dnn && !has_blas {
+        sum = sum.saturating_add(LIBRARIES);
+    }
+    if has_work { sum.saturating_add(NCCL_CODE) } else { sum }
+}
+
+/// What a training program without NCCL has taken after its first step: kernels, and a handle of cuBLAS in each of two threads.
+#[must_use]
+pub fn outside_of_training() -> Bytes {
+    outside_bytes([(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1), (Taker::Blas, 0, 2)])
+}
+
 /// Whether these bytes hold for a GPU, by record.
 #[must_use]
 pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {
@@ -154,6 +181,21 @@ mod tests {
         for taker in Taker::ALL {
             assert_eq!(Taker::from_name(taker.name()), Some(taker));
         }
+    }
+
+    #[test]
+    fn all_together_are_the_sum_with_what_is_shared() {
+        let context = Bytes::new(CONTEXT);
+        assert_eq!(outside_bytes([]), context);
+        assert_eq!(outside_of_training(), context.saturating_add(Bytes::mib(222)));
+        // Of a convolution alone the libraries' 2 MiB are cuDNN's.
+        let dnn = [(Taker::Code, 0, 1), (Taker::Dnn, 0, 1)];
+        assert_eq!(outside_bytes(dnn), context.saturating_add(Bytes::mib(12)));
+        let both = [(Taker::Dnn, 0, 1), (Taker::Blas, 0, 1)];
+        assert_eq!(outside_bytes(both), context.saturating_add(Bytes::mib(8 + 66)));
+        let ranks = |ranks| [(Taker::Communicators, ranks, 1), (Taker::Collectives, ranks, 1)];
+        assert_eq!(outside_bytes(ranks(2)), context.saturating_add(Bytes::mib(300 + 288 + 186)));
+        assert_eq!(outside_bytes(ranks(8)), context.saturating_add(NCCL_CODE));
     }
 
     #[test]

@@ -6,8 +6,10 @@
 //! between two runs, [`leaks`] what grows inside one. [`verdict`] begins with what happened, and then says what grows, what held the memory and what helps. Every question
 //! takes and returns plain data, reports its progress and can be cancelled, so that a worker can answer it.
 //!
-//! Every replay, also the one under the recorded settings, uses the addresses of
-//! [`VirtualDevice`](blockyard_device::VirtualDevice), so that only the conditions in question differ.
+//! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the conditions in question differ: where
+//! the recording has them, as long as it asks for segments of the recorded sizes in the recorded order, and from then on above all of them
+//! ([`RecordedDevice`](blockyard_device::RecordedDevice)). So a run under its own settings reserves what PyTorch reserved. A recording that begins
+//! late is the exception, since its first requests stand for memory that was there; the run says so in a note.
 //! This crate knows no file, no screen and no clock.
 //!
 //! # Example

@@ -1,6 +1,6 @@
 use std::ops::ControlFlow;
 
-use blockyard_device::VirtualDevice;
+use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, NullSink, Stats};
 use blockyard_replay::{Replayer, StepResult};
 use blockyard_workload::Request;
@@ -206,7 +206,7 @@ pub(crate) fn outcome_before(
 struct Replay<'a> {
     run: &'a Run,
     terms: &'a ReplayTerms,
-    replayer: Replayer<'a, VirtualDevice, NullSink>,
+    replayer: Replayer<'a, RecordedDevice, NullSink>,
     outcome: Outcome,
     has_ended: bool,
 }

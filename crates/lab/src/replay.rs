@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use blockyard_device::VirtualDevice;
+use blockyard_device::RecordedDevice;
 use blockyard_record::{Bytes, EventSink};
 use blockyard_replay::Replayer;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
@@ -128,8 +128,8 @@ impl ReplayTerms {
         run: &'a Run,
         config: &AllocatorConfig,
         sink: S,
-    ) -> Result<Replayer<'a, VirtualDevice, S>, LabError> {
-        let mut replayer = Replayer::new(run.plan(), config, VirtualDevice::new(self.capacity), sink)?;
+    ) -> Result<Replayer<'a, RecordedDevice, S>, LabError> {
+        let mut replayer = Replayer::new(run.plan(), config, run.device(self.capacity), sink)?;
         if let Some(limit) = self.fraction {
             replayer.set_memory_fraction(share(limit, self.capacity))?;
         }

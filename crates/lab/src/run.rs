@@ -3,8 +3,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use blockyard_device::RecordedDevice;
 use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
-use blockyard_record::{BlockState, Bytes, PoolId, Snapshot, StackId, Stacks, TraceAction};
+use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
 use blockyard_trace::InferredRun;
@@ -41,6 +42,15 @@ pub struct Run {
     /// The stack of each request; empty where none were recorded.
     stack_of: Vec<StackId>,
     stacks: Arc<Stacks>,
+    addresses: Arc<Addresses>,
+}
+
+/// Where the segments of a recorded run were, in the order in which the driver gave them; nothing for a workload.
+#[derive(Debug, Default)]
+struct Addresses {
+    segments: Vec<(DeviceAddr, Bytes)>,
+    /// The beginnings of expandable segments.
+    ranges: Vec<DeviceAddr>,
 }
 
 impl Run {
@@ -62,7 +72,7 @@ impl Run {
         let fraction = without_inferred_fraction(&replayable.run, &mut inferred);
         let mut unrounded = guess_failed_sizes(&replayable.run, &mut inferred, &settings.config);
         let failed = failed_requests(&replayable.run, &inferred);
-        let InferredRun { workload, start, notes, .. } = inferred;
+        let InferredRun { workload, start, notes, segments, ranges, .. } = inferred;
         let (workload, from_before) = with_memory_from_before(&workload, &start);
         let failed: Vec<usize> = failed.into_iter().map(|request| request + from_before).collect();
         let goes_on = failed.first().is_some_and(|first| {
@@ -72,6 +82,7 @@ impl Run {
         let mut run =
             Self::new(&recorded.meta.name, workload, &recorded.meta.config, recorded.meta.total_memory);
         run.release = recorded.meta.release();
+        run.addresses = Arc::new(Addresses { segments, ranges });
         run.goes_on_after_oom = goes_on;
         run.recorded_oom = failed.first().copied();
         run.implied_limit = implied_limit(recorded_limit, fraction);
@@ -115,6 +126,7 @@ impl Run {
             notes: Vec::new(),
             stack_of: Vec::new(),
             stacks: Arc::default(),
+            addresses: Arc::default(),
         }
     }
 
@@ -212,6 +224,7 @@ impl Run {
         let mut run =
             Self::new(&self.name, self.workload.with_requests(requests), &self.config, self.capacity);
         run.release = self.release;
+        run.addresses = Arc::clone(&self.addresses);
         run.is_capacity_assumed = self.is_capacity_assumed;
         run.implied_limit = self.implied_limit;
         run.goes_on_after_oom = self.goes_on_after_oom;
@@ -273,6 +286,12 @@ impl Run {
         run.stack_of.truncate(done);
         run.notes.push(format!("the run ends with out of memory after request {done}"));
         Ok(Cow::Owned(run))
+    }
+
+    /// A device of this size that gives the recorded addresses as long as it is asked for the recorded segments.
+    pub(crate) fn device(&self, capacity: Bytes) -> RecordedDevice {
+        let Addresses { segments, ranges } = &*self.addresses;
+        RecordedDevice::new(capacity, segments.iter().copied(), ranges.iter().copied(), [])
     }
 
     pub(crate) fn plan(&self) -> &PreparedWorkload {

@@ -237,8 +237,14 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "all requests are served ({}), and none runs out of memory; a replay, whose segments have other addresses, reserves at most {reserved}",
-            counted(run.requests().len(), "request")
+            "all requests are served ({}), and none runs out of memory; {} at most {reserved}",
+            counted(run.requests().len(), "request"),
+            // What was cached when a recording began late is not requested again.
+            if run.requests_from_before() > 0 {
+                "a replay from what was live at the beginning reserves"
+            } else {
+                "reserved are"
+            }
         ),
         None,
     )];

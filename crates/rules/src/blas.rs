@@ -1,6 +1,6 @@
 //! What PyTorch gives cuBLAS and cuBLASLt to work in, by the variables of the environment.
 //!
-//! Source: products of matrices under each variable on PyTorch's own builds of 2.11, 2.13 and 2.15, without a GPU
+//! Source: products of matrices under each variable on PyTorch's own builds of all releases, without a GPU
 //! (`tests/fixtures/releases/blas_variables.txt`).
 
 use crate::{Bytes, Release};

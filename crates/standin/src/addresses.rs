@@ -14,6 +14,9 @@
 //! process has 47 bits, so that they must be used again.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+
+use rangemap::RangeSet;
 
 use crate::overhead::Overhead;
 
@@ -50,42 +53,34 @@ enum Use {
 /// Addresses that ranges of one use lie in.
 #[derive(Debug)]
 struct Chunk {
-    start: u64,
-    length: u64,
+    addresses: Range<u64>,
     used_for: Use,
-    /// First address and length of what is free.
-    holes: BTreeMap<u64, u64>,
+    /// What is free.
+    holes: RangeSet<u64>,
 }
 
 impl Chunk {
     /// Where in the chunk a request would lie: the smallest hole, then the lowest.
     fn place(&self, length: u64, alignment: u64) -> Option<u64> {
-        let fitting = self.holes.iter().filter_map(|(start, room)| {
-            let base = start.checked_next_multiple_of(alignment)?;
-            (base.checked_add(length)? <= start.checked_add(*room)?).then_some((*room, base))
+        let fitting = self.holes.iter().filter_map(|hole| {
+            let base = hole.start.checked_next_multiple_of(alignment)?;
+            (base.checked_add(length)? <= hole.end).then_some((length_of(hole), base))
         });
         fitting.min().map(|(_, base)| base)
     }
 
-    /// Takes a range out of the hole that holds it.
-    fn take(&mut self, base: u64, length: u64) {
-        let Some((start, room)) = self.holes.range(..=base).next_back().map(|(start, room)| (*start, *room))
-        else {
-            return;
-        };
-        self.holes.remove(&start);
-        if base > start {
-            self.holes.insert(start, base - start);
-        }
-        let (end, hole_end) = (base.saturating_add(length), start.saturating_add(room));
-        if hole_end > end {
-            self.holes.insert(end, hole_end - end);
-        }
-    }
-
     fn is_empty(&self) -> bool {
-        self.holes.get(&self.start) == Some(&self.length)
+        self.holes.iter().next() == Some(&self.addresses)
     }
+}
+
+fn length_of(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// The addresses from `base` on, where there are any: a set of ranges takes no empty one.
+fn range(base: u64, length: u64) -> Option<Range<u64>> {
+    Some(base..base.checked_add(length)?).filter(|range| !range.is_empty())
 }
 
 /// A range that is taken.
@@ -102,8 +97,8 @@ struct Taken {
 #[derive(Debug)]
 pub(crate) struct Addresses {
     order: Order,
-    /// Addresses in no chunk: first address and length.
-    gaps: BTreeMap<u64, u64>,
+    /// Addresses in no chunk.
+    gaps: RangeSet<u64>,
     /// Chunks by number: a newer chunk has a higher one.
     chunks: BTreeMap<u64, Chunk>,
     /// By first address.
@@ -111,22 +106,6 @@ pub(crate) struct Addresses {
     /// Chunks that were made.
     made: u64,
     pub(crate) overhead: Overhead,
-}
-
-/// Puts a range among free ones, and makes one of those that touch.
-fn put(free: &mut BTreeMap<u64, u64>, base: u64, length: u64) {
-    let mut start = base;
-    let mut end = base.saturating_add(length);
-    if let Some(next) = free.remove(&end) {
-        end = end.saturating_add(next);
-    }
-    let before = free.range(..base).next_back().map(|(start, length)| (*start, *length));
-    if let Some((previous, room)) = before
-        && previous.checked_add(room) == Some(base)
-    {
-        start = previous;
-    }
-    free.insert(start, end - start);
 }
 
 impl Addresses {
@@ -137,7 +116,7 @@ impl Addresses {
         let start = first.checked_next_multiple_of(unit).map_or(end, |start| start.min(end));
         let mut new = Self {
             order,
-            gaps: BTreeMap::from([(start, end - start)]),
+            gaps: Some(start..end).filter(|all| !all.is_empty()).into_iter().collect(),
             chunks: BTreeMap::new(),
             taken: BTreeMap::new(),
             made: 0,
@@ -179,7 +158,7 @@ impl Addresses {
             Some(found) => found,
             None => self.add_chunk(length, used_for)?,
         };
-        self.chunks.get_mut(&number)?.take(base, length);
+        self.chunks.get_mut(&number)?.holes.remove(range(base, length)?);
         self.taken.insert(base, Taken { asked, length, chunk: number });
         Some(base)
     }
@@ -195,40 +174,39 @@ impl Addresses {
         };
         // The driver asks the host for addresses, for enough to choose a multiple of 32 MiB among them.
         let needed = if self.is_driver() && is_highest { length.checked_add(CHUNK)? } else { length };
-        let mut gaps = self.gaps.iter().map(|(start, room)| (*start, *room));
-        let fits = |(_, room): &(u64, u64)| *room >= needed;
-        let (gap, room) = if is_highest { gaps.rfind(fits) } else { gaps.find(fits) }?;
-        let rest = room - length;
-        let start = if is_highest { gap.checked_add(rest)? } else { gap };
-        self.gaps.remove(&gap);
-        if rest > 0 {
-            self.gaps.insert(if is_highest { gap } else { gap.checked_add(length)? }, rest);
-        }
+        let mut gaps = self.gaps.iter();
+        let fits = |gap: &&Range<u64>| length_of(gap) >= needed;
+        let gap = if is_highest { gaps.rfind(fits) } else { gaps.find(fits) }?;
+        let start = if is_highest { gap.end.checked_sub(length)? } else { gap.start };
+        self.gaps.remove(range(start, length)?);
         self.insert_chunk(start, length, used_for);
         Some((self.made, start))
     }
 
     fn insert_chunk(&mut self, start: u64, length: u64, used_for: Use) {
         self.made = self.made.saturating_add(1);
-        let holes = BTreeMap::from([(start, length)]);
-        self.chunks.insert(self.made, Chunk { start, length, used_for, holes });
+        let addresses = start..start.saturating_add(length);
+        let holes = range(start, length).into_iter().collect();
+        self.chunks.insert(self.made, Chunk { addresses, used_for, holes });
     }
 
     /// A separate chunk for what a process has from its start, at a given place.
     pub(crate) fn start_chunk(&mut self, start: u64, length: u64, own: u64) {
         self.insert_chunk(start, length, Use::Memory);
         if let Some(chunk) = self.chunks.get_mut(&self.made) {
-            chunk.take(start, own);
+            if let Some(own) = range(start, own) {
+                chunk.holes.remove(own);
+            }
             self.taken.insert(start, Taken { asked: None, length: own, chunk: self.made });
         }
     }
 
     /// Takes the highest addresses away, and says where they start; `None` where there are not more than those.
     pub(crate) fn cut(&mut self, length: u64) -> Option<u64> {
-        let (start, room) = self.gaps.iter().next_back().map(|(start, room)| (*start, *room))?;
-        let rest = room.checked_sub(length).filter(|rest| *rest > 0)?;
-        self.gaps.insert(start, rest);
-        start.checked_add(rest)
+        let last = self.gaps.iter().next_back()?.clone();
+        let start = last.end.checked_sub(length).filter(|start| *start > last.start)?;
+        self.gaps.remove(range(start, length)?);
+        Some(start)
     }
 
     /// Gives a range back and says how many bytes were asked for; `None` where no range of a program starts at the address.
@@ -248,11 +226,11 @@ impl Addresses {
     fn give_range(&mut self, base: u64) {
         let Some(taken) = self.taken.remove(&base) else { return };
         let Some(chunk) = self.chunks.get_mut(&taken.chunk) else { return };
-        put(&mut chunk.holes, base, taken.length);
+        chunk.holes.extend(range(base, taken.length));
         if chunk.is_empty()
             && let Some(chunk) = self.chunks.remove(&taken.chunk)
         {
-            put(&mut self.gaps, chunk.start, chunk.length);
+            self.gaps.extend(Some(chunk.addresses));
         }
     }
 

@@ -1,49 +1,26 @@
 //! Which bytes of device memory are known, as ranges.
 
-use std::collections::BTreeMap;
+use rangemap::RangeSet;
 
 /// Ranges of addresses whose bytes are known. Ranges that touch are one.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    /// Start and end.
-    ranges: BTreeMap<u64, u64>,
+    ranges: RangeSet<u64>,
 }
 
 impl Known {
     /// The bytes from `start` to `end` are known from now on.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
-        if start >= end {
-            return;
+        // The set takes no empty range.
+        if start < end {
+            self.ranges.insert(start..end);
         }
-        let (mut low, mut high) = (start, end);
-        let touching: Vec<(u64, u64)> = self
-            .ranges
-            .range(..=end)
-            .rev()
-            .map(|(from, to)| (*from, *to))
-            .take_while(|(_, to)| *to >= start)
-            .collect();
-        for (from, to) in touching {
-            self.ranges.remove(&from);
-            low = low.min(from);
-            high = high.max(to);
-        }
-        self.ranges.insert(low, high);
     }
 
     /// The bytes from `start` to `end` are unknown from now on.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
-        if start >= end {
-            return;
-        }
-        for (from, to) in self.within(start, end) {
-            self.ranges.remove(&from);
-            if from < start {
-                self.ranges.insert(from, start);
-            }
-            if to > end {
-                self.ranges.insert(end, to);
-            }
+        if start < end {
+            self.ranges.remove(start..end);
         }
     }
 
@@ -54,27 +31,21 @@ impl Known {
 
     /// Whether all bytes from `start` to `end` are known.
     pub(crate) fn covers(&self, start: u64, end: u64) -> bool {
-        start >= end || self.ranges.range(..=start).next_back().is_some_and(|(_, to)| *to >= end)
+        start >= end || self.ranges.get(&start).is_some_and(|known| known.end >= end)
     }
 
     /// Whether any byte from `start` to `end` is known.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
-        start < end && self.ranges.range(..end).next_back().is_some_and(|(_, to)| *to > start)
-    }
-
-    /// The ranges that overlap these addresses, whole.
-    fn within(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        self.ranges
-            .range(..end)
-            .rev()
-            .map(|(from, to)| (*from, *to))
-            .take_while(|(_, to)| *to > start)
-            .collect()
+        start < end && self.ranges.overlaps(&(start..end))
     }
 
     /// The known parts of these addresses.
     pub(crate) fn parts(&self, start: u64, end: u64) -> Vec<(u64, u64)> {
-        self.within(start, end).into_iter().map(|(from, to)| (from.max(start), to.min(end))).collect()
+        if start >= end {
+            return Vec::new();
+        }
+        let known = self.ranges.overlapping(start..end);
+        known.map(|known| (known.start.max(start), known.end.min(end))).collect()
     }
 }
 
@@ -92,7 +63,11 @@ mod tests {
         assert!(known.covers(10, 40));
         known.remove(15, 18);
         assert!(known.covers(10, 15) && known.covers(18, 40) && !known.covers(14, 16));
-        assert_eq!(known.parts(12, 19), [(18, 19), (12, 15)]);
+        assert_eq!(known.parts(12, 19), [(12, 15), (18, 19)]);
+        assert!(known.overlaps(14, 16) && !known.overlaps(15, 18) && !known.overlaps(20, 20));
+        known.add(7, 7);
+        known.remove(30, 30);
+        assert_eq!((known.parts(0, 11), known.parts(35, 35)), (vec![(10, 11)], Vec::new()));
         known.add(0, 100);
         assert!(known.covers(0, 100));
         known.clear();

@@ -109,7 +109,8 @@ impl Device {
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        settings().memory.saturating_sub(self.used)
+        let outside = if settings().counts_outside { self.addresses.overhead.bytes() } else { 0 };
+        settings().memory.saturating_sub(self.used).saturating_sub(outside)
     }
 
     /// Allocates memory: bytes of the device, and addresses for these bytes.

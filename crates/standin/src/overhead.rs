@@ -2,14 +2,14 @@
 //!
 //! Segments of PyTorch fill the holes between them, so that the order of segments depends on when they are taken. What is taken when was
 //! found on an H200 with driver 580, by asking for 330 ranges of 2 MiB after each of 125 operators (`docs/dry-run.md`, "Addresses"). No
-//! program can touch these ranges, and their bytes are not counted as used.
+//! program can touch these ranges. Their bytes count as taken of the device's memory where `STANDIN_OUTSIDE` asks for that.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blockyard_gpus::Taker;
+use blockyard_gpus::{Taker, outside_bytes};
 
 use crate::addresses::Addresses;
 use crate::report;
@@ -135,6 +135,13 @@ pub(crate) struct Overhead {
     once: BTreeSet<Once>,
     /// How often each was taken, by the ranks of communicators.
     counts: BTreeMap<(Taker, u64), u64>,
+}
+
+impl Overhead {
+    /// What the driver and the libraries take of the device's memory by now, by what was recorded of an H100.
+    pub(crate) fn bytes(&self) -> u64 {
+        outside_bytes(self.counts.iter().map(|((taker, ranks), times)| (*taker, *ranks, *times))).get()
+    }
 }
 
 /// What was taken, of how many ranks that is, and how often it was taken now.
@@ -277,7 +284,23 @@ pub(crate) fn follow_kernel(kernel_address: u64, name: impl FnOnce() -> Option<&
 
 #[cfg(test)]
 mod tests {
-    use super::{Event, kernel};
+    use super::{Event, Overhead, kernel};
+    use crate::addresses::{Addresses, Order};
+
+    #[test]
+    fn bytes_follow_the_events() {
+        let context = Overhead::default().bytes();
+        assert_eq!(context, 552_402_944);
+        for order in [Order::Driver, Order::Rising] {
+            let mut addresses = Addresses::new(1 << 40, 1 << 38, order);
+            addresses.follow(Event::Blas);
+            assert_eq!(addresses.overhead.bytes() - context, 66 << 20, "{order:?}");
+            addresses.follow(Event::Blas);
+            addresses.follow(Event::Stream);
+            addresses.follow(Event::Stream);
+            assert_eq!(addresses.overhead.bytes() - context, (130 + 70) << 20, "{order:?}");
+        }
+    }
 
     #[test]
     fn names_of_kernels_tell_what_they_need() {

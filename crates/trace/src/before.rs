@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, PoolId, PoolKind, StackId, StreamId, TraceAction, TraceEntry};
 use blockyard_rules::size::SMALL_SEGMENT_SIZE;
+use rangemap::RangeMap;
 
 pub use regions::Region;
 
@@ -22,8 +23,8 @@ pub use regions::Region;
 pub struct MemoryBefore {
     /// Segments that the driver gave whole, by address.
     pub segments: BTreeMap<u64, SegmentBefore>,
-    /// Mapped memory of expandable segments by address: where each piece ends and its stream. Pieces of one stream do not touch.
-    pub pages: BTreeMap<u64, (u64, StreamId)>,
+    /// Mapped memory of expandable segments, and its stream. Pieces of one stream do not touch.
+    pub pages: RangeMap<u64, StreamId>,
     /// Active blocks, by address.
     pub blocks: BTreeMap<u64, BlockBefore>,
 }
@@ -171,6 +172,29 @@ impl MemoryBefore {
         if self.has_blocks_in(addr, size) { Err(UndoError::MemoryInUse) } else { Ok(()) }
     }
 
+    /// The active blocks that begin between two addresses, each with the bytes up to the next one or to the end.
+    pub(crate) fn blocks_with_room(
+        &self,
+        start: u64,
+        end: u64,
+    ) -> impl Iterator<Item = (u64, &BlockBefore, Bytes)> {
+        let mut blocks = self.blocks.range(start..end.max(start)).peekable();
+        std::iter::from_fn(move || {
+            let (addr, block) = blocks.next()?;
+            let next = blocks.peek().map_or(end, |(next, _)| **next);
+            Some((*addr, block, Bytes::new(next.saturating_sub(*addr))))
+        })
+    }
+
+    /// Adds a segment of the end of the trace, without its blocks: pages where its memory is mapped page by page.
+    pub(crate) fn add_segment(&mut self, addr: u64, segment: SegmentBefore, is_expandable: bool) {
+        if is_expandable {
+            self.add_pages(addr, segment.size, segment.stream);
+        } else {
+            self.segments.insert(addr, segment);
+        }
+    }
+
     fn has_blocks_in(&self, addr: u64, size: Bytes) -> bool {
         self.blocks.range(addr..addr.saturating_add(size.get())).next().is_some()
     }
@@ -196,58 +220,22 @@ impl MemoryBefore {
     /// Removes mapped memory, also from the middle of a piece. Returns whether one piece had all of it.
     fn remove_pages(&mut self, addr: u64, size: Bytes) -> bool {
         let end = addr.saturating_add(size.get());
-        let piece = self.pages.range(..=addr).next_back();
-        let is_mapped = piece.is_some_and(|(_, (above, _))| *above >= end);
-        while let Some((start, (above, stream))) =
-            self.pages.range(..end).next_back().map(|(start, piece)| (*start, *piece))
-        {
-            if above <= addr {
-                break;
-            }
-            self.pages.remove(&start);
-            if above > end {
-                self.pages.insert(end, (above, stream));
-            }
-            if start < addr {
-                self.pages.insert(start, (addr, stream));
-            }
+        let is_mapped = self.pages.get_key_value(&addr).is_some_and(|(piece, _)| piece.end >= end);
+        // The map takes no empty range.
+        if addr < end {
+            self.pages.remove(addr..end);
         }
         is_mapped
     }
 }
 
-/// Adds a range to ranges that do not overlap. Ranges of one stream that touch become one range.
-pub(crate) fn add_range(ranges: &mut BTreeMap<u64, (u64, StreamId)>, addr: u64, end: u64, stream: StreamId) {
-    let (mut start, mut end) = (addr, end);
-    if start >= end {
-        return;
+/// Adds addresses of a stream, which become one range with those of the same stream that they touch. Where another stream has some of them, an
+/// entry is missing in the trace, and the later one counts.
+pub(crate) fn add_range(ranges: &mut RangeMap<u64, StreamId>, addr: u64, end: u64, stream: StreamId) {
+    // The map takes no empty range.
+    if addr < end {
+        ranges.insert(addr..end, stream);
     }
-    while let Some((below, (above, of))) =
-        ranges.range(..=end).next_back().map(|(below, piece)| (*below, *piece))
-    {
-        let touches = above >= start;
-        let overlaps = above > start && below < end;
-        if !touches || (of != stream && !overlaps) {
-            // One of another stream may hide one of this stream that touches at the other side.
-            if of != stream && below == end {
-                let next = ranges.range(..end).next_back().map(|(below, piece)| (*below, *piece));
-                if let Some((below, (above, of))) = next
-                    && above >= start
-                    && (of == stream || above > start)
-                {
-                    ranges.remove(&below);
-                    start = start.min(below);
-                    end = end.max(above);
-                    continue;
-                }
-            }
-            break;
-        }
-        ranges.remove(&below);
-        start = start.min(below);
-        end = end.max(above);
-    }
-    ranges.insert(start, (end, stream));
 }
 
 #[cfg(test)]
@@ -271,7 +259,7 @@ mod tests {
         {
             assert_eq!(undone(&mut memory, entry), Ok(()), "{entry}");
         }
-        assert_eq!(memory.pages.into_iter().collect::<Vec<_>>(), [(100, (120, StreamId::DEFAULT))]);
+        assert_eq!(memory.pages.into_iter().collect::<Vec<_>>(), [(100..120, StreamId::DEFAULT)]);
         assert_eq!(memory.blocks.keys().collect::<Vec<_>>(), [&100]);
         assert_eq!(memory.segments.keys().collect::<Vec<_>>(), [&900]);
     }
@@ -296,12 +284,33 @@ mod tests {
     #[test]
     fn ranges_that_touch_become_one() {
         let stream = StreamId::new;
-        let mut ranges = BTreeMap::new();
-        for (start, end, of) in [(10, 20, 0), (30, 40, 0), (40, 50, 7), (20, 30, 0), (60, 70, 0), (65, 80, 0)]
-        {
+        let mut ranges = RangeMap::new();
+        for (start, end, of) in [
+            (10, 20, 0),
+            (30, 40, 0),
+            (40, 50, 7),
+            (20, 30, 0),
+            (60, 70, 0),
+            (65, 80, 0),
+            (90, 90, 0),
+            (95, 94, 0),
+        ] {
             add_range(&mut ranges, start, end, stream(of));
         }
         let found: Vec<_> = ranges.into_iter().collect();
-        assert_eq!(found, [(10, (40, stream(0))), (40, (50, stream(7))), (60, (80, stream(0)))]);
+        assert_eq!(found, [(10..40, stream(0)), (40..50, stream(7)), (60..80, stream(0))]);
+    }
+
+    #[test]
+    fn pages_without_memory_are_not_removed() {
+        let mut memory = MemoryBefore::default();
+        memory.add_pages(100, Bytes::new(40), StreamId::DEFAULT);
+        assert!(!memory.remove_pages(90, Bytes::new(20)));
+        assert!(memory.remove_pages(120, Bytes::new(10)));
+        let left: Vec<_> = memory.pages.iter().map(|(piece, _)| piece.clone()).collect();
+        assert_eq!(left, [110..120, 130..140]);
+        // The end of all addresses, which only a damaged trace has.
+        memory.add_pages(u64::MAX, Bytes::new(5), StreamId::DEFAULT);
+        assert!(!memory.remove_pages(u64::MAX, Bytes::new(5)));
     }
 }

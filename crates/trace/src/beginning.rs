@@ -8,6 +8,7 @@ use blockyard_record::{
     StreamId, TraceAction, TraceEntry, index_u32,
 };
 use blockyard_rules::size;
+use rangemap::RangeMap;
 use rustc_hash::FxHashMap;
 
 use crate::before::{BlockBefore, MemoryBefore, Region, SegmentBefore, add_range};
@@ -21,8 +22,8 @@ pub(crate) struct Beginning {
     segment_stacks: Vec<StackId>,
     /// Blocks of the snapshot that may be larger.
     pub(crate) open: Vec<(AllocationId, u64)>,
-    /// The addresses that expandable segments have at some time: where each range ends and its stream.
-    pub(crate) ranges: BTreeMap<u64, (u64, StreamId)>,
+    /// The addresses that expandable segments have at some time, and their stream.
+    pub(crate) ranges: RangeMap<u64, StreamId>,
     pub(crate) rules: Rules,
     /// The entry and the size of the block of each allocation that lives to the end of the trace, by ascending entry.
     pub(crate) sizes_at_end: Vec<(u32, Bytes)>,
@@ -38,9 +39,10 @@ impl Beginning {
         let rules =
             if device.is_host { Rules::of_host() } else { Rules::of(&file.settings.config, max_split) };
         let sizes = sizes_before(&before, &rules);
+        let entries = (0..device.trace.len()).map_while(|index| device.trace.entry(index));
         let has_open = sizes.values().any(|size| size.extra > 0);
         let shown = if has_open || rules.has_divisions {
-            shown_sizes(&device.trace, &sizes, before.blocks.keys().copied(), rules.has_divisions)
+            shown_sizes(entries, &sizes, before.blocks.keys().copied(), rules.has_divisions)
         } else {
             FxHashMap::default()
         };
@@ -90,9 +92,9 @@ impl Beginning {
             let SegmentBefore { size, stream, pool, pool_id, .. } = *segment;
             Region { addr: *addr, size, stream, pool, pool_id, is_expandable: false }
         });
-        let expandable = self.ranges.iter().map(|(addr, (end, stream))| Region {
-            addr: *addr,
-            size: Bytes::new(end.saturating_sub(*addr)),
+        let expandable = self.ranges.iter().map(|(range, stream)| Region {
+            addr: range.start,
+            size: Bytes::new(range.end.saturating_sub(range.start)),
             stream: *stream,
             pool: PoolKind::Large,
             pool_id: PoolId::DEFAULT,
@@ -164,11 +166,7 @@ fn add_final(before: &mut MemoryBefore, segment: &SnapshotSegment) {
     if size.is_zero() {
         return;
     }
-    if segment.is_expandable {
-        before.add_pages(addr, size, stream);
-    } else {
-        before.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
-    }
+    before.add_segment(addr, SegmentBefore { size, stream, pool, pool_id, stack }, segment.is_expandable);
     for block in segment.blocks.iter().filter(|block| block.state.is_active() && !block.size.is_zero()) {
         let requested = block.requested.unwrap_or(block.size).min(block.size);
         let is_pending = block.state == BlockState::PendingFree;
@@ -184,27 +182,25 @@ fn sizes_before(before: &MemoryBefore, rules: &Rules) -> BTreeMap<u64, Size> {
         .segments
         .iter()
         .map(|(addr, segment)| (*addr, addr.saturating_add(segment.size.get()), segment.pool, false));
-    let pages = before.pages.iter().map(|(addr, (end, _))| (*addr, *end, PoolKind::Large, true));
+    let pages = before.pages.iter().map(|(piece, _)| (piece.start, piece.end, PoolKind::Large, true));
     for (start, end, pool, is_expandable) in whole.chain(pages) {
-        let mut blocks = before.blocks.range(start..end).peekable();
-        while let Some((addr, old)) = blocks.next() {
-            let next = blocks.peek().map_or(end, |(next, _)| **next);
-            let room = next.saturating_sub(*addr);
+        for (addr, old, room) in before.blocks_with_room(start, end) {
+            let room = room.get();
             let size = if let Some(size) = old.size {
                 Size { size: size.get().min(room), extra: 0 }
             } else {
-                let is_whole = *addr == start && next == end && !is_expandable;
+                let is_whole = addr == start && room == end.saturating_sub(start) && !is_expandable;
                 let leaves_units = is_expandable || pool == PoolKind::Small;
                 rules.size_before(old.requested, Place { room, is_whole, leaves_units })
             };
-            sizes.insert(*addr, size);
+            sizes.insert(addr, size);
         }
     }
     sizes
 }
 
 /// All addresses that expandable segments have at some time; ranges that touch on one stream are one.
-fn ranges(device: &DeviceSnapshot, before: &MemoryBefore) -> BTreeMap<u64, (u64, StreamId)> {
+fn ranges(device: &DeviceSnapshot, before: &MemoryBefore) -> RangeMap<u64, StreamId> {
     let mut ranges = before.pages.clone();
     for index in 0..device.trace.len() {
         let Some(TraceEntry { action: TraceAction::SegmentMap, addr, size, stream }) =

@@ -1,6 +1,5 @@
 //! A recording of one device, without any allocator.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use blockyard_record::{
     SegmentSnapshot, Snapshot, StepOutcome, StreamId, TextId, TraceAction, TraceEntry, counted, index_u32,
 };
 use blockyard_rules::size;
+use rangemap::RangeMap;
 use rustc_hash::FxHashMap;
 
 use crate::beginning::Beginning;
@@ -152,7 +152,7 @@ struct TraceReplay<'a> {
     file: &'a SnapshotFile,
     device: &'a DeviceSnapshot,
     layout: Layout,
-    ranges: &'a BTreeMap<u64, (u64, StreamId)>,
+    ranges: &'a RangeMap<u64, StreamId>,
     pools: FxHashMap<u64, (usize, PoolId)>,
     rules: Rules,
     sizes_at_end: &'a [(u32, Bytes)],
@@ -268,9 +268,9 @@ impl TraceReplay<'_> {
     /// The range of addresses that pages belong to; the small pool's if the request after it is small.
     fn range(&self, index: usize, entry: &TraceEntry) -> NewSegment {
         let TraceEntry { addr, size, stream, .. } = *entry;
-        let known = self.ranges.range(..=addr).next_back().filter(|(_, (end, _))| *end > addr);
+        let known = self.ranges.get_key_value(&addr);
         let (start, end) =
-            known.map_or((addr, addr.saturating_add(size.get())), |(start, (end, _))| (*start, *end));
+            known.map_or((addr, addr.saturating_add(size.get())), |(range, _)| (range.start, range.end));
         let request = (index..index.saturating_add(4)).filter_map(|index| self.device.trace.entry(index));
         let mut request = request.filter(|entry| entry.action == TraceAction::Alloc);
         let pool = request

@@ -170,11 +170,7 @@ fn memory_at_end(segments: &[RecordedSegment]) -> Result<MemoryBefore, RewindErr
     let stack = StackId::EMPTY;
     for segment in segments {
         let RecordedSegment { addr, size, stream, pool, pool_id, is_expandable, .. } = *segment;
-        if is_expandable {
-            memory.add_pages(addr, size, stream);
-        } else {
-            memory.segments.insert(addr, SegmentBefore { size, stream, pool, pool_id, stack });
-        }
+        memory.add_segment(addr, SegmentBefore { size, stream, pool, pool_id, stack }, is_expandable);
         for block in &segment.blocks {
             let is_pending = block.state == BlockState::PendingFree.name();
             let is_inside = block.addr >= addr

@@ -95,7 +95,7 @@ fn tensor_stacks(device: &DeviceSnapshot, start: &Snapshot) -> Vec<StackId> {
 /// At least the memory that the run needs. An expandable segment has an eighth more addresses than the device has memory, so a long
 /// one shows a larger device.
 fn total_memory(device: &DeviceSnapshot, beginning: &Beginning) -> Bytes {
-    let extents = beginning.ranges.iter().map(|(start, (end, _))| end.saturating_sub(*start));
+    let extents = beginning.ranges.iter().map(|(range, _)| range.end.saturating_sub(range.start));
     let longest = extents.max().unwrap_or(0);
     let needed = Bytes::new((longest / 9).saturating_add(1).saturating_mul(8));
     least_capacity(device, &beginning.snapshot).max(if longest == 0 { Bytes::ZERO } else { needed })

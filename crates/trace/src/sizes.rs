@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockyard_pytorch::snapshot::DeviceTrace;
-use blockyard_record::{Bytes, PoolKind, TraceAction};
+use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 use blockyard_rules::size::{self, UNLIMITED};
 use rustc_hash::FxHashMap;
 
@@ -143,10 +142,10 @@ pub(crate) enum BlockOrigin {
     Entry(u32),
 }
 
-/// Sizes that follow from the next allocation after a block. `before` has the blocks from before and what their sizes may be; with
-/// `asks_entries` those of the trace are watched too.
+/// Sizes that follow from the next allocation after a block: it begins where the block ends. `before` has the blocks from before and what their
+/// sizes may be; with `asks_entries` those of the trace are watched too.
 pub(crate) fn shown_sizes(
-    trace: &DeviceTrace,
+    trace: impl Iterator<Item = TraceEntry>,
     before: &BTreeMap<u64, Size>,
     active: impl Iterator<Item = u64>,
     asks_entries: bool,
@@ -156,11 +155,10 @@ pub(crate) fn shown_sizes(
     let mut watched: BTreeMap<u64, (BlockOrigin, Size)> =
         open.map(|(addr, size)| (*addr, (BlockOrigin::Before(*addr), *size))).collect();
     let mut active: BTreeSet<u64> = active.collect();
-    for index in 0..trace.len() {
+    for (index, entry) in trace.enumerate() {
         if watched.is_empty() && !asks_entries {
             break;
         }
-        let Some(entry) = trace.entry(index) else { break };
         match entry.action {
             TraceAction::Alloc => {
                 if let Some(below) = active.range(..entry.addr).next_back()

@@ -1,12 +1,13 @@
 """The largest value that fits, over a package that stands for PyTorch's."""
 
+import os
 import pathlib
 import shutil
 
 import pytest
 
 import blockyard
-from blockyard import _dry_run
+from blockyard import _dry_run, _fit, _schedulers
 
 STUB = pathlib.Path(__file__).parents[2] / "dry-run" / "tests" / "stub" / "site-packages"
 
@@ -109,6 +110,85 @@ def test_layouts_have_a_verdict_each(program):
     assert found.best == {"dp": 4, "tp": 2} and found.layouts[0].peak_reserved == 400_000
 
 
+# Each layout leaves a line behind; the first time, the process of the worker that started it is ended.
+KILLS = """
+import os, pathlib, signal
+runs = pathlib.Path(__file__).with_name("runs.txt")
+is_first = not runs.exists()
+with runs.open("a") as file:
+    file.write(f"{options.dp} {options.tp}\\n")
+if is_first:
+    workers = pathlib.Path(__file__).with_name("workers.txt").read_text().split()
+    pid = os.getpid()
+    while pid > 1 and str(pid) not in workers:
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    if pid > 1:
+        os.kill(pid, signal.SIGKILL)
+"""
+
+MESH = {"dp": [2, 4, 8], "tp": [4, 2, 1]}
+
+
+def same_as_here(program, scheduler, **options):
+    """Asks a scheduler for layouts whose first run ends its worker, and holds the answer against that of this process."""
+    program.write_text(LAYOUTS + KILLS)
+    asked = {"mesh": MESH, "ranks": 8, "gpu": ["h100", "t4"], "limit": 500_000, "echo": False, **options}
+    found = blockyard.fit_layouts(program, scheduler=scheduler, keep=program.with_name("there.jsonl"), **asked)
+    runs = program.with_name("runs.txt").read_text().splitlines()
+    assert set(runs) == {"2 4", "4 2", "8 1"}, runs
+    here = blockyard.fit_layouts(program, keep=program.with_name("here.jsonl"), **asked)
+    kept = ("kept", "runs", "known")
+    left = {name: value for name, value in found.raw.items() if name not in kept}
+    assert left == {name: value for name, value in here.raw.items() if name not in kept}
+    assert [row.fits for row in found.layouts] == [True, True, False] and found.best == {"dp": 2, "tp": 4}
+    assert found.others[0].gpu == "t4" and found.raw["runs"] + found.raw["known"] == here.raw["runs"] + here.raw["known"]
+
+
+@needs_library
+def test_layouts_on_dask_with_a_worker_that_is_killed(program):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        with distributed.Client(cluster) as client:
+            workers = set(client.run(os.getpid).values())
+            program.with_name("workers.txt").write_text(" ".join(map(str, workers)))
+            same_as_here(program, client)
+            assert len(workers & set(client.run(os.getpid).values())) == 1, "one of two was ended"
+
+
+@needs_library
+def test_layouts_on_ray(program):
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        workers = ray.get([ray.remote(lambda: os.getpid()).remote() for _ in range(2)])
+        program.with_name("workers.txt").write_text(" ".join(map(str, workers)))
+        same_as_here(program, "ray")
+    finally:
+        ray.shutdown()
+
+
+@needs_library
+def test_a_task_that_fails_is_a_layout_with_its_error(program, monkeypatch):
+    def lost(_scheduler, work, calls):
+        return [MemoryError("of a worker") if call[2]["dp"] == [4] else work(*call) for call in calls]
+
+    monkeypatch.setattr(_schedulers, "each", lost)
+    program.write_text(LAYOUTS)
+    found = blockyard.fit_layouts(program, mesh=MESH, ranks=8, limit=500_000, gpu="h100", scheduler="ray", echo=False)
+    errors = [row.error for row in found.layouts]
+    assert errors == [None, "MemoryError: of a worker", None] and found.best == {"dp": 2, "tp": 4}
+    monkeypatch.setattr(_schedulers, "each", lambda *_: [MemoryError("of all")])
+    with pytest.raises(MemoryError, match="of all"):
+        blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="ray", echo=False)
+
+
+def test_tasks_are_layouts_and_share_loaded_modules():
+    assert _fit._meshes(MESH, 8, False) == [{"dp": [2], "tp": [4]}, {"dp": [4], "tp": [2]}, {"dp": [8], "tp": [1]}]
+    three = {"pp": [1, 2], "dp": range(1, 9), "tp": [1, 2]}
+    assert [part["pp"] for part in _fit._meshes(three, 8, True)] == [[1], [2]]
+    assert _fit._meshes(three, 7, False) == [{"pp": [1], "dp": [7], "tp": [1]}]
+
+
 BATCHES = LAYOUTS.replace("options = parser", 'parser.add_argument("--batch", type=int)\noptions = parser') + "torch.take(10_000 * options.batch)\n"
 
 
@@ -139,3 +219,9 @@ def test_wrong_arguments_of_the_others_are_refused(program):
         blockyard.fit_map(program, vary={"batch-size": (1, 2)}, mesh={"dp": [1]})
     with pytest.raises(ValueError, match="settings are missing"):
         blockyard.fit_settings(program, settings=[])
+    with pytest.raises(TypeError, match="dask"):
+        blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="slurm")
+    with pytest.raises(ValueError, match="forget"):
+        blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="ray", fresh=True)
+    with pytest.raises(blockyard.BlockyardError, match="no layout of the mesh"):
+        blockyard.fit_layouts(program, mesh=MESH, ranks=7, scheduler="ray", echo=False)

@@ -41,7 +41,7 @@ pub(crate) struct Driver {
 }
 
 /// What was written to a run of addresses: a pattern that began at `base`, or numbers of 4 bytes that are all the same.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     Pattern { pattern: u32, base: u64 },
     Words(u32),

@@ -17,6 +17,7 @@ const MOST_SITES: usize = 12;
 /// What is known of one GPU.
 pub(super) struct Answer {
     pub(super) terms: Terms,
+    /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
     pub(super) found: Found<Ended>,
     pub(super) contradictions: Vec<Contradiction>,
@@ -76,8 +77,7 @@ impl Answer {
 
 pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
     let values = &vary.values;
-    let limit = terms.most();
-    let found = search(values, limit, |value| runs.probe(terms, vary, value));
+    let found = search(values, terms.expected(), |value| runs.probe(terms, vary, value));
     let largest = found.largest(values);
     let next = match largest {
         Some(largest) => values.above(largest),
@@ -87,7 +87,7 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
         next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.is_fitting));
     let mut answer = Answer {
         terms: terms.clone(),
-        limit,
+        limit: found.probes.last().map_or_else(|| terms.expected(), |probe| terms.left(probe)),
         contradictions: Vec::new(),
         largest,
         next: next.cloned(),
@@ -97,6 +97,9 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
         settings: Vec::new(),
         found,
     };
+    if let Some(probe) = answer.best().or(answer.next.as_ref()) {
+        answer.limit = terms.left(probe);
+    }
     // The answer stands; a run that fails from here on only leaves out what it was for.
     if !answer.is_ended() {
         let _left_out = explain(runs, &mut answer, vary);

@@ -136,7 +136,7 @@ fn ask(
             (Other::Layout(layout), Some(asked)) => asked.probe(terms, layout, vary, value),
             _ => runs.probe(&other.terms(terms), vary, value),
         };
-        let (values, limit) = (&vary.values, terms.most());
+        let (values, limit) = (&vary.values, terms.expected());
         let search = |other: &Other, before: &Answers<Column<Other, Ended>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns

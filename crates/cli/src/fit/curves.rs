@@ -33,11 +33,16 @@ pub(super) fn curve(name: &str, terms: &Terms, largest: Option<u64>, probes: &[P
     let outcome = |probe: &Probe| if probe.is_fitting { FitOutcome::Fits } else { FitOutcome::RunsOut };
     FitCurve {
         name: name.to_owned(),
-        limit: terms.most(),
+        limit: largest_of(probes, largest).map_or_else(|| terms.most(), |probe| terms.left(probe)),
         gpu: terms.gpu.name.to_owned(),
         largest,
         points: probes.iter().map(|probe| point(probe, outcome(probe))).collect(),
     }
+}
+
+/// The run of the largest value; where none fits, the last one.
+fn largest_of(probes: &[Probe], largest: Option<u64>) -> Option<&Probe> {
+    probes.iter().find(|probe| Some(probe.value) == largest).or(probes.last())
 }
 
 fn point(probe: &Probe, outcome: FitOutcome) -> FitPoint {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, Place, Prepared, Program, Report, Torch, run_until};
 use blockyard_fit::{Held, Probe, memory_fraction};
-use blockyard_gpus::GpuProfile;
+use blockyard_gpus::{GpuProfile, has_outside_recorded, outside_of_training};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
@@ -51,9 +51,28 @@ impl Terms {
         Self { gpu: GpuProfile { total_memory: total, ..self.gpu.clone() }, limit: None, ..self.clone() }
     }
 
-    /// The most that may be reserved.
+    /// The most that may be reserved, before anything is taken off it.
     pub(super) fn most(&self) -> Bytes {
         self.limit.unwrap_or(self.gpu.total_memory)
+    }
+
+    /// Whether what the driver and CUDA's libraries take is taken off the GPU's memory: a limit counts PyTorch's memory alone.
+    pub(super) fn counts_outside(&self) -> bool {
+        self.limit.is_none() && has_outside_recorded(&self.gpu)
+    }
+
+    /// What a run may reserve, after all that was taken beside its segments.
+    pub(super) fn left(&self, probe: &Probe) -> Bytes {
+        if !self.counts_outside() {
+            return self.most();
+        }
+        let outside = probe.outside.iter().fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes));
+        self.most().saturating_sub(outside)
+    }
+
+    /// The same before there is a run: where a search looks first.
+    pub(super) fn expected(&self) -> Bytes {
+        if self.counts_outside() { self.most().saturating_sub(outside_of_training()) } else { self.most() }
     }
 
     /// The same with a value that all runs are given.
@@ -172,6 +191,7 @@ impl Runs<'_> {
             conf: terms.conf.clone(),
             steps: Some(self.options.steps),
             fraction: fraction.transpose()?,
+            counts_outside: terms.counts_outside(),
             ends_at_oom: true,
             environment: [environment(&terms.sets), terms.environment.clone()].concat(),
             ..Program::new(self.options.file.clone(), self.python.clone(), terms.gpu.clone())

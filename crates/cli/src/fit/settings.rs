@@ -109,10 +109,12 @@ fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ende
     let notes = devices.iter().flat_map(|run| run.notes().to_vec());
     answer.notes =
         notes.filter(|note| !note.starts_with("a snapshot does not tell how much memory")).collect();
+    // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
+    let capacity = if terms.counts_outside() { terms.left(&recorded) } else { terms.gpu.total_memory };
     answer.notes.extend(recorded.notes);
     for conf in all {
         runs.bar.set_message(format!("replays {conf}"));
-        let replayed = replay(runs, &devices, &terms, conf)?;
+        let replayed = replay(runs, &devices, &terms, capacity, conf)?;
         answer.rows.push(Setting { conf: conf.clone(), replayed, run: None });
     }
     let passing = answer.rows.iter().enumerate().filter_map(|(at, row)| {
@@ -139,11 +141,12 @@ fn replay(
     runs: &Runs<'_>,
     devices: &[Run],
     terms: &Terms,
+    capacity: Bytes,
     conf: &str,
 ) -> Result<Result<Replayed, String>, Ended> {
     let conditions = Conditions {
         conf: conf.to_owned(),
-        capacity: Some(terms.gpu.total_memory),
+        capacity: Some(capacity),
         limit: terms.limit,
         release: Some(Release::nearest(&runs.torch.version)),
     };

@@ -51,6 +51,8 @@ pub(super) fn limit(terms: &Terms) -> String {
     let most = terms.most();
     if terms.limit.is_some() {
         format!("{most} of {}", terms.gpu.name)
+    } else if terms.counts_outside() {
+        format!("{} ({most}, less what the driver and CUDA's libraries take)", terms.gpu.name)
     } else {
         format!("{} ({most})", terms.gpu.name)
     }
@@ -276,6 +278,13 @@ pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> 
         unknown: best.outside_unknown.clone(),
     };
     beside(text, "on the GPU", &outside, best.peak_reserved)?;
+    if terms.counts_outside() {
+        writeln!(
+            text,
+            "  {} of the GPU's {total} are left for PyTorch: the others were taken off in each run, by what was recorded",
+            terms.left(best)
+        )?;
+    }
     let all = best.peak_reserved.saturating_add(outside.bytes());
     if all > total {
         let left = total.saturating_sub(outside.bytes());

@@ -248,6 +248,41 @@ fn layouts_have_a_verdict_each() {
     assert!(called.err.contains("no layout of the mesh has 16 ranks"), "{}", called.err);
 }
 
+/// Says when what was registered for its end is called, and when its objects are taken apart.
+const ENDS: &str = "\
+import atexit, os, sys, torch
+said = os.open('said.txt', os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+class Last:
+    def __del__(self, write=os.write, said=said):
+        write(said, b'apart ')
+last = Last()
+atexit.register(os.write, said, b'end ')
+torch.take(1000)
+print('without an end of the line', end='')
+if '--fails' in sys.argv:
+    sys.exit(3)
+";
+
+/// Taking all objects apart costs a copy as much as a third of a run, and nobody sees it.
+#[test]
+fn a_copy_ends_at_once_after_what_was_registered_for_its_end() {
+    let Some(folder) = folder("ends") else { return };
+    std::fs::write(folder.join("train.py"), ENDS).unwrap();
+    let said = |arguments: &[&str]| {
+        let _ = std::fs::remove_file(folder.join("said.txt"));
+        let all = [&["--mesh", "dp=2", "--ranks", "2", "--gpu", "h100", "--fresh"], arguments].concat();
+        let (called, report) = fit(&folder, &all);
+        let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
+        let error = report["layouts"][0]["error"].as_str().unwrap_or_default().to_owned();
+        (std::fs::read_to_string(folder.join("said.txt")).unwrap(), error)
+    };
+    assert_eq!(said(&[]), ("end apart ".to_owned(), String::new()));
+    assert_eq!(said(&["--preload", "torch"]), ("end ".to_owned(), String::new()));
+    let (words, error) = said(&["--preload", "torch", "--", "--fails"]);
+    assert_eq!(words, "end ");
+    assert!(error.contains("status 3") && error.contains("without an end of the line"), "{error}");
+}
+
 /// Rank 0 takes 400,000 bytes over the parts, each rank 100,000 for a unit of the batch over the data ranks, those of a stage between a half more.
 const BATCHES: &str = "\
 import argparse, os, torch

@@ -10,8 +10,9 @@ import blockyard_dry_run
 from blockyard_dry_run import preload
 
 settings, arguments = json.loads(sys.argv[1]), sys.argv[2:]
+ended = None
 if "preload" in settings:
     job = preload.serve(settings["preload"])
     preload.become(job)
-    settings, arguments = job["settings"], job["arguments"]
-blockyard_dry_run.run_program(settings, arguments)
+    settings, arguments, ended = job["settings"], job["arguments"], preload.end_with
+blockyard_dry_run.run_program(settings, arguments, ended)

@@ -11,6 +11,7 @@ mod agreement;
 mod cases;
 mod growth;
 mod oom;
+mod peaks;
 mod properties;
 mod questions;
 mod releases;

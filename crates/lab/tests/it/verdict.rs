@@ -109,7 +109,9 @@ fn what_is_held_at_the_peak_of_a_run_that_fits_adds_up_to_the_peak() {
     let held: Bytes = found.held.iter().map(|line| line.bytes).sum();
     assert_eq!((found.kind, held), (VerdictKind::Fits, own.peak_allocated));
     assert_eq!(found.headline, format!("it fits: at most {} are allocated", own.peak_allocated));
-    assert!(about(&found, About::Happened)[0].ends_with(&format!("reserves at most {}", own.peak_reserved)));
+    assert!(
+        about(&found, About::Happened)[0].ends_with(&format!("reserved are at most {}", own.peak_reserved))
+    );
     // Expandable segments spare 3.77 GiB in this run, which an H200 says too.
     assert_eq!(found.setting.as_deref(), Some("expandable_segments:True"));
     assert!(about(&found, About::Passes)[0].contains("3.77 GiB less"), "{found:?}");

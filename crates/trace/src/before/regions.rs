@@ -39,8 +39,10 @@ impl MemoryBefore {
         if !region.is_expandable {
             return vec![(region.addr, region.end())];
         }
-        let pieces = self.pages.range(region.addr..region.end().max(region.addr));
-        pieces.map(|(start, (end, _))| (*start, (*end).min(region.end()))).collect()
+        // What begins below the region is of another one.
+        let pieces = self.pages.overlapping(region.addr..region.end());
+        let pieces = pieces.filter(|(piece, _)| piece.start >= region.addr);
+        pieces.map(|(piece, _)| (piece.start, piece.end.min(region.end()))).collect()
     }
 
     /// The segments, in the order of the regions, which have ascending addresses. Each gap between blocks is one free block.
@@ -61,15 +63,12 @@ impl MemoryBefore {
             for (start, end) in self.pieces(region) {
                 blocks.push_unused(at, start, BlockState::Unmapped);
                 at = start;
-                let mut active = self.blocks.range(start..end).peekable();
-                while let Some((addr, block)) = active.next() {
-                    let next = active.peek().map_or(end, |(next, _)| **next);
-                    let room = Bytes::new(next.saturating_sub(*addr));
-                    let Some(size) = size_of(*addr, block, room).filter(|size| !size.is_zero()) else {
+                for (addr, block, room) in self.blocks_with_room(start, end) {
+                    let Some(size) = size_of(addr, block, room).filter(|size| !size.is_zero()) else {
                         continue;
                     };
-                    blocks.push_unused(at, *addr, BlockState::Inactive);
-                    blocks.push_active(*addr, size, block);
+                    blocks.push_unused(at, addr, BlockState::Inactive);
+                    blocks.push_active(addr, size, block);
                     at = addr.saturating_add(size.get());
                 }
                 blocks.push_unused(at, end, BlockState::Inactive);

@@ -57,7 +57,8 @@ fn group_pages(
     reach: &dyn Fn(PoolKind) -> Bytes,
 ) -> Vec<ReservedRange> {
     let mut ranges: Vec<ReservedRange> = Vec::new();
-    for (addr, (end, stream)) in &before.pages {
+    for (piece, stream) in before.pages.iter() {
+        let (addr, end) = (&piece.start, &piece.end);
         let mapped = Bytes::new(end.saturating_sub(*addr));
         let at_end = segment_over(segments, *addr, *end);
         let pool = pool_of(before, at_end, *addr, *end, config);

@@ -12,7 +12,7 @@ use blockyard_record::{Bytes, PoolKind, TraceAction, TraceEntry};
 use blockyard_rules::{AllocatorConfig, size};
 
 use crate::before::{BlockBefore, MemoryBefore, Region};
-use crate::sizes::{Place, Size, size_before};
+use crate::sizes::{BlockOrigin, Place, Size, shown_sizes, size_before};
 
 use super::{RewindError, Rewound, SizeSources};
 
@@ -120,14 +120,11 @@ fn find_sizes(
 fn blocks_in(before: &MemoryBefore, region: &Region) -> Result<Vec<(u64, BlockBefore, Bytes)>, RewindError> {
     let mut blocks = Vec::new();
     for (start, end) in before.pieces(region) {
-        let mut starts = before.blocks.range(start..end).peekable();
-        while let Some((addr, old)) = starts.next() {
-            let next = starts.peek().map_or(end, |(next, _)| **next);
-            let room = Bytes::new(next.saturating_sub(*addr));
+        for (addr, old, room) in before.blocks_with_room(start, end) {
             if room < size::MIN_BLOCK_SIZE {
-                return Err(RewindError::Block { addr: *addr });
+                return Err(RewindError::Block { addr });
             }
-            blocks.push((*addr, *old, room));
+            blocks.push((addr, *old, room));
         }
     }
     Ok(blocks)
@@ -164,37 +161,32 @@ fn size_of(
     })
 }
 
-/// The first allocation in the free space after a block begins at the end of the block.
+/// Sizes that later allocations show, and when the blocks whose sizes stay open are freed.
 fn decide_by_allocations(before: &MemoryBefore, trace: &[TraceEntry], open: &mut BTreeMap<u64, SizeRange>) {
-    let mut watched: BTreeSet<u64> = open.keys().copied().collect();
-    let mut active: BTreeSet<u64> = before.blocks.keys().copied().collect();
-    for (index, entry) in trace.iter().enumerate() {
-        if watched.is_empty() {
-            break;
+    let possible = |found: &SizeRange| {
+        let (size, extra) = (found.size.get(), found.most.saturating_sub(found.size).get());
+        Size { size, extra }
+    };
+    let sizes = open.iter().map(|(addr, found)| (*addr, possible(found))).collect();
+    let shown = shown_sizes(trace.iter().copied(), &sizes, before.blocks.keys().copied(), false);
+    for (addr, found) in open.iter_mut() {
+        if let Some(size) = shown.get(&BlockOrigin::Before(*addr)) {
+            (found.size, found.is_decided) = (Bytes::new(*size), true);
         }
+    }
+    // Each block is freed once: what is freed at its address later is another one.
+    let mut live: BTreeSet<u64> =
+        open.iter().filter(|(_, found)| !found.is_decided).map(|(addr, _)| *addr).collect();
+    for (index, entry) in trace.iter().enumerate() {
         match entry.action {
-            TraceAction::Alloc => {
-                let below = active.range(..entry.addr).next_back().filter(|addr| watched.contains(*addr));
-                if let Some(found) = below.and_then(|addr| open.get_mut(addr)) {
-                    let size = Bytes::new(entry.addr.saturating_sub(found.addr));
-                    if (found.size..=found.most).contains(&size) {
-                        found.size = size;
-                        found.is_decided = true;
-                        watched.remove(&found.addr);
-                    }
-                }
-                active.insert(entry.addr);
-            }
-            TraceAction::FreeRequested if watched.contains(&entry.addr) => {
+            _ if live.is_empty() => break,
+            TraceAction::FreeRequested if live.contains(&entry.addr) => {
                 if let Some(found) = open.get_mut(&entry.addr) {
                     found.freed = index;
                 }
             }
-            TraceAction::FreeCompleted => {
-                active.remove(&entry.addr);
-                if watched.remove(&entry.addr)
-                    && let Some(found) = open.get_mut(&entry.addr)
-                {
+            TraceAction::FreeCompleted if live.remove(&entry.addr) => {
+                if let Some(found) = open.get_mut(&entry.addr) {
                     found.gone = index;
                 }
             }

@@ -1,7 +1,9 @@
 """The largest value of a program's option that fits a GPU, by runs of the program without one."""
 
 import dataclasses
+import itertools
 import json
+import math
 import os
 import pathlib
 import sys
@@ -9,7 +11,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from blockyard import _native
+from blockyard import _native, _schedulers
 from blockyard._answers import Answer, size
 from blockyard._dry_run import _cause, _run
 
@@ -127,6 +129,8 @@ def fit_layouts(
     ranks: int,
     nproc_per_node: int | None = None,
     at_once: int = 1,
+    preload: Sequence[str] = (),
+    scheduler: Any = None,
     gpu: str | Sequence[str] = "h200",
     limit: "int | str | None" = None,
     steps: int = 3,
@@ -139,11 +143,82 @@ def fit_layouts(
     """Which layouts of `ranks` ranks fit: a `FitLayouts`.
 
     `mesh` has for each dimension all numbers of ranks that it may have, `{"dp": range(1, 65), "tp": [1, 2, 4, 8]}`: the program gets them as its
-    options `--dp` and `--tp`. Layouts whose product is the number of ranks run, `at_once` side by side. All else is as in `fit`.
+    options `--dp` and `--tp`. Layouts whose product is the number of ranks run, `at_once` side by side. `preload` names modules that are loaded once
+    for all of them, ["torch", "torch.distributed.fsdp"].
+
+    `scheduler` is None for this machine, a `dask.distributed.Client`, or "ray" (which is initialized if need be): each layout is a task then, and
+    with `preload` all layouts with one size of the first dimension, which share the loaded modules. Workers need the program under the same path,
+    this package and PyTorch. The work of a lost worker is done again; runs that were kept on its machine are known there. All else is as in `fit`.
     """
-    options = [*_mesh(mesh, ranks, nproc_per_node), "--steps", steps, "--at-once", at_once]
-    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
-    return FitLayouts.of(_ask(program, args, options, echo))
+    asked: dict[str, Any] = {"nproc_per_node": nproc_per_node, "at_once": at_once, "preload": list(preload), "gpu": gpu, "limit": limit}
+    asked |= {"steps": steps, "conf": conf, "keep": keep, "fresh": fresh, "python": python}
+    _schedulers.check(scheduler)
+    if scheduler is None:
+        return FitLayouts.of(_layouts(program, args, mesh, ranks, asked, echo))
+    if fresh:
+        raise ValueError("fresh would make tasks forget what others keep; name a new file as keep instead")
+    path, words = os.path.abspath(os.fspath(program)), [str(word) for word in args]
+    meshes = _meshes(mesh, ranks, bool(preload))
+    if not os.path.isfile(path) or not meshes:
+        # The command says what is wrong.
+        return FitLayouts.of(_layouts(program, args, mesh, ranks, asked, echo))
+    answers = _schedulers.each(scheduler, _layouts, [(path, words, part, ranks, asked, False) for part in meshes])
+    found = FitLayouts.of(_joined(mesh, ranks, meshes, answers))
+    if echo:
+        print(found)
+    return found
+
+
+def _layouts(
+    program: "str | os.PathLike[str]", args: Sequence[object], mesh: Mapping[str, Sequence[int]], ranks: int, asked: Any, echo: bool
+) -> Any:
+    """The JSON for some layouts; a task of a scheduler."""
+    asked = dict(asked)
+    options = [*_mesh(mesh, ranks, asked.pop("nproc_per_node")), "--steps", asked.pop("steps"), "--at-once", asked.pop("at_once")]
+    preload = asked.pop("preload")
+    if preload:
+        options += ["--preload", ",".join(preload)]
+    return _ask(program, args, options + _given(**asked), echo)
+
+
+def _all_layouts(mesh: Mapping[str, Sequence[int]], ranks: int) -> list[dict[str, int]]:
+    """The layouts that multiply to the ranks, in the command's order."""
+    sizes = [sorted({size for size in sizes if size > 0}) for sizes in mesh.values()]
+    return [dict(zip(mesh, layout)) for layout in itertools.product(*sizes) if math.prod(layout) == ranks]
+
+
+def _meshes(mesh: Mapping[str, Sequence[int]], ranks: int, is_shared: bool) -> list[dict[str, list[int]]]:
+    """The parts of a mesh that are a task each: a layout, or all with one size of the first dimension."""
+    layouts = _all_layouts(mesh, ranks)
+    if not is_shared:
+        return [{name: [size] for name, size in layout.items()} for layout in layouts]
+    first, *others = mesh
+    return [{first: [size], **{name: list(mesh[name]) for name in others}} for size in dict.fromkeys(layout[first] for layout in layouts)]
+
+
+def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapping[str, Sequence[int]]], answers: Sequence[Any]) -> Any:
+    """The answers of tasks as one. A task that failed has its error in each of its layouts; where all failed, there is no answer."""
+    raws = [answer for answer in answers if not isinstance(answer, Exception)]
+    if not raws:
+        raise answers[0]
+    whole = {**raws[0], "runs": sum(raw["runs"] for raw in raws), "known": sum(raw["known"] for raw in raws)}
+
+    def of_gpu(place: int) -> dict[str, Any]:
+        rows: list[Any] = []
+        for part, answer in zip(meshes, answers):
+            if isinstance(answer, Exception):
+                names = ("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit")
+                failed = dict.fromkeys(names) | {"error": f"{type(answer).__name__}: {answer}"}
+                rows += [{"layout": layout, **failed} for layout in _all_layouts(part, ranks)]
+            else:
+                rows += [answer, *answer["others"]][place]["layouts"]
+        fitting = [row for row in rows if row["fits"]]
+        best = min(fitting, key=lambda row: row["peak_reserved"], default=None)
+        errors = [error for raw in raws if (error := [raw, *raw["others"]][place]["error"]) is not None]
+        return {"mesh": list(mesh), "layouts": rows, "best": best and best["layout"], "error": errors[0] if errors else None}
+
+    others = [{**other, **of_gpu(place)} for place, other in enumerate(raws[0]["others"], 1)]
+    return {**whole, **of_gpu(0), "others": others}
 
 
 def _varied(vary: Mapping[str, Sequence[int]]) -> list[object]:

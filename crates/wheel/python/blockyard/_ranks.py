@@ -4,11 +4,10 @@ import dataclasses
 import os
 import pathlib
 import resource
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any, Union
 
-from blockyard import _files, _native, _progress
+from blockyard import _files, _native, _progress, _schedulers
 from blockyard._answers import Answer, size
 
 Row = dict[str, Any]
@@ -78,14 +77,12 @@ def ranks(
     works on a file; a file that needs more is given up. If None, that is nine tenths of a Dask worker's own limit, and elsewhere no limit.
     """
     files = _listed(paths)
-    if scheduler is None:
-        answers = [rank(path, confs, verify, memory) for path in files]
-    elif scheduler == "ray":
-        answers = _on_ray(files, confs, verify, memory)
-    elif hasattr(scheduler, "submit") and hasattr(scheduler, "gather"):
-        answers = _on_dask(scheduler, files, confs, verify, memory)
-    else:
-        raise TypeError('scheduler is None, a dask.distributed.Client or "ray"')
+    work = _on_worker if _schedulers.is_dask(scheduler) else rank
+    answers = _schedulers.each(scheduler, work, [(_sent(path, scheduler), tuple(confs), verify, memory) for path in files])
+    answers = [
+        [{"path": str(path), "error": f"{type(answer).__name__}: {answer}"}] if isinstance(answer, Exception) else answer
+        for path, answer in zip(files, answers)
+    ]
     rows = [{"rank": number, **row} for number, answer in enumerate(answers) for row in answer]
     return Ranks.of(rows, list(confs))
 
@@ -270,6 +267,11 @@ def _content(path: "str | os.PathLike[str]") -> "str | os.PathLike[str] | bytes"
     return path
 
 
+def _sent(path: "str | os.PathLike[str]", scheduler: Any) -> "str | os.PathLike[str]":
+    """The path as another process gets it."""
+    return path if scheduler is None else str(path)
+
+
 def _on_worker(path: str, confs: Sequence[str], verify: bool, memory: int | None) -> list[Row]:
     """`rank` on a worker of Dask, within the worker's memory where nothing else is wanted."""
     if memory is None:
@@ -278,45 +280,6 @@ def _on_worker(path: str, confs: Sequence[str], verify: bool, memory: int | None
         limit = distributed.get_worker().memory_manager.memory_limit
         memory = int(limit * _PART_OF_WORKER) if limit else None
     return rank(path, confs, verify, memory)
-
-
-def _on_dask(
-    client: Any, paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool, memory: int | None
-) -> list[list[Row]]:
-    # Dask takes a key that it knows for an answer that it has: each call has keys of its own.
-    call = uuid.uuid4().hex
-    futures = [
-        client.submit(
-            _on_worker, str(path), tuple(confs), verify, memory, pure=False, retries=2, key=f"blockyard-{call}-{place}"
-        )
-        for place, path in enumerate(paths)
-    ]
-    answers = []
-    for path, future in zip(paths, futures):
-        try:
-            answers.append(future.result())
-        # Whatever ended the work of this rank: the others go on.
-        except Exception as error:  # noqa: BLE001
-            answers.append([{"path": str(path), "error": f"{type(error).__name__}: {error}"}])
-    return answers
-
-
-def _on_ray(
-    paths: "list[str | os.PathLike[str]]", confs: Sequence[str], verify: bool, memory: int | None
-) -> list[list[Row]]:
-    import ray
-
-    if not ray.is_initialized():
-        ray.init()
-    # Ray types the functions that it makes without their arguments.
-    task: Any = ray.remote(max_retries=2)(rank)
-    answers = []
-    for path, reference in [(path, task.remote(str(path), tuple(confs), verify, memory)) for path in paths]:
-        try:
-            answers.append(ray.get(reference))
-        except ray.exceptions.RayError as error:
-            answers.append([{"path": str(path), "error": f"{type(error).__name__}: {error}"}])
-    return answers
 
 
 def _cell(value: object) -> int | str | None:

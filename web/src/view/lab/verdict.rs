@@ -220,7 +220,7 @@ fn other_peak(session: Session, found: &Verdict) -> Option<String> {
     (replayed != recorded).then(|| {
         format!(
             "This is the replay's peak, after step {}. The peak of the run itself, with which the figures and \u{201c}Who holds it\u{201d} open, is \
-             after step {}: in a replay blocks lie at other addresses, so that other remainders stay with them.",
+             after step {}: the replay does not have all addresses of the run, so that other remainders stay with blocks.",
             grouped(replayed as u64),
             grouped(recorded as u64)
         )

@@ -61,13 +61,12 @@ impl<'a> Asked<'a> {
     /// Whether a layout fits.
     pub(super) fn ask(&self, terms: &Terms, layout: &Layout) -> Result<Found, Ended> {
         let terms = of_layout(terms, layout);
-        let most = terms.most();
         let ranks = self.of_terms(&terms.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
-        if all(&|probe| probe.is_fitting && probe.peak_reserved <= most) {
+        if all(&|probe| probe.is_fitting && probe.peak_reserved <= terms.left(probe)) {
             return Ok(Found { is_fitting: true, ranks, under_limit: None });
         }
-        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= most) {
+        if !all(&|probe| probe.is_fitting && probe.peak_allocated <= terms.left(probe)) {
             return Ok(Found { is_fitting: false, ranks, under_limit: None });
         }
         // What is allocated would fit: the allocator may release cached segments.

@@ -54,8 +54,8 @@ class Run:
         return 130 if isinstance(error, KeyboardInterrupt) else 1
 
 
-def run_program(settings, arguments):
-    """Runs the program `arguments[0]` with its arguments, and ends the process."""
+def run_program(settings, arguments, ended=None):
+    """Runs the program `arguments[0]` with its arguments, and ends the process. `ended` is called with the status before it ends by itself."""
     run = Run(settings)
     child.prepare(settings)
     sys.argv = arguments
@@ -84,6 +84,8 @@ def run_program(settings, arguments):
         # As Python keeps it for debuggers: what the exception holds is alive until the end.
         run.exception = error
     run.status = _number(status)
+    if ended is not None:
+        ended(run.status)
     sys.exit(status)
 
 

@@ -5,6 +5,9 @@ variables), `output` (a path, or null) and `folder` (a path, or null). Each is a
 `{"job", "ended"}` with what `waitpid` says. `{"fault"}` says why no job can run.
 """
 
+import atexit
+import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -17,8 +20,32 @@ import sys
 _PAUSE = 0.01
 
 
+_status = None
+_exit = os._exit
+
+
+def end_with(status):
+    """The program of this copy has ended with this status: the process ends with it, once all that was registered for the end was called."""
+    global _status
+    _status = status
+
+
+def _end_at_once():
+    """Leaves out that Python takes all objects apart, which copies each page that the modules were loaded to."""
+    if _status is None:
+        return
+    for stream in (sys.stdout, sys.stderr):
+        # A program may have closed it.
+        with contextlib.suppress(Exception):
+            stream.flush()
+    ctypes.CDLL(None).fflush(None)
+    _exit(_status)
+
+
 def serve(modules):
     """Serves jobs until standard input ends. Returns in a copy alone, with its job."""
+    # Registered before anything of the modules and the program, and so called last.
+    atexit.register(_end_at_once)
     answers = os.dup(1)
     # What modules print is no answer.
     os.dup2(2, 1)

@@ -1,0 +1,71 @@
+"""Calls of one function, by whatever runs them: this process, Dask or Ray."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Work = Callable[..., Any]
+
+# How often the work of a lost worker is done again.
+_RETRIES = 2
+
+
+def is_dask(scheduler: Any) -> bool:
+    """Whether this is a client of Dask."""
+    return hasattr(scheduler, "submit") and hasattr(scheduler, "gather")
+
+
+def check(scheduler: Any) -> None:
+    """Refuses what no scheduler is."""
+    if not (scheduler is None or is_dask(scheduler) or scheduler == "ray"):
+        raise TypeError('scheduler is None, a dask.distributed.Client or "ray"')
+
+
+def each(scheduler: Any, work: Work, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What the function returned for each tuple of arguments, in their order; on Dask and on Ray an exception where it raised one.
+
+    The work of a lost worker is done again by the scheduler.
+    """
+    check(scheduler)
+    if scheduler is None:
+        return [work(*call) for call in calls]
+    return _on_ray(work, calls) if scheduler == "ray" else _on_dask(scheduler, work, calls)
+
+
+def _on_dask(client: Any, work: Work, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    # Dask takes a key that it knows for an answer that it has: each call has keys of its own.
+    key = uuid.uuid4().hex
+    futures = [
+        client.submit(work, *call, pure=False, retries=_RETRIES, key=f"blockyard-{key}-{place}")
+        for place, call in enumerate(calls)
+    ]
+    answers: list[Any] = []
+    try:
+        for future in futures:
+            try:
+                answers.append(future.result())
+            # Whatever ended the work of one call: the others go on.
+            except Exception as error:  # noqa: BLE001
+                answers.append(error)
+    except BaseException:
+        # Ctrl-C: nobody waits for the others.
+        client.cancel(futures)
+        raise
+    return answers
+
+
+def _on_ray(work: Work, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    import ray
+
+    if not ray.is_initialized():
+        ray.init()
+    # Ray types the functions that it makes without their arguments.
+    task: Any = ray.remote(max_retries=_RETRIES)(work)
+    references = [task.remote(*call) for call in calls]
+    answers: list[Any] = []
+    for reference in references:
+        try:
+            answers.append(ray.get(reference))
+        except ray.exceptions.RayError as error:
+            answers.append(error)
+    return answers
