@@ -63,13 +63,11 @@ impl Errors {
 
     /// The value if there is no error, or else all errors in the order of the text.
     pub(crate) fn all_or<T>(mut self, value: Option<T>) -> Result<T, Vec<LessonError>> {
-        match value.filter(|_| self.is_empty()) {
-            Some(value) => Ok(value),
-            None => {
-                self.0.sort_by_key(LessonError::position);
-                Err(self.0)
-            }
+        if let Some(value) = value.filter(|_| self.is_empty()) {
+            return Ok(value);
         }
+        self.0.sort_by_key(LessonError::position);
+        Err(self.0)
     }
 }
 

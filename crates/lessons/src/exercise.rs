@@ -166,7 +166,7 @@ impl Goal {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
             Aim::SameRequests => match missing_request(start, stretch.workload) {
-                None => (true, "every tensor of the start is made".to_owned()),
+                None => (true, self.to_string()),
                 Some(tensor) => (false, format!("the tensor {tensor} is not made any more")),
             },
             Aim::Without(statement) => {

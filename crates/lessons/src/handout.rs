@@ -95,7 +95,13 @@ fn write_card(
     let mut out = String::new();
     if let Some(question) = &card.question {
         let _ = writeln!(out, "<section>\n<h2>{}. Question</h2>", index + 1);
-        out.push_str(&figure(lesson, card, card.steps.start)?);
+        // The card before, on the same page, ends at the moment that the question is about.
+        let before = index.checked_sub(1).and_then(|before| lesson.cards.get(before));
+        let is_drawn = pages.last().is_some_and(|page| page.contains("<svg"))
+            && before.is_some_and(|before| before.run == card.run && before.steps.end == card.steps.start);
+        if !is_drawn {
+            out.push_str(&figure(lesson, card, card.steps.start)?);
+        }
         write_question(&mut out, question);
         if index + 1 < lesson.cards.len() {
             out.push_str("<p class=\"quiet\">Answer before you turn the page: it shows what happened.</p>\n");

@@ -117,6 +117,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
                 <h1>{title}</h1>
                 {present_button(session)}
             </div>
+            <p class="strip-title quiet">"Allocated and cached, step by step"</p>
             {scrubber(session)}
             {stage(session, false)}
             {step_line(session)}
@@ -485,7 +486,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             </button>
             <span class="steps" role="group" aria-label="Steps of the figure">
                 {icon_button("icon large", "step-back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
-                <span class="quiet" data-testid="steps">{steps_text(session)}</span>
+                <span class="quiet" data-testid="steps" title="The step of the figure">{steps_text(session)}</span>
                 {icon_button("icon large", "step-forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
             </span>
             <button type="button" class="primary large" data-testid="card-next" on:click=next>{next_label}</button>
@@ -494,11 +495,11 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     .into_any()
 }
 
-/// What the arrows beside it move: `step 3 of 13`.
+/// What the arrows beside it move: step `3/13`.
 fn steps_text(session: Session) -> Signal<String> {
     text(move || {
         let count = session.run.with(|run| run.recording.step_count());
-        format!("step {} of {count}", session.player.with(|player| player.steps))
+        format!("{}/{count}", session.player.with(|player| player.steps))
     })
 }
 

@@ -150,7 +150,8 @@ fn an_author_hears_of_all_errors_at_once() {
         (22, 8) line 22, column 8: this "**" is never closed
         (25, 1) line 25, column 1: expected a condition such as "peak reserved a
         (26, 8) line 26, column 8: there is no quantity "nothing": known are req
-    "#]].assert_eq(&found);
+    "#]]
+    .assert_eq(&found);
     // The first of them is what the command says, in the order in which the parts of a lesson are read.
     assert!(errors.iter().any(|one| one.to_string() == error(&text)));
     assert!(Lesson::check("").unwrap_err().len() == 1);
