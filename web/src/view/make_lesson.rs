@@ -217,7 +217,9 @@ fn found(editor: LessonEditor) -> AnyView {
         session.show_note("The frame is copied. It has the whole lesson in it, for a page of your own.");
     });
     let print = click(move || {
-        session.lesson_text.set(Some(editor.content.get_untracked()));
+        let text = editor.content.get_untracked();
+        browser::remember(KEY, &text);
+        session.lesson_text.set(Some(text));
         session.go_to(Place::Handout(String::new()));
     });
     let copy = click(move || {
@@ -318,17 +320,19 @@ const FORMS: [(&str, &str); 13] = [
 
 /// All that a lesson may have, folded away.
 fn forms() -> AnyView {
-    let row = |(form, meaning): (String, String)| {
+    let row = |(form, meaning): (&'static str, &'static str)| {
         view! { <dt><code>{form}</code></dt><dd>{meaning}</dd> }.into_any()
     };
-    let forms = FORMS.map(|(form, meaning)| row((form.to_owned(), meaning.to_owned())));
-    let numbers = Quantity::all().map(|(name, words)| row((format!("{{{name}}}"), words.to_owned())));
+    let number = |(name, words): (&'static str, &'static str)| {
+        let meaning = if name.replace('_', " ") == words { String::new() } else { format!(": {words}") };
+        view! { <li><code>{format!("{{{name}}}")}</code>{meaning}</li> }.into_any()
+    };
     view! {
         <details data-testid="lesson-forms">
             <summary>"All that a lesson may have"</summary>
-            <dl class="glossary">{forms.into_iter().collect::<Vec<_>>()}</dl>
+            <dl class="glossary">{FORMS.map(row).into_iter().collect::<Vec<_>>()}</dl>
             <p>"Numbers of the run:"</p>
-            <dl class="glossary">{numbers.collect::<Vec<_>>()}</dl>
+            <ul class="bullets">{Quantity::all().map(number).collect::<Vec<_>>()}</ul>
         </details>
     }
     .into_any()

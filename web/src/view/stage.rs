@@ -116,10 +116,13 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     });
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
-        let reserved = session.with_state(|_, state| state.breakdown().reserved());
-        let process = session.outside().zip(reserved).map(|(outside, reserved)| {
-            let shown = outside.size.saturating_add(reserved);
-            format!(" nvidia-smi shows {shown}, with {} outside of PyTorch's memory.", outside.size)
+        let memory = session.with_state(|_, state| state.breakdown());
+        let process = session.outside().zip(memory).map(|(outside, memory)| {
+            let size = outside.size;
+            let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
+            format!(
+                " nvidia-smi shows {shown}, with {size} outside of PyTorch's memory; {free} are free in fact."
+            )
         });
         words.unwrap_or_default() + &process.unwrap_or_default()
     });
