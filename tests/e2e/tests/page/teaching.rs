@@ -59,10 +59,11 @@ fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window()
         screen(1920)?;
         press(page, "present")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The canvas is as wide and as high as what is drawn on it.
+        // The canvas is as wide and as high as what is drawn on it, and has its room.
         let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
             const { width, height } = canvas.getBoundingClientRect();
-            return Math.abs(width / height - canvas.width / canvas.height) < 0.02; })()";
+            return Math.abs(width / height - canvas.width / canvas.height) < 0.02
+                && canvas.parentElement.getBoundingClientRect().height >= height - 1; })()";
         page.wait_until(fits)?;
         let shape = "const { width, height } = document.querySelector('.stage-figure canvas').getBoundingClientRect();
             return [Math.round(width), Math.round(height)];";
