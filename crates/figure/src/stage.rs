@@ -169,7 +169,7 @@ impl Stage {
         Self { context: Some(context), shown, ..self }
     }
 
-    /// As [`Stage::of_process`], where the device of the run is the whole device: `outside` is what the process has beside its segments,
+    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
     /// perhaps more than the CUDA context, and it is not free.
     #[must_use]
     pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {

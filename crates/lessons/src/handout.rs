@@ -17,7 +17,7 @@ use crate::text::{Inline, TextBlock, plain};
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
 
-/// The ruler of a process shows at least so much.
+/// The least that the ruler of a process shows.
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
 
 /// A lesson as HTML for paper, to be put into a document.

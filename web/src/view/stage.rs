@@ -25,7 +25,7 @@ const HEAD_START_MILLIS: f64 = 90.0;
 /// A player that makes more moves a second than this shows the moments without motion between them.
 const FASTEST_WITH_MOTION: f32 = 2.5;
 
-/// The ruler of a lesson about a process shows at least so much.
+/// The least that the ruler of a lesson about a process shows.
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
 
 /// The motion from one moment to another.

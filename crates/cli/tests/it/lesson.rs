@@ -129,7 +129,9 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     assert!(!cards.contains("<h2>Answers") && !cards.contains("<strong>9 MiB</strong>"));
     assert!(!cards.contains("Hint: ") && answers.contains("Hint: "), "hints are the teacher's to give");
     assert!(answers.contains("<pre class=\"code\">free b\nfree c</pre>"), "{answers}");
-    assert!(answers.contains("<h2>Answers: Splits and merges</h2>") && answers.contains("<strong>9 MiB</strong>"));
+    assert!(
+        answers.contains("<h2>Answers: Splits and merges</h2>") && answers.contains("<strong>9 MiB</strong>")
+    );
     assert_eq!(
         cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
             - answers.matches("<svg x=").count(),
@@ -144,7 +146,9 @@ fn several_lessons_share_a_sheet_and_a_key() {
     assert_eq!(called.status, 0, "{}", called.err);
     let [cards, answers] = [&out, &key].map(|path| std::fs::read_to_string(path).unwrap());
     for title in ["Allocated and reserved", "Splits and merges"] {
-        assert!(cards.contains(&format!("<h1>{title}</h1>")) && cards.contains(&format!("{title}, page 1 of")));
+        assert!(
+            cards.contains(&format!("<h1>{title}</h1>")) && cards.contains(&format!("{title}, page 1 of"))
+        );
         assert!(answers.contains(&format!("<h2>Answers: {title}</h2>")), "{answers}");
     }
     assert!(cards.contains("<title>Allocated and reserved · Splits and merges</title>"));
