@@ -170,7 +170,7 @@ impl Stage {
     }
 
     /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
-    /// perhaps more than the CUDA context, and it is not free.
+    /// perhaps more than the CUDA context, which are not free.
     #[must_use]
     pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {
         let mut made = Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown) };
