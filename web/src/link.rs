@@ -23,7 +23,7 @@ pub(crate) enum Target {
     Lessons,
     /// A card of a lesson, counted from 1.
     Lesson { id: String, card: usize },
-    /// A lesson to be printed, by its id.
+    /// Lessons to be printed, by their ids with commas between them; empty for the lesson in the editor.
     Handout(String),
     /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),
@@ -107,7 +107,8 @@ impl From<Target> for Link {
 impl Target {
     /// Whether other readers can open it: a file of this machine is in no link.
     pub(crate) fn is_for_others(&self) -> bool {
-        !matches!(self, Self::OwnFile | Self::OwnLesson(_))
+        let is_own_sheet = matches!(self, Self::Handout(ids) if ids.is_empty());
+        !is_own_sheet && !matches!(self, Self::OwnFile | Self::OwnLesson(_))
     }
 
     /// The hash, without `#`, of an address with this target and nothing else.

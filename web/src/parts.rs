@@ -81,8 +81,8 @@ part!(
     make_lesson in lessons: load_make_lesson, show_make_lesson(session: Session) => view::make_lesson::make_lesson(session)
 );
 part!(
-    /// A lesson to be printed.
-    handout in lessons: load_handout, show_handout(lesson: String) => view::lessons::handout(&lesson)
+    /// Lessons to be printed.
+    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::lessons::handout(session, &lessons)
 );
 part!(
     /// The program with its output and its memory.

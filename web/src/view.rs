@@ -129,7 +129,7 @@ fn page() -> AnyView {
             Place::Quiz => parts::quiz(session),
             Place::Teachers => parts::teachers(session),
             Place::MakeLesson => parts::make_lesson(session),
-            Place::Handout(id) => parts::handout(id),
+            Place::Handout(ids) => parts::handout(session, ids),
             Place::Program => parts::program(session),
             Place::Workbench => parts::workbench(session, samples),
         }

@@ -23,8 +23,8 @@ const LATER: [Budget; 10] = [
     Budget {
         what: "parts of the page, once the page rests",
         prefixes: &["blockyard-web-"],
-        // With the texts of the twenty lessons and the glossary (45 kB), their reader, their views and the editor of lessons.
-        most: 520_000,
+        // With the texts of the twenty lessons and the glossary (49 kB), their reader, their views, sheets to print and the editor of lessons, which finds all errors at once.
+        most: 532_000,
     },
     Budget {
         what: "worker, once the page rests",

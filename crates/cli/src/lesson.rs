@@ -20,17 +20,18 @@ use crate::output;
 
 #[derive(Debug, Args)]
 pub(crate) struct LessonOptions {
-    /// The id of a lesson (`reserved`) or a lesson's file.
-    pub(crate) lesson: Option<String>,
+    /// The id of a lesson (`reserved`) or a lesson's file; several for a common handout.
+    #[arg(value_name = "LESSON")]
+    pub(crate) lessons: Vec<String>,
     /// Grade an answer to the lesson's exercise: the whole workload or program, `-` for standard input. The exit status is 0 if it passes, 1
     /// if it does not, 2 if it cannot be graded.
-    #[arg(long, value_name = "SOLUTION", requires = "lesson")]
+    #[arg(long, value_name = "SOLUTION", requires = "lessons")]
     pub(crate) check: Option<PathBuf>,
     /// Print the workload or the Python program that the exercise begins with, to be saved and changed.
-    #[arg(long, requires = "lesson", conflicts_with = "check")]
+    #[arg(long, requires = "lessons", conflicts_with = "check")]
     pub(crate) start: bool,
-    /// Write a printable handout: one HTML file with the figures as SVG.
-    #[arg(long, value_name = "OUT.html", requires = "lesson", conflicts_with_all = ["check", "start"])]
+    /// Write a printable handout of the lessons: one HTML file with the figures as SVG.
+    #[arg(long, value_name = "OUT.html", requires = "lessons", conflicts_with_all = ["check", "start"])]
     pub(crate) handout: Option<PathBuf>,
     /// Write the answers into another file, and the handout without them.
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
@@ -41,40 +42,50 @@ pub(crate) struct LessonOptions {
 const WIDTH: usize = 96;
 
 pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
-    let Some(name) = &options.lesson else {
+    if options.lessons.is_empty() {
         list()?;
         return Ok(ExitCode::SUCCESS);
-    };
-    let lesson = open(name)?;
-    if let Some(path) = &options.handout {
-        let paper = blockyard_lessons::handout(&lesson)?;
-        let write = |path: &Path, content: &str| {
-            let html = handout::document(&lesson, content);
-            std::fs::write(path, html).with_context(|| path.display().to_string())?;
-            eprintln!("{}", path.display());
-            Ok(())
-        };
-        return match &options.answers {
-            Some(answers) => {
-                write(path, &paper.cards)?;
-                let title = format!("<h1>{}</h1>\n", output::escaped(&lesson.title));
-                write(answers, &(title + &paper.answers))
-            }
-            None => write(path, &paper.to_string()),
-        }
-        .map(|()| ExitCode::SUCCESS);
     }
+    let lessons = options.lessons.iter().map(|name| open(name)).collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(path) = &options.handout {
+        return write_handout(&lessons, path, options.answers.as_deref()).map(|()| ExitCode::SUCCESS);
+    }
+    let [lesson] = lessons.as_slice() else {
+        anyhow::bail!("several lessons have a common --handout, and each is read alone");
+    };
     if options.start {
         let mut out = output::stdout();
-        out.write_all(exercise(&lesson)?.start().as_bytes())?;
+        out.write_all(exercise(lesson)?.start().as_bytes())?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(path) = &options.check {
-        return check(exercise(&lesson)?, path);
+        return check(exercise(lesson)?, path);
     }
-    print(&lesson)?;
+    print(lesson)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the sheets of all lessons, and then their answers, into one file or into two.
+fn write_handout(lessons: &[PlayedLesson], path: &Path, answers: Option<&Path>) -> anyhow::Result<()> {
+    let papers = lessons.iter().map(blockyard_lessons::handout).collect::<Result<Vec<_>, _>>()?;
+    let titles: Vec<&str> = lessons.iter().map(|lesson| lesson.title.as_str()).collect();
+    let title = titles.join(" · ");
+    let write = |path: &Path, content: &str| {
+        let html = handout::document(&title, content);
+        std::fs::write(path, html).with_context(|| path.display().to_string())?;
+        eprintln!("{}", path.display());
+        anyhow::Ok(())
+    };
+    let cards: String = papers.iter().map(|paper| paper.cards.as_str()).collect();
+    let key: String = papers.iter().map(|paper| paper.answers.as_str()).collect();
+    match answers {
+        Some(answers) => {
+            write(path, &cards)?;
+            write(answers, &key)
+        }
+        None => write(path, &(cards + &key)),
+    }
 }
 
 /// The lesson with this id, or in this file, once it has run.

@@ -37,6 +37,8 @@ pub struct Stage {
     numbers: Numbers,
     /// The memory of the process beside its segments; `None` if only the allocator is shown.
     context: Option<Bytes>,
+    /// Whether that is more than the CUDA context.
+    has_more_than_context: bool,
     limit: Option<Bytes>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
@@ -148,6 +150,7 @@ impl Stage {
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
             context: None,
+            has_more_than_context: false,
             limit: state.limit(),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -164,6 +167,18 @@ impl Stage {
     pub fn of_process(self, context: Bytes, least_shown: Bytes) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
         Self { context: Some(context), shown, ..self }
+    }
+
+    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
+    /// perhaps more than the CUDA context, which are not free.
+    #[must_use]
+    pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {
+        let mut made = Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown) };
+        let [.., free] = &mut made.numbers.classes;
+        *free = free.saturating_sub(outside);
+        let [.., drawn] = &mut made.classes;
+        *drawn = (*drawn - bytes_f64(outside)).max(0.0);
+        made
     }
 
     /// Segments by pool and then by address, side by side from the ruler's start.

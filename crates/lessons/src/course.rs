@@ -69,6 +69,42 @@ pub const PARTS: [CoursePart; 5] = [
     CoursePart { title: "Several GPUs", lessons: &[named("ranks", "DDP and FSDP")] },
 ];
 
+/// A stretch of a course with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CourseStretch {
+    /// How long it takes.
+    pub minutes: u32,
+    /// Its lessons by their ids, each with the minutes that it takes with a class; none in a break.
+    pub lessons: &'static [(&'static str, u32)],
+    /// What the class does.
+    pub task: &'static str,
+}
+
+/// A course of two hours.
+pub const TWO_HOURS: [CourseStretch; 5] = [
+    CourseStretch {
+        minutes: 30,
+        lessons: &[("tensor", 5), ("reserved", 10), ("nvidia-smi", 10), ("peaks", 5)],
+        task: "The class predicts each card of the second lesson, and solves its exercise.",
+    },
+    CourseStretch {
+        minutes: 25,
+        lessons: &[("cache", 10), ("rounding", 5), ("splits", 10)],
+        task: "It solves the exercise of the last one.",
+    },
+    CourseStretch { minutes: 10, lessons: &[], task: "A break." },
+    CourseStretch {
+        minutes: 35,
+        lessons: &[("training", 15), ("optimizer", 10), ("checkpointing", 10)],
+        task: "It says which peak comes first, then plays the cards; it solves the last exercise.",
+    },
+    CourseStretch {
+        minutes: 20,
+        lessons: &[("fragmentation", 5), ("oom-message", 8), ("snapshot", 7)],
+        task: "It reads an out-of-memory message of its own aloud, number by number, and finds the line of a leak in a snapshot.",
+    },
+];
+
 /// All lessons, in the order in which to learn from them, without their texts.
 pub fn course() -> impl Iterator<Item = &'static CourseLesson> {
     PARTS.iter().flat_map(|part| part.lessons)

@@ -2,7 +2,7 @@
 
 use blockyard_record::index_u32;
 
-use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::markdown::{Part, Piece, Prose, foreign_form};
 
 /// A file that begins with front matter.
@@ -54,8 +54,8 @@ pub(crate) struct Field {
 }
 
 impl Fields {
-    /// Reads `lines`, of which the first has the number `first_line`.
-    pub(crate) fn parse(at: Position, first_line: u32, lines: &[&str]) -> Result<Self, LessonError> {
+    /// Reads `lines`, of which the first has the number `first_line`. A line with an error is left out.
+    pub(crate) fn parse(at: Position, first_line: u32, lines: &[&str], errors: &mut Errors) -> Self {
         let mut fields: Vec<Field> = Vec::new();
         for (number, line) in (first_line..).zip(lines) {
             let here = Position { line: number, column: 1 };
@@ -72,11 +72,12 @@ impl Fields {
                 continue;
             }
             let not_a_key = || here.at(LessonErrorKind::NotAKey { expected: "key: value" });
-            let (key, value) = line.split_once(':').ok_or_else(not_a_key)?;
-            let key = key.trim();
-            if key.is_empty() || key.contains(char::is_whitespace) {
-                return Err(not_a_key());
-            }
+            let parts = line.split_once(':').map(|(key, value)| (key.trim(), value));
+            let parts = parts.filter(|(key, _)| !key.is_empty() && !key.contains(char::is_whitespace));
+            let Some((key, value)) = parts else {
+                errors.push(not_a_key());
+                continue;
+            };
             let before = line.chars().count() - value.trim_start().chars().count();
             let value_at = Position { line: number, column: index_u32(before + 1) };
             fields.push(Field {
@@ -86,22 +87,22 @@ impl Fields {
                 prose: Prose::line(value_at, value.trim()),
             });
         }
-        Ok(Self { at, fields })
+        Self { at, fields }
     }
 
-    /// Refuses keys that are not among `known`, which the message names, and second ones of those in `once`.
-    pub(crate) fn check(&self, known: &'static str, repeated: &[&str]) -> Result<(), LessonError> {
+    /// Refuses keys that are not among `known`, which the message names, and second ones of those that are not in `repeated`.
+    pub(crate) fn check(&self, known: &'static str, repeated: &[&str], errors: &mut Errors) {
         for (index, field) in self.fields.iter().enumerate() {
             let key = field.key.clone();
             if !known.split(", ").any(|known| known == key) {
-                return Err(field.at.at(LessonErrorKind::UnknownKey { key, known }));
+                errors.push(field.at.at(LessonErrorKind::UnknownKey { key, known }));
+                continue;
             }
             let is_second = self.fields.iter().take(index).any(|other| other.key == key);
             if is_second && !repeated.contains(&key.as_str()) {
-                return Err(field.at.at(LessonErrorKind::DuplicateKey { key }));
+                errors.push(field.at.at(LessonErrorKind::DuplicateKey { key }));
             }
         }
-        Ok(())
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&Field> {
@@ -121,11 +122,14 @@ impl Fields {
 /// The first word of a fence `python start` or `python solution`; without the second word, a program is shown as it is.
 pub(crate) const PYTHON: &str = "python";
 
+/// The word of a fence that says what the process has beside PyTorch's segments.
+pub(crate) const OUTSIDE: &str = "outside";
+
 /// The word of a fence with the lines that solve an exercise.
 pub(crate) const SOLUTION: &str = "solution";
 
 /// The words after a fence that have a meaning; other blocks are shown as they are.
-const LANGUAGES: [&str; 6] = ["workload", "rerun", "predict", "exercise", "start", SOLUTION];
+const LANGUAGES: [&str; 7] = ["workload", "rerun", OUTSIDE, "predict", "exercise", "start", SOLUTION];
 
 impl Fence<'_> {
     /// Whether it has the lines that solve an exercise.
@@ -135,20 +139,21 @@ impl Fence<'_> {
 }
 
 impl<'t> Document<'t> {
-    pub(crate) fn parse(text: &'t str) -> Result<Self, LessonError> {
+    /// Reads the parts of a text. A part with an error is left out; nothing is read without front matter.
+    pub(crate) fn parse(text: &'t str, errors: &mut Errors) -> Option<Self> {
         let lines: Vec<&str> = text.lines().collect();
         let top = Position { line: 1, column: 1 };
         let end = match lines.split_first() {
             Some((&"---", rest)) => rest.iter().position(|line| line.trim_end() == "---"),
             _ => None,
         };
-        let end = end.ok_or_else(|| top.at(LessonErrorKind::NoFrontMatter))?;
-        let front = Fields::parse(top, 2, lines.get(1..=end).unwrap_or_default())?;
+        let end = errors.keep(end.ok_or_else(|| top.at(LessonErrorKind::NoFrontMatter)))?;
+        let front = Fields::parse(top, 2, lines.get(1..=end).unwrap_or_default(), errors);
         let mut reader = Reader { lines: &lines, next: end + 2, sections: Vec::new() };
         while reader.next < lines.len() {
-            reader.read()?;
+            reader.read(errors);
         }
-        Ok(Self { front, sections: reader.sections })
+        Some(Self { front, sections: reader.sections })
     }
 }
 
@@ -169,46 +174,56 @@ impl<'t> Reader<'_, 't> {
     }
 
     /// Reads the part that begins at the next line.
-    fn read(&mut self) -> Result<(), LessonError> {
-        let Some(line) = self.line() else { return Ok(()) };
+    fn read(&mut self, errors: &mut Errors) {
+        let Some(line) = self.line() else { return };
         if line.trim().is_empty() || (line.starts_with("<!--") && line.trim_end().ends_with("-->")) {
             self.next += 1;
-            return Ok(());
+            return;
         }
         if let Some(title) = line.strip_prefix("## ") {
             let at = self.at();
-            let title = Prose::line(Position { line: at.line, column: 4 }, title.trim()).parse()?;
+            let title = Prose::line(Position { line: at.line, column: 4 }, title.trim()).parse(errors);
             self.sections.push(Section { at, title, items: Vec::new() });
             self.next += 1;
-            return Ok(());
+            return;
         }
         if self.sections.is_empty() {
-            return Err(self.at().at(LessonErrorKind::BeforeFirstCard));
+            errors.push(self.at().at(LessonErrorKind::BeforeFirstCard));
+            while self.line().is_some_and(|line| !line.starts_with("## ")) {
+                self.next += 1;
+            }
+            return;
         }
         if let Some(form) = foreign_form(line) {
-            return Err(self.at().at(LessonErrorKind::Form { form }));
+            errors.push(self.at().at(LessonErrorKind::Form { form }));
+            self.next += 1;
+            return;
         }
         let item = if line.starts_with("```") {
-            self.fence()?
+            let fence = self.fence();
+            errors.keep(fence)
         } else if line.starts_with("- ") {
-            self.list()?
+            Some(self.list(errors))
         } else {
             let prose = self.prose("");
-            Item::Part(Part::Paragraph(prose.parse()?))
+            Some(Item::Part(Part::Paragraph(prose.parse(errors))))
         };
-        if let Some(section) = self.sections.last_mut() {
+        if let (Some(section), Some(item)) = (self.sections.last_mut(), item) {
             section.items.push(item);
         }
-        Ok(())
     }
 
+    /// A block. Of one that is never closed nothing is read, nor of what comes after it.
     fn fence(&mut self) -> Result<Item<'t>, LessonError> {
         let at = self.at();
         let info = self.line().unwrap_or_default().trim_start_matches('`').trim();
         self.next += 1;
         let rest = self.lines.get(self.next..).unwrap_or_default();
         let length = rest.iter().position(|line| line.trim_end() == "```");
-        let length = length.ok_or_else(|| at.at(LessonErrorKind::Unclosed { mark: "```" }))?;
+        let Some(length) = length else {
+            self.next = self.lines.len();
+            return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
+        };
         let lines = rest.get(..length).unwrap_or_default().to_vec();
         self.next += length + 1;
         let (language, options) = info.split_once(' ').unwrap_or((info, ""));
@@ -219,12 +234,12 @@ impl<'t> Reader<'_, 't> {
         Ok(Item::Part(Part::Code { language: language.to_owned(), text: lines.join("\n") }))
     }
 
-    fn list(&mut self) -> Result<Item<'t>, LessonError> {
+    fn list(&mut self, errors: &mut Errors) -> Item<'t> {
         let mut items = Vec::new();
         while self.line().is_some_and(|line| line.starts_with("- ")) {
-            items.push(self.prose("- ").parse()?);
+            items.push(self.prose("- ").parse(errors));
         }
-        Ok(Item::Part(Part::List(items)))
+        Item::Part(Part::List(items))
     }
 
     /// The lines up to the next thing that is not prose, without the mark before the first one.

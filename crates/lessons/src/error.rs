@@ -34,6 +34,43 @@ impl LessonError {
     }
 }
 
+/// The errors of a text, in the order in which they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Vec<LessonError>);
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: LessonError) {
+        self.0.push(error);
+    }
+
+    /// The value, or nothing where there is an error, which is kept.
+    pub(crate) fn keep<T>(&mut self, result: Result<T, LessonError>) -> Option<T> {
+        result.map_err(|error| self.push(error)).ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value if there is no error, or else the first error.
+    pub(crate) fn first_or<T>(self, value: Option<T>) -> Result<T, LessonError> {
+        let none = || Position { line: 1, column: 1 }.at(LessonErrorKind::NoFrontMatter);
+        match self.0.into_iter().next() {
+            Some(error) => Err(error),
+            None => value.ok_or_else(none),
+        }
+    }
+
+    /// The value if there is no error, or else all errors in the order of the text.
+    pub(crate) fn all_or<T>(mut self, value: Option<T>) -> Result<T, Vec<LessonError>> {
+        if let Some(value) = value.filter(|_| self.is_empty()) {
+            return Ok(value);
+        }
+        self.0.sort_by_key(LessonError::position);
+        Err(self.0)
+    }
+}
+
 /// A place in a file, both numbers from 1, the column in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Position {

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::condition::{Condition, missing_request};
 use crate::document::{Fence, Field, Fields, PYTHON};
-use crate::error::{LessonError, LessonErrorKind, MeasureError, Position};
+use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
@@ -120,7 +120,7 @@ impl fmt::Display for Goal {
         match &self.0 {
             Aim::Condition(condition) => write!(f, "{condition}"),
             Aim::Ends => f.write_str("the program runs to its end"),
-            Aim::SameRequests => f.write_str("every tensor is still allocated, with its size"),
+            Aim::SameRequests => f.write_str("every tensor of the start is still made, with its size"),
             Aim::Without(statement) => write!(f, "no further `{}`", statement.word()),
         }
     }
@@ -166,8 +166,8 @@ impl Goal {
                 condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
             }
             Aim::SameRequests => match missing_request(start, stretch.workload) {
-                None => (true, "every tensor is still allocated".to_owned()),
-                Some(tensor) => (false, format!("the tensor {tensor} is not allocated any more")),
+                None => (true, self.to_string()),
+                Some(tensor) => (false, format!("the tensor {tensor} is not made any more")),
             },
             Aim::Without(statement) => {
                 let (now, before) = (statement.count(stretch.workload), statement.count(start));
@@ -249,8 +249,9 @@ impl Exercise {
         start: &Fence<'_>,
         solution: Option<&Fence<'_>>,
         around: &Surroundings<'_>,
+        errors: &mut Errors,
     ) -> Result<Self, LessonError> {
-        let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"])?;
+        let fields = fields(fence, "goal, hint, settings, capacity", &["goal", "hint"], errors);
         fields.require("an exercise", "goal")?;
         let settings = fields.get("settings").or(around.settings);
         let lines: Vec<&str> = start.lines.clone();
@@ -265,9 +266,9 @@ impl Exercise {
             return Err(other.at.at(LessonErrorKind::HalfExercise));
         }
         Ok(Self {
-            goals: goals(&fields, language)?,
+            goals: goals(&fields, language, errors),
             hints: Vec::new(),
-            hint_pieces: fields.all("hint").map(|field| field.prose.parse()).collect::<Result<_, _>>()?,
+            hint_pieces: fields.all("hint").map(|field| field.prose.parse(errors)).collect(),
             settings: settings.map(|field| field.value.clone()).unwrap_or_default(),
             capacity: fields.get("capacity").map(size).transpose()?.unwrap_or(around.capacity),
             language,
@@ -335,9 +336,10 @@ impl Exercise {
         &self,
         stretch: &Stretch<'_>,
         notes: &mut Vec<LessonNote>,
-    ) -> Result<Vec<Vec<Inline>>, LessonError> {
+        errors: &mut Errors,
+    ) -> Vec<Vec<Inline>> {
         self.hint_pieces.iter().for_each(|hint| unproved(hint, stretch, notes));
-        self.hint_pieces.iter().map(|hint| fill(hint, stretch)).collect()
+        self.hint_pieces.iter().map(|hint| fill(hint, stretch, errors)).collect()
     }
 
     /// The lines of [`Exercise::start`], from 0, that the reader may change; all other lines belong to the task.
@@ -395,8 +397,7 @@ impl Exercise {
 
     fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
         let to = recording.step_count();
-        let stretch =
-            Stretch { workload: &workload, recording: &recording, from: 0, to, cards: &[], measured: &[] };
+        let stretch = Stretch { from: 0, to, ..Stretch::of(&workload, &recording) };
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let goals: Vec<_> = self.goals.iter().map(grade).collect();
         let missed: Vec<&str> =
@@ -450,19 +451,19 @@ fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
 }
 
 /// The goals of the block, for a program after the one that it ends.
-fn goals(fields: &Fields, language: ExerciseLanguage) -> Result<Vec<Goal>, LessonError> {
+fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
     let mut goals = Vec::new();
     if language == ExerciseLanguage::Python {
         goals.push(Goal(Aim::Ends));
     }
     for field in fields.all("goal") {
-        let goal = Goal::parse(field)?;
+        let Some(goal) = errors.keep(Goal::parse(field)) else { continue };
         if language == ExerciseLanguage::Python && goal.is_of_workload() {
-            return Err(field.at.at(LessonErrorKind::GoalOfWorkload { goal: field.value.clone() }));
+            errors.push(field.at.at(LessonErrorKind::GoalOfWorkload { goal: field.value.clone() }));
         }
         goals.push(goal);
     }
-    Ok(goals)
+    goals
 }
 
 /// The lines between the two comments, or all where there are none.

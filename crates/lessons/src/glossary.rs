@@ -1,5 +1,5 @@
 use crate::document::{Document, Item};
-use crate::error::{LessonError, LessonErrorKind};
+use crate::error::{Errors, LessonError, LessonErrorKind};
 use crate::markdown::{Part, Piece, without_values};
 use crate::quantity::Quantity;
 use crate::text::{Inline, plain};
@@ -34,8 +34,12 @@ impl Glossary {
     /// # Errors
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, LessonError> {
-        let document = Document::parse(text)?;
-        document.front.check("id, title, summary", &[])?;
+        let mut errors = Errors::default();
+        let document = Document::parse(text, &mut errors);
+        if let Some(document) = &document {
+            document.front.check("id, title, summary", &[], &mut errors);
+        }
+        let document = errors.first_or(document)?;
         let mut entries = Vec::new();
         for section in &document.sections {
             let term = plain(&without_values(&section.title)?);

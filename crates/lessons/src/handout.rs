@@ -1,23 +1,29 @@
 //! A lesson on paper: the cards with their figures, room for answers, the exercise with its lines, and at the end the answers, with hints and
 //! solutions.
+//!
+//! What comes after a question shows how the allocator answered it: the next figure, the numbers of the next question. So a question ends its
+//! page, and its title, which often says the answer, is among the answers.
 
 use std::fmt::Write as _;
 
 use blockyard_figure::{Changes, Stage, StageView, Theme, breakdown_text};
-use blockyard_record::{MemoryState, Recording, RecordingError};
+use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::exercise::Exercise;
-use crate::played::{PlayedCard, PlayedLesson};
+use crate::played::{OutsideMemory, PlayedCard, PlayedLesson};
 use crate::question::{Answers, LessonQuestion};
 use crate::text::{Inline, TextBlock, plain};
 
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
 
+/// The least that the ruler of a process shows.
+const LEAST_SHOWN: Bytes = Bytes::mib(64);
+
 /// A lesson as HTML for paper, to be put into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handout {
-    /// A heading, and a `section` for each card.
+    /// A `section.sheet` for each page of the class, with a `section` for each card. No page shows the answer to a question before it.
     pub cards: String,
     /// `section.answers`, which belongs on a separate page, or into other hands.
     pub answers: String,
@@ -32,19 +38,34 @@ impl std::fmt::Display for Handout {
 
 /// The lesson for paper.
 ///
-/// A card with a question shows the moment before its steps. Its text, which has the answer, is in the last part.
+/// A card with a question shows the moment before its steps. Its title and its text, which have the answer, are in the last part.
 ///
 /// # Errors
 /// Where a recording is damaged, which no run of a lesson is.
 pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
-    let mut out = String::new();
-    let _ = writeln!(out, "<h1>{}</h1>\n<p>{}</p>", escaped(&lesson.title), escaped(&lesson.summary));
+    let mut pages = vec![String::new()];
     for (index, card) in lesson.cards.iter().enumerate() {
-        write_card(&mut out, lesson, card, index)?;
+        write_card(&mut pages, lesson, card, index)?;
+    }
+    let pages: Vec<_> = pages.into_iter().filter(|page| !page.is_empty()).collect();
+    let (count, title) = (pages.len(), escaped(&lesson.title));
+    let mut cards = String::new();
+    for (index, page) in pages.iter().enumerate() {
+        let _ = writeln!(
+            cards,
+            "<section class=\"sheet\">\n<p class=\"sheet-head\"><span>{title}, page {} of {count}</span> <span>Name:</span> \
+             <span>Date:</span></p>",
+            index + 1
+        );
+        if index == 0 {
+            let _ = writeln!(cards, "<h1>{title}</h1>\n<p>{}</p>", escaped(&lesson.summary));
+        }
+        cards.push_str(page);
+        cards.push_str("</section>\n");
     }
     let mut answers = String::new();
     write_answers(&mut answers, lesson)?;
-    Ok(Handout { cards: out, answers })
+    Ok(Handout { cards, answers })
 }
 
 /// The text in HTML, also in an attribute.
@@ -64,26 +85,52 @@ fn moment<'a>(
     Ok(Some((state, &run.recording)))
 }
 
+/// Adds a card to the last page, and begins a page after a question.
 fn write_card(
-    out: &mut String,
+    pages: &mut Vec<String>,
     lesson: &PlayedLesson,
     card: &PlayedCard,
     index: usize,
 ) -> Result<(), RecordingError> {
-    let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
-    match &card.question {
-        // On paper nothing can be hidden: the answers are printed after the last card.
-        Some(question) => {
+    let mut out = String::new();
+    if let Some(question) = &card.question {
+        let _ = writeln!(out, "<section>\n<h2>{}. Question</h2>", index + 1);
+        // The card before, on the same page, ends at the moment that the question is about.
+        let before = index.checked_sub(1).and_then(|before| lesson.cards.get(before));
+        let is_drawn = pages.last().is_some_and(|page| page.contains("<svg"))
+            && before.is_some_and(|before| before.run == card.run && before.steps.end == card.steps.start);
+        if !is_drawn {
             out.push_str(&figure(lesson, card, card.steps.start)?);
-            write_question(out, question);
         }
-        None => write_card_text(out, lesson, card)?,
+        write_question(&mut out, question);
+        if index + 1 < lesson.cards.len() {
+            out.push_str("<p class=\"quiet\">Answer before you turn the page: it shows what happened.</p>\n");
+        }
+        out.push_str("</section>\n");
+        add(pages, &out);
+        pages.push(String::new());
+        out.clear();
+    } else {
+        let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        write_card_text(&mut out, lesson, card)?;
     }
     if let Some(exercise) = &card.exercise {
-        write_exercise(out, exercise);
+        if out.is_empty() {
+            let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        }
+        write_exercise(&mut out, exercise);
     }
-    out.push_str("</section>\n");
+    if !out.is_empty() {
+        out.push_str("</section>\n");
+        add(pages, &out);
+    }
     Ok(())
+}
+
+fn add(pages: &mut [String], section: &str) {
+    if let Some(page) = pages.last_mut() {
+        page.push_str(section);
+    }
 }
 
 /// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
@@ -141,6 +188,14 @@ fn write_question(out: &mut String, question: &LessonQuestion) {
     out.push_str("</div>\n");
 }
 
+/// What the process has beside its segments at this moment: before the steps of a card with a question, what it had on the card before.
+fn outside_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<OutsideMemory> {
+    let place = lesson.cards.iter().position(|other| std::ptr::eq(other, card));
+    let is_before = card.question.is_some() && step == card.steps.start && !card.steps.is_empty();
+    let before = place.filter(|_| is_before).and_then(|place| lesson.cards.get(place.checked_sub(1)?));
+    before.unwrap_or(card).outside
+}
+
 /// The moment after this many steps of the card's run, with patterns, so that it can be read in grey.
 fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
     let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
@@ -155,7 +210,10 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     let workload = lesson.runs.get(card.run).map(|run| &run.workload);
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
-    let figure = Stage::new(&state, recording, &changes, last, &pool_name);
+    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name);
+    if let Some(outside) = outside_at(lesson, card, step) {
+        figure = figure.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN);
+    }
     let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
     let svg = figure.scene(&view, WIDTH_PX).to_svg(
         Theme::Light,
@@ -186,8 +244,10 @@ fn write_card_text(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -
 }
 
 fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), RecordingError> {
-    out.push_str(
-        "<section class=\"answers\">\n<h2>Answers</h2>\n<p class=\"quiet\">As the allocator gave them.</p>\n",
+    let _ = writeln!(
+        out,
+        "<section class=\"answers\">\n<h2>Answers: {}</h2>\n<p class=\"quiet\">As the allocator gave them.</p>",
+        escaped(&lesson.title)
     );
     for (index, card) in lesson.cards.iter().enumerate() {
         if card.question.is_none() && card.exercise.is_none() {

@@ -2,11 +2,13 @@ use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::{Workload, parse_size};
 
-use crate::document::{Document, Fence, Field, Fields, Item, PYTHON, SOLUTION, Section};
-use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::document::{Document, Fence, Field, Fields, Item, OUTSIDE, PYTHON, SOLUTION, Section};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::{Exercise, Surroundings};
 use crate::markdown::{Part, Piece, without_values};
+use crate::measure::Measure;
 use crate::measured::MeasuredSize;
+use crate::played::PlayedLesson;
 use crate::proof::{LessonNote, unproved_field};
 use crate::question::QuestionText;
 use crate::text::{Inline, plain};
@@ -49,6 +51,8 @@ pub(crate) struct CardText {
     /// The lines of the run that the card plays, from 1; the whole run for a run that is played again.
     lines: Lines,
     pub(crate) steps: std::ops::Range<usize>,
+    /// What the process has beside PyTorch's segments from this card on, and where the file says so.
+    pub(crate) outside: Option<(Measure, Position)>,
     pub(crate) question: Option<QuestionText>,
     pub(crate) exercise: Option<Exercise>,
 }
@@ -71,46 +75,76 @@ impl Lesson {
     /// # Errors
     /// The first thing in the text that is wrong, with its place.
     pub fn parse(text: &str) -> Result<Self, LessonError> {
-        let document = Document::parse(text)?;
+        let mut errors = Errors::default();
+        let lesson = Self::read(text, &mut errors);
+        errors.first_or(lesson)
+    }
+
+    /// Reads a lesson and plays it, for its author.
+    ///
+    /// # Errors
+    /// Everything in the text that is wrong, in its order. Where a workload cannot be read, nothing is run, so claims and answers
+    /// are not among it.
+    pub fn check(text: &str) -> Result<PlayedLesson, Vec<LessonError>> {
+        let mut errors = Errors::default();
+        let played = Self::read(text, &mut errors).and_then(|lesson| lesson.play_all(&mut errors));
+        errors.all_or(played)
+    }
+
+    /// Reads what can be read; nothing where the workloads could not be run.
+    fn read(text: &str, errors: &mut Errors) -> Option<Self> {
+        let document = Document::parse(text, errors)?;
         let front = &document.front;
-        front.check(FRONT_KEYS, &["measured"])?;
-        let required = |key| front.require("the front matter", key);
+        front.check(FRONT_KEYS, &["measured"], errors);
+        let mut required = |key| errors.keep(front.require("the front matter", key)).cloned();
+        let capacity = required("capacity");
+        let capacity = capacity.and_then(|field| errors.keep(size(&field)));
+        let mut required = |key| errors.keep(front.require("the front matter", key)).cloned();
+        let id = required("id");
+        if let Some(id) = &id {
+            errors.keep(check_id(id));
+        }
         let mut reader = Reader {
             settings: front.get("settings").cloned(),
             profile: front.get("profile").map(|field| field.value.clone()),
-            capacity: size(front.require("the front matter", "capacity")?)?,
+            capacity: capacity.unwrap_or_default(),
             runs: Vec::new(),
             cards: Vec::new(),
+            is_playable: capacity.is_some(),
         };
-        let id_field = front.require("the front matter", "id")?;
-        check_id(id_field)?;
-        let minutes = front.get("minutes").map(|field| {
+        for section in &document.sections {
+            reader.card(section, errors);
+        }
+        if document.sections.is_empty() {
+            errors.push(front.at.at(LessonErrorKind::BeforeFirstCard));
+        }
+        let mut required = |key| errors.keep(front.require("the front matter", key)).cloned();
+        let (title, summary) = (required("title"), required("summary"));
+        let minutes = front.get("minutes").and_then(|field| {
             let unexpected = || LessonErrorKind::Unexpected {
                 expected: "a number of minutes",
                 found: field.value.clone(),
             };
-            field.value.parse().map_err(|_| field.at.at(unexpected()))
+            errors.keep(field.value.parse().map_err(|_| field.at.at(unexpected())))
         });
-        for section in &document.sections {
-            reader.card(section)?;
-        }
-        if reader.cards.is_empty() {
-            return Err(front.at.at(LessonErrorKind::BeforeFirstCard));
-        }
-        let (title, summary) = (required("title")?, required("summary")?);
+        let measured: Vec<_> = front.all("measured").map(MeasuredSize::parse).collect();
+        reader.is_playable &= measured.iter().all(Result::is_ok);
+        let text_of =
+            |field: &Option<Field>| field.as_ref().map(|field| field.value.clone()).unwrap_or_default();
         let mut lesson = Self {
-            id: id_field.value.clone(),
-            title: title.value.clone(),
-            summary: summary.value.clone(),
-            front_notes: [title, summary].into_iter().flat_map(unproved_field).collect(),
-            minutes: minutes.transpose()?,
+            id: text_of(&id),
+            title: text_of(&title),
+            summary: text_of(&summary),
+            front_notes: [&title, &summary].into_iter().flatten().flat_map(unproved_field).collect(),
+            minutes,
             profile: reader.profile,
-            measured: front.all("measured").map(MeasuredSize::parse).collect::<Result<_, _>>()?,
+            measured: measured.into_iter().filter_map(|measured| errors.keep(measured)).collect(),
             runs: reader.runs,
             cards: reader.cards,
         };
-        lesson.place_cards()?;
-        Ok(lesson)
+        let placed = lesson.place_cards();
+        errors.keep(placed)?;
+        reader.is_playable.then_some(lesson)
     }
 
     /// The short name for addresses and commands: lowercase letters, digits and hyphens.
@@ -242,12 +276,14 @@ struct Reader {
     capacity: Bytes,
     runs: Vec<Script>,
     cards: Vec<CardText>,
+    /// Whether the workloads are known with their settings and devices, so that they can be run.
+    is_playable: bool,
 }
 
 impl Reader {
-    fn card(&mut self, section: &Section<'_>) -> Result<(), LessonError> {
-        let title = without_values(&section.title)?;
-        let mut fences: [Option<&Fence<'_>>; 5] = [None; 5];
+    fn card(&mut self, section: &Section<'_>, errors: &mut Errors) {
+        let title = errors.keep(without_values(&section.title)).unwrap_or_default();
+        let mut fences: [Option<&Fence<'_>>; 6] = [None; 6];
         let mut body = Vec::new();
         for item in &section.items {
             let fence = match item {
@@ -262,16 +298,21 @@ impl Reader {
                 "exercise" => (2, "exercise"),
                 _ if fence.is_solution() => (4, SOLUTION),
                 "start" | PYTHON => (3, "start"),
+                OUTSIDE => (5, OUTSIDE),
                 _ => (0, "workload"),
             };
             if let Some(slot) = fences.get_mut(place)
                 && slot.replace(fence).is_some()
             {
-                return Err(fence.at.at(LessonErrorKind::SecondBlock { block }));
+                errors.push(fence.at.at(LessonErrorKind::SecondBlock { block }));
             }
         }
-        let [workload, predict, exercise, start, solution] = fences;
-        let lines = self.workload(&plain(&title), workload, section.at)?;
+        let [workload, predict, exercise, start, solution, outside] = fences;
+        let lines = self.workload(&plain(&title), workload, section.at);
+        let Some(lines) = errors.keep(lines) else {
+            self.is_playable = false;
+            return;
+        };
         let exercise = match (exercise, start, solution) {
             (None, None, None) => None,
             (Some(exercise), Some(start), solution) => {
@@ -280,12 +321,20 @@ impl Reader {
                     capacity: self.capacity,
                     profile: self.profile.as_deref(),
                 };
-                Some(Exercise::parse(exercise, start, solution, &around)?)
+                let exercise = Exercise::parse(exercise, start, solution, &around, errors);
+                errors.keep(exercise)
             }
             (Some(fence), None, _) | (None, Some(fence), _) | (None, None, Some(fence)) => {
-                return Err(fence.at.at(LessonErrorKind::HalfExercise));
+                errors.push(fence.at.at(LessonErrorKind::HalfExercise));
+                None
             }
         };
+        let question = predict.map(|fence| QuestionText::parse(fence, errors));
+        let outside = outside.map(|fence| {
+            let measure = Measure::parse(&fence.lines.join(" "));
+            let measure = measure.map_err(|error| fence.at.at(LessonErrorKind::Measure(error)));
+            measure.map(|measure| (measure, fence.at))
+        });
         self.cards.push(CardText {
             title,
             title_pieces: section.title.clone(),
@@ -293,10 +342,10 @@ impl Reader {
             run: self.runs.len() - 1,
             lines,
             steps: 0..0,
-            question: predict.map(QuestionText::parse).transpose()?,
+            outside: outside.and_then(|outside| errors.keep(outside)),
+            question: question.and_then(|question| errors.keep(question)),
             exercise,
         });
-        Ok(())
     }
 
     /// Adds a card's block to its run, and begins a run where one is needed.
@@ -406,8 +455,9 @@ pub(crate) fn fields(
     fence: &Fence<'_>,
     known: &'static str,
     repeated: &[&str],
-) -> Result<Fields, LessonError> {
-    let fields = Fields::parse(fence.at, fence.at.line + 1, &fence.lines)?;
-    fields.check(known, repeated)?;
-    Ok(fields)
+    errors: &mut Errors,
+) -> Fields {
+    let fields = Fields::parse(fence.at, fence.at.line + 1, &fence.lines, errors);
+    fields.check(known, repeated, errors);
+    fields
 }

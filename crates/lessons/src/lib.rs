@@ -47,6 +47,7 @@
 //! | `workload` | the statements that the card plays; the blocks of all cards make one text, with the titles as labels |
 //! | `workload new`, `workload settings=... capacity=...` | the same in a new run, on an empty device |
 //! | `rerun settings=...` | plays the run so far once more, from its beginning, under other settings |
+//! | `outside` | what the process has beside PyTorch's segments from this card on, for the figure and for `free`: `measured context` |
 //! | `predict` | a question: lines `question:`, `because:`, and `measure:`, perhaps with `choices:`, or several `choice:` |
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
@@ -72,7 +73,7 @@
 //! *Conditions*, in claims, goals and before `=>` in choices: `peak reserved at most 40 MiB` (also `at least`, `exactly`, `less than`,
 //! `more than`), `reserved rises` (`falls`, `stays`), `x passes` (`fails`), several with ` and ` between them. Both sides of a
 //! comparison may be sums: `free + cached at least 2 times size c`. Goals may also be `same requests` (every tensor
-//! of the start is still allocated) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run
+//! of the start is still made) and `without set` (also `set_fraction`, `empty_cache`, `pool`, `reset_peak`). A program also has to run
 //! to its end; its tensors have no names, so its goals are about quantities alone, and an `assert` in a line of the task holds the rest.
 //!
 //! This crate must not know a screen, a file system or a clock.
@@ -97,14 +98,17 @@ mod quantity;
 mod question;
 mod text;
 
-pub use course::{CourseLesson, CoursePart, LessonFile, PARTS, QuizItem, course, glossary, lessons, quiz};
+pub use course::{
+    CourseLesson, CoursePart, CourseStretch, LessonFile, PARTS, QuizItem, TWO_HOURS, course, glossary,
+    lessons, quiz,
+};
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
 pub use handout::{Handout, handout};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
-pub use played::{PlayedCard, PlayedLesson, PlayedRun};
+pub use played::{OutsideMemory, PlayedCard, PlayedLesson, PlayedRun};
 pub use program_end::ProgramEnd;
 pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};

@@ -3,7 +3,7 @@
 use blockyard_record::index_u32;
 
 use crate::condition::Condition;
-use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::measure::{Measure, Stretch};
 use crate::proof::stated;
 use crate::text::{Inline, TextBlock};
@@ -82,23 +82,27 @@ impl Prose {
         Position { line: at.line, column: at.column.saturating_add(index_u32(before)) }
     }
 
-    pub(crate) fn parse(&self) -> Result<Vec<Piece>, LessonError> {
-        let mut parser = Parser { prose: self, at: 0, is_claim: false };
-        parser.until("", 0)
+    /// Reads the marks. After a mark that is never closed nothing is read.
+    pub(crate) fn parse(&self, errors: &mut Errors) -> Vec<Piece> {
+        let mut parser = Parser { prose: self, at: 0, is_claim: false, errors: &mut *errors };
+        let pieces = parser.until("", 0);
+        errors.keep(pieces).unwrap_or_default()
     }
 }
 
 /// How deep marks may be nested.
 const DEEPEST: usize = 8;
 
-struct Parser<'t> {
+struct Parser<'t, 'e> {
     prose: &'t Prose,
     at: usize,
     /// Whether the words have a condition.
     is_claim: bool,
+    /// The errors after which the rest can still be read.
+    errors: &'e mut Errors,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> Parser<'t, '_> {
     fn rest(&self) -> &'t str {
         self.prose.text.get(self.at..).unwrap_or_default()
     }
@@ -156,8 +160,9 @@ impl<'t> Parser<'t> {
             _ => {
                 let at = self.prose.position(self.at);
                 let measure = Measure::parse(self.raw("}")?);
-                let measure = measure.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
-                Ok(Piece::Value { measure, at })
+                let measure = measure.map_err(|error| at.at(LessonErrorKind::Measure(error)));
+                let value = self.errors.keep(measure).map(|measure| Piece::Value { measure, at });
+                Ok(value.unwrap_or_else(|| Piece::Text(String::new())))
             }
         }
     }
@@ -186,12 +191,17 @@ impl<'t> Parser<'t> {
     fn claim(&mut self, depth: usize) -> Result<Piece, LessonError> {
         let at = self.prose.position(self.at);
         let condition = Condition::parse(self.raw("=>")?);
-        let condition = condition.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+        let condition = condition.map_err(|error| at.at(LessonErrorKind::Measure(error)));
+        let condition = self.errors.keep(condition);
         self.at += self.rest().len() - self.rest().trim_start().len();
         let outer = std::mem::replace(&mut self.is_claim, true);
         let words = self.until("}", depth + 1);
         self.is_claim = outer;
-        Ok(Piece::Claim { condition, words: words?, at })
+        let words = words?;
+        Ok(match condition {
+            Some(condition) => Piece::Claim { condition, words, at },
+            None => Piece::Text(String::new()),
+        })
     }
 
     /// The characters up to the closing mark, which is used up.
@@ -224,47 +234,46 @@ fn literal(rest: &str) -> Option<(char, usize)> {
     escaped.is_ascii_punctuation().then_some((escaped, 2))
 }
 
-/// Asks the run for the values, and whether it is as the words say.
-pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>) -> Result<Vec<Inline>, LessonError> {
+/// Asks the run for the values, and whether it is as the words say. What has no value is left out.
+pub(crate) fn fill(pieces: &[Piece], stretch: &Stretch<'_>, errors: &mut Errors) -> Vec<Inline> {
     let mut filled = Vec::new();
     for piece in pieces {
         filled.push(match piece {
             Piece::Text(text) => Inline::Text(text.clone()),
             Piece::Code(text) => Inline::Code(text.clone()),
-            Piece::Strong(pieces) => Inline::Strong(fill(pieces, stretch)?),
-            Piece::Emphasis(pieces) => Inline::Emphasis(fill(pieces, stretch)?),
+            Piece::Strong(pieces) => Inline::Strong(fill(pieces, stretch, errors)),
+            Piece::Emphasis(pieces) => Inline::Emphasis(fill(pieces, stretch, errors)),
             Piece::Link { text, target } => {
-                Inline::Link { text: fill(text, stretch)?, target: target.clone() }
+                Inline::Link { text: fill(text, stretch, errors), target: target.clone() }
             }
             Piece::Value { measure, at } => {
                 let answer = measure.answer(stretch);
-                let answer = answer.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
+                let answer = answer.map_err(|error| at.at(LessonErrorKind::Measure(error)));
+                let Some(answer) = errors.keep(answer) else { continue };
                 Inline::Value { text: answer.to_string(), quantity: measure.quantity }
             }
             Piece::Claim { condition, words, at } => {
                 let holds = condition.holds(stretch);
-                let (holds, found) = holds.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
-                if !holds {
+                let holds = holds.map_err(|error| at.at(LessonErrorKind::Measure(error)));
+                if let Some((false, found)) = errors.keep(holds) {
                     let claim = condition.to_string();
-                    return Err(at.at(LessonErrorKind::Claim { claim, found }));
+                    errors.push(at.at(LessonErrorKind::Claim { claim, found }));
                 }
-                filled.extend(fill(words, stretch)?);
+                filled.extend(fill(words, stretch, errors));
                 continue;
             }
             Piece::Unbound { .. } => continue,
         });
     }
-    Ok(filled)
+    filled
 }
 
-pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>) -> Result<TextBlock, LessonError> {
-    Ok(match part {
-        Part::Paragraph(pieces) => TextBlock::Paragraph(fill(pieces, stretch)?),
-        Part::List(items) => {
-            TextBlock::List(items.iter().map(|item| fill(item, stretch)).collect::<Result<_, _>>()?)
-        }
+pub(crate) fn fill_part(part: &Part, stretch: &Stretch<'_>, errors: &mut Errors) -> TextBlock {
+    match part {
+        Part::Paragraph(pieces) => TextBlock::Paragraph(fill(pieces, stretch, errors)),
+        Part::List(items) => TextBlock::List(items.iter().map(|item| fill(item, stretch, errors)).collect()),
         Part::Code { language, text } => TextBlock::Code { language: language.clone(), text: text.clone() },
-    })
+    }
 }
 
 /// The pieces of a text that may have no values, such as a title. The words of claims are taken without asking; constants of the

@@ -99,6 +99,15 @@ pub(crate) struct Stretch<'a> {
     pub(crate) cards: &'a [CardEnd<'a>],
     /// The measurements of the lesson; none when an exercise is graded.
     pub(crate) measured: &'a [MeasuredSize],
+    /// What the process has of the device beside its segments.
+    pub(crate) outside: Bytes,
+}
+
+impl<'a> Stretch<'a> {
+    /// The beginning of a run, of which nothing else is known.
+    pub(crate) fn of(workload: &'a Workload, recording: &'a Recording) -> Self {
+        Self { workload, recording, from: 0, to: 0, cards: &[], measured: &[], outside: Bytes::ZERO }
+    }
 }
 
 /// Where a card ends.
@@ -147,6 +156,11 @@ impl Measure {
         }
     }
 
+    /// Whether it is a measurement of the lesson with this name, and nothing else.
+    pub(crate) fn is_measured(&self, name: &str) -> bool {
+        self.quantity == Quantity::Measured && self.name.as_deref() == Some(name) && self.plus.is_none()
+    }
+
     /// Whether it names a tensor, a label or a card.
     pub(crate) fn is_of_workload(&self) -> bool {
         self.name.is_some()
@@ -171,8 +185,8 @@ impl Measure {
             let card = stretch.cards.iter().find(|card| card.title == *title);
             let card = card.ok_or_else(|| MeasureError::NoCard { title: title.clone() })?;
             let &CardEnd { workload, recording, step, .. } = card;
-            let there =
-                Stretch { workload, recording, from: step, to: step, cards: &[], measured: stretch.measured };
+            let measured = stretch.measured;
+            let there = Stretch { from: step, to: step, measured, ..Stretch::of(workload, recording) };
             return Self { moment: Moment::Here, ..self.clone() }.answer(&there);
         }
         let step = self.step(stretch)?;
@@ -233,6 +247,10 @@ impl Measure {
                 Ok(QuantityValue::Bytes(found.size))
             }
             (quantity, Some(name)) => of_tensor(quantity, name, stretch, step),
+            (Quantity::Free, None) => match of_state(Quantity::Free, stretch.recording, step)? {
+                QuantityValue::Bytes(free) => Ok(QuantityValue::Bytes(free.saturating_sub(stretch.outside))),
+                other => Ok(other),
+            },
             (quantity, None) => of_state(quantity, stretch.recording, step),
         }
     }

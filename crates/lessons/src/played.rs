@@ -4,11 +4,11 @@ use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{RunSettings, run};
 use blockyard_workload::Workload;
 
-use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::exercise::Exercise;
 use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
-use crate::measure::{CardEnd, Stretch};
+use crate::measure::{CardEnd, QuantityValue, Stretch};
 use crate::measured::MeasuredSize;
 use crate::proof::{LessonNote, unproved, unproved_part};
 use crate::question::LessonQuestion;
@@ -59,10 +59,21 @@ pub struct PlayedCard {
     pub run: usize,
     /// The steps that the card plays, as numbers of complete steps: from `start` to `end`. Both are equal if the card plays nothing.
     pub steps: Range<usize>,
+    /// What the process has of the device beside PyTorch's segments, where the lesson says so.
+    pub outside: Option<OutsideMemory>,
     /// A question, to be asked at the moment `steps.start` and answered at `steps.end`.
     pub question: Option<LessonQuestion>,
     /// An exercise, whose task is the card's text.
     pub exercise: Option<Exercise>,
+}
+
+/// What a process has of a device beside PyTorch's segments: no run of the allocator can say it, so it is a sum of measured sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutsideMemory {
+    /// All of it.
+    pub size: Bytes,
+    /// Whether it is the CUDA context and nothing else.
+    pub is_context: bool,
 }
 
 impl Lesson {
@@ -71,19 +82,35 @@ impl Lesson {
     /// # Errors
     /// A value that has no answer, a question that has none or several right choices, with the place in the file.
     pub fn play(&self) -> Result<PlayedLesson, LessonError> {
-        let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>()?;
+        let mut errors = Errors::default();
+        let played = self.play_all(&mut errors);
+        errors.first_or(played)
+    }
+
+    /// Runs the lesson and keeps everything that is wrong. Nothing where a workload cannot be run.
+    pub(crate) fn play_all(&self, errors: &mut Errors) -> Option<PlayedLesson> {
+        let runs = self.runs.iter().map(|script| play(&self.title, script)).collect::<Result<Vec<_>, _>>();
+        let runs = errors.keep(runs)?;
         let ends: Vec<CardEnd<'_>> = self.cards.iter().filter_map(|card| card_end(card, &runs)).collect();
         let mut cards = Vec::new();
         let mut notes = self.front_notes.clone();
+        let mut outside = None;
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
-            let (from, to) = (card.steps.start, card.steps.end);
-            let (workload, recording) = (&run.workload, &run.recording);
-            let stretch = Stretch { workload, recording, from, to, cards: &ends, measured: &self.measured };
-            cards.push(play_card(card, &stretch, &mut notes)?);
+            let stretch = Stretch {
+                from: card.steps.start,
+                to: card.steps.end,
+                cards: &ends,
+                measured: &self.measured,
+                ..Stretch::of(&run.workload, &run.recording)
+            };
+            outside = outside_of(card, &stretch, errors).or(outside);
+            let size = outside.map_or(Bytes::ZERO, |outside: OutsideMemory| outside.size);
+            let played = play_card(card, &Stretch { outside: size, ..stretch }, &mut notes, errors);
+            cards.extend(played.map(|played| PlayedCard { outside, ..played }));
         }
         notes.sort_by_key(|note| (note.line, note.column));
-        Ok(PlayedLesson {
+        Some(PlayedLesson {
             id: self.id.clone(),
             title: self.title.clone(),
             summary: self.summary.clone(),
@@ -95,43 +122,60 @@ impl Lesson {
     }
 }
 
+/// What a card's block `outside` comes to.
+fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<OutsideMemory> {
+    let (measure, at) = card.outside.as_ref()?;
+    let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
+    match errors.keep(answer)? {
+        QuantityValue::Bytes(size) => {
+            Some(OutsideMemory { size, is_context: measure.is_measured("context") })
+        }
+        other => {
+            let (expected, found) = ("measured sizes, such as \"measured context\"", other.to_string());
+            errors.push(at.at(LessonErrorKind::Unexpected { expected, found }));
+            None
+        }
+    }
+}
+
 /// Asks a card's stretch what the card's texts need. The texts of an exercise are about the workload that the reader begins with; where
 /// this is a program, which is not run here, they are about the card's run.
 fn play_card(
     card: &CardText,
     stretch: &Stretch<'_>,
     notes: &mut Vec<LessonNote>,
-) -> Result<PlayedCard, LessonError> {
-    let question = card.question.as_ref().map(|question| question.ask(stretch)).transpose()?;
+    errors: &mut Errors,
+) -> Option<PlayedCard> {
+    let question = card.question.as_ref().and_then(|question| question.ask(stretch, errors));
     if let Some(question) = &card.question {
         question.unproved(stretch, notes);
     }
     let mut exercise = card.exercise.clone();
-    exercise.as_ref().map_or(Ok(()), Exercise::check_solution)?;
+    errors.keep(exercise.as_ref().map_or(Ok(()), Exercise::check_solution));
     let start = exercise.as_ref().and_then(Exercise::play_start).transpose();
-    let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)))?;
+    let start = start.map_err(|error| Position { line: 1, column: 1 }.at(LessonErrorKind::Run(error)));
+    let start = errors.keep(start)?;
     let in_exercise = match (&exercise, &start) {
         (Some(exercise), Some(recording)) => Some(Stretch {
             workload: exercise.start_workload(),
             recording,
             from: 0,
             to: recording.step_count(),
-            cards: stretch.cards,
-            measured: stretch.measured,
+            ..*stretch
         }),
         _ => None,
     };
     let of_text = in_exercise.as_ref().unwrap_or(stretch);
-    fill(&card.title_pieces, of_text)?;
+    fill(&card.title_pieces, of_text, errors);
     unproved(&card.title_pieces, of_text, notes);
-    let body = card.body.iter().map(|part| fill_part(part, of_text)).collect::<Result<_, _>>()?;
+    let body = card.body.iter().map(|part| fill_part(part, of_text, errors)).collect();
     card.body.iter().for_each(|part| unproved_part(part, of_text, notes));
-    let hints = exercise.as_ref().map(|exercise| exercise.ask_hints(of_text, notes)).transpose()?;
+    let hints = exercise.as_ref().map(|exercise| exercise.ask_hints(of_text, notes, errors));
     if let (Some(exercise), Some(hints)) = (&mut exercise, hints) {
         exercise.hints = hints;
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
-    Ok(PlayedCard { title, body, run, steps, question, exercise })
+    Some(PlayedCard { title, body, run, steps, outside: None, question, exercise })
 }
 
 fn card_end<'a>(card: &CardText, runs: &'a [PlayedRun]) -> Option<CardEnd<'a>> {

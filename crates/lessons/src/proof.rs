@@ -241,8 +241,9 @@ pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<
         match piece {
             Piece::Unbound { word, .. } if is_name(word, pieces.get(index..).unwrap_or_default()) => {}
             Piece::Unbound { word, at } => {
-                let text =
-                    format!("nothing proves \"{word}\": write a value, or {{CONDITION => words}} around it");
+                let text = format!(
+                    "nothing proves \"{word}\": write a value, or a claim such as {{tensors exactly 2 => two}}"
+                );
                 notes.push(note(*at, text));
             }
             Piece::Strong(pieces) | Piece::Emphasis(pieces) | Piece::Link { text: pieces, .. } => {
@@ -296,9 +297,13 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
     }
 }
 
-/// What is not proved in a field that is shown as it is, and without a run.
+/// What is not proved in a field that is shown as it is, and without a run. A title is a name, in which only numerals state something:
+/// `Two tensors` is a title, `20 MiB for a tensor` is a statement.
 pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
-    let words = stated(&field.value).into_iter();
+    let is_statement = |stated: &StatedWord| {
+        field.key != "title" || stated.word.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let words = stated(&field.value).into_iter().filter(is_statement);
     words
         .map(|StatedWord { word, .. }| note(field.at, format!("nothing can prove \"{word}\" here")))
         .collect()

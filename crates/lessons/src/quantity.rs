@@ -172,6 +172,11 @@ impl Quantity {
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
+    /// All quantities: the name in lesson files, and the name in sentences.
+    pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
+        TABLE.iter().map(|row| (row.1, row.2))
+    }
+
     /// All names in lesson files.
     pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         TABLE.iter().map(|row| row.1)

@@ -3,7 +3,7 @@ use thiserror::Error;
 
 use crate::condition::Condition;
 use crate::document::{Fence, Field};
-use crate::error::{LessonError, LessonErrorKind, Position};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::fields;
 use crate::markdown::{Piece, fill};
 use crate::measure::{Measure, QuantityValue, Stretch};
@@ -167,10 +167,11 @@ enum Expectation {
 }
 
 impl QuestionText {
-    pub(crate) fn parse(fence: &Fence<'_>) -> Result<Self, LessonError> {
-        let fields = fields(fence, "question, measure, choices, choice, because", &["choice"])?;
-        let because = fields.get("because").map(|field| field.prose.parse()).transpose()?;
-        let conditions = fields.all("choice").map(condition).collect::<Result<Vec<_>, _>>()?;
+    pub(crate) fn parse(fence: &Fence<'_>, errors: &mut Errors) -> Result<Self, LessonError> {
+        let fields = fields(fence, "question, measure, choices, choice, because", &["choice"], errors);
+        let because = fields.get("because").map(|field| field.prose.parse(errors));
+        let conditions =
+            fields.all("choice").map(|field| condition(field, errors)).collect::<Result<Vec<_>, _>>()?;
         let asked = match (fields.get("measure"), fields.get("choices"), conditions.len()) {
             (None, None, 2..) => Expectation::Conditions(conditions),
             (Some(field), None, 0) => Expectation::Measure(measure(field)?, field.at),
@@ -185,22 +186,21 @@ impl QuestionText {
         };
         Ok(Self {
             at: fence.at,
-            text: fields.require("a question", "question")?.prose.parse()?,
+            text: fields.require("a question", "question")?.prose.parse(errors),
             because: because.unwrap_or_default(),
             asked,
         })
     }
 
     /// Asks the allocator. The question is asked at the beginning of the stretch, and answered at its end.
-    pub(crate) fn ask(&self, stretch: &Stretch<'_>) -> Result<LessonQuestion, LessonError> {
+    pub(crate) fn ask(&self, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<LessonQuestion> {
         let before = Stretch { to: stretch.from, ..*stretch };
-        let (answers, right) = self.asked.answers(self.at, stretch)?;
-        Ok(LessonQuestion {
-            text: fill(&self.text, &before)?,
-            answers,
-            right,
-            because: fill(&self.because, stretch)?,
-        })
+        let answers = self.asked.answers(self.at, stretch, errors);
+        let answers = errors.keep(answers);
+        let text = fill(&self.text, &before, errors);
+        let because = fill(&self.because, stretch, errors);
+        let (answers, right) = answers?;
+        Some(LessonQuestion { text, answers, right, because })
     }
 }
 
@@ -218,7 +218,12 @@ impl QuestionText {
 }
 
 impl Expectation {
-    fn answers(&self, question: Position, stretch: &Stretch<'_>) -> Result<(Answers, String), LessonError> {
+    fn answers(
+        &self,
+        question: Position,
+        stretch: &Stretch<'_>,
+        errors: &mut Errors,
+    ) -> Result<(Answers, String), LessonError> {
         let (choices, answer) = match self {
             Self::Measure(measure, at) => {
                 let answer = ask(measure, *at, stretch)?;
@@ -243,7 +248,7 @@ impl Expectation {
                 for (condition, text, at) in conditions {
                     let holds = condition.holds(stretch);
                     let (is_right, clause) = holds.map_err(|error| at.at(LessonErrorKind::Measure(error)))?;
-                    choices.push(Choice { text: fill(text, stretch)?, is_right });
+                    choices.push(Choice { text: fill(text, stretch, errors), is_right });
                     if !found.contains(&clause) {
                         found.push(clause);
                     }
@@ -306,13 +311,13 @@ fn measure(field: &Field) -> Result<Measure, LessonError> {
 }
 
 /// Reads `reserved falls => It goes back to the device`.
-fn condition(field: &Field) -> Result<(Condition, Vec<Piece>, Position), LessonError> {
+fn condition(field: &Field, errors: &mut Errors) -> Result<(Condition, Vec<Piece>, Position), LessonError> {
     let Some((condition, words)) = field.value.split_once("=>") else {
         let expected = "choice: reserved falls => It goes back to the device";
         return Err(field.at.at(LessonErrorKind::NotAKey { expected }));
     };
     let condition =
         Condition::parse(condition).map_err(|error| field.at.at(LessonErrorKind::Measure(error)))?;
-    let words = crate::markdown::Prose::line(field.at, words.trim()).parse()?;
+    let words = crate::markdown::Prose::line(field.at, words.trim()).parse(errors);
     Ok((condition, words, field.at))
 }

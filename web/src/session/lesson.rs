@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
 use blockyard_lessons::{
-    Answers, Exercise, Handout, Lesson, LessonError, LessonFile, LessonQuestion, PlayedCard, PlayedLesson,
-    course,
+    Answers, Exercise, Handout, Lesson, LessonError, LessonFile, LessonQuestion, OutsideMemory, PlayedCard,
+    PlayedLesson, course,
 };
 use leptos::prelude::*;
 use thiserror::Error;
@@ -103,13 +103,24 @@ impl OpenLesson {
         Ok(Self::read(file.text)?)
     }
 
-    /// The lesson that comes with the page under this id, as HTML for paper; or why not. Only the module with the texts calls this.
-    pub(crate) fn handout(id: &str) -> Result<Handout, String> {
-        let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
-        let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())?;
-        let played = Lesson::parse(file.text).and_then(|lesson| lesson.play());
-        let played = played.map_err(|error| error.to_string())?;
-        blockyard_lessons::handout(&played).map_err(|error| error.to_string())
+    /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why not. Without an id, the lesson
+    /// with the text `own`. Only the module with the texts calls this.
+    pub(crate) fn handout(ids: &str, own: Option<&str>) -> Result<Handout, String> {
+        let text_of = |id: &str| {
+            let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
+            let text = if id.is_empty() { own } else { file.map(|file| file.text) };
+            text.map(str::to_owned).ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())
+        };
+        let mut all = Handout { cards: String::new(), answers: String::new() };
+        for id in ids.split(',') {
+            let text = text_of(id)?;
+            let played = Lesson::parse(&text).and_then(|lesson| lesson.play());
+            let played = played.map_err(|error| error.to_string())?;
+            let one = blockyard_lessons::handout(&played).map_err(|error| error.to_string())?;
+            all.cards.push_str(&one.cards);
+            all.answers.push_str(&one.answers);
+        }
+        Ok(all)
     }
 
     /// The lesson in a file.
@@ -162,6 +173,17 @@ impl Session {
             Source::Lesson(lesson) => Some(lesson.clone()),
             _ => None,
         })
+    }
+
+    /// What the process has beside PyTorch's segments at the moment that the open lesson shows; none where the lesson says nothing of it.
+    /// Reads signals.
+    pub(crate) fn outside(self) -> Option<OutsideMemory> {
+        let lesson = self.open_lesson()?;
+        let (card, is_revealed) = self.lesson.with(|state| (state.card, state.is_revealed));
+        let shown = lesson.cards.get(card)?;
+        // Until it is answered, a question is about the moment before the card.
+        let before = card.checked_sub(1).filter(|_| shown.question.is_some() && !is_revealed);
+        before.and_then(|before| lesson.cards.get(before)).unwrap_or(shown).outside
     }
 
     /// Opens a lesson of the page, one of `files`, at a card, counted from 0.

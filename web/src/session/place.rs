@@ -18,7 +18,7 @@ pub(crate) enum Place {
     },
     /// A lesson that the reader opened from a file.
     OwnLesson,
-    /// A lesson to be printed, by its id.
+    /// Lessons to be printed, by their ids with commas between them; empty for the lesson in the editor.
     Handout(String),
     /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),

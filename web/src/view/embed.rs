@@ -15,6 +15,9 @@ use crate::view::kit::{click, effect, icon_button, text};
 use crate::view::step::step_words;
 use crate::view::{messages, scrubber, stage};
 
+/// A frame that is lower than this has a stage with fewer rows, as the style sheet has it.
+const LOW_PX: f64 = 440.0;
+
 pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let size = surface::size_of(area);
@@ -29,7 +32,7 @@ pub(crate) fn embedded(session: Session, embed: Embed) -> AnyView {
         Embed::Figure => view! { <main class="embedded">{stage::stage(session, false)}</main> }.into_any(),
         Embed::Stage => view! {
             <main class="embedded">
-                {stage::stage(session, false)}
+                {stage::stage(session, browser::window_size().1 < LOW_PX)}
                 {caption(session)}
                 {scrubber::scrubber(session)}
                 {steps(session)}

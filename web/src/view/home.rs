@@ -211,22 +211,22 @@ fn learn(session: Session) -> AnyView {
                 {button(
                     if has_begun { "link" } else { "primary large" },
                     "door-learn",
-                    if has_begun { "From the start" } else { "Start, 3 minutes" },
+                    ANSWER_LABEL,
                     "",
-                    click(move || session.go_to(first_lesson())),
+                    click(move || session.go_to(Place::Lesson { id: ANSWER_LESSON.to_owned(), card: 0 })),
                 )}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.go_to(Place::Lessons)))}
+                {button("link", "door-teachers", "For teachers", "Class sheets, frames, a course of two hours", click(move || session.go_to(Place::Teachers)))}
             </p>
         </section>
     }
     .into_any()
 }
 
-/// The place that the button of "Learn" leads to.
-fn first_lesson() -> Place {
-    let first = blockyard_lessons::course().next();
-    first.map_or(Place::Lessons, |lesson| Place::Lesson { id: lesson.id.to_owned(), card: 0 })
-}
+/// The lesson about what the story above shows, and the button that leads there. The lesson's minutes are in its file, which this screen does
+/// without.
+const ANSWER_LESSON: &str = "nvidia-smi";
+const ANSWER_LABEL: &str = "Why nvidia-smi did not fall, 5 minutes";
 
 fn files(session: Session, samples: Samples) -> AnyView {
     let picker = NodeRef::<html::Input>::new();
@@ -268,4 +268,28 @@ fn workbench(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    /// The first screen, the lesson and its button say the same.
+    #[test]
+    fn the_lesson_behind_the_button_has_the_minutes_and_the_context_of_this_screen() {
+        let file =
+            blockyard_lessons::lessons().iter().find(|file| file.id == ANSWER_LESSON).expect("a lesson");
+        let lesson = blockyard_lessons::Lesson::parse(file.text).expect("it can be read");
+        let minutes = lesson.minutes().expect("it has minutes");
+        assert!(ANSWER_LABEL.ends_with(&format!(", {minutes} minutes")), "{minutes}");
+        let played = lesson.play().expect("it plays");
+        let of = |name: &str| {
+            let found = played.measured.iter().find(|measured| measured.name == name);
+            found.map(|measured| measured.size).unwrap_or_default()
+        };
+        assert_eq!(of("context"), CONTEXT);
+        assert_eq!(of("context").saturating_add(of("kernel")), CONTEXT_AFTER_KERNEL);
+    }
 }

@@ -14,7 +14,7 @@ use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::{AnswerRun, Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
-use crate::view::kit::{button, click, flag, icon_button, on, text};
+use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
 use crate::view::present::{fit_card, present_button};
 use crate::view::prose;
@@ -103,12 +103,21 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     };
     let head = NodeRef::new();
     fit_card(session, head);
+    // A card begins at its top, however far down the card before was read.
+    let mut before = None;
+    effect(move || {
+        let card = card_of.get();
+        if before.replace(card).is_some_and(|before| before != card) {
+            let _ = browser::after_millis(0, || browser::scroll_up_to(".lesson-card"));
+        }
+    });
     view! {
         <section class="lesson-stage" aria-label="Memory of the device">
             <div class="lesson-head" node_ref=head>
                 <h1>{title}</h1>
                 {present_button(session)}
             </div>
+            <p class="strip-title quiet">"Allocated and cached, step by step"</p>
             {scrubber(session)}
             {stage(session, false)}
             {step_line(session)}
@@ -138,13 +147,22 @@ fn step_line(session: Session) -> AnyView {
 
 fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
     let question = played.question.clone().map(|question| question_view(session, question));
+    let title = played.title.clone();
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
-    // The text of the card contains the answer, so it stays hidden until the question is answered.
+    // The text of the card contains the answer, and often its title does, so both stay hidden until the question is answered.
     let has_question = played.question.is_some();
     let is_unanswered = flag(move || has_question && !session.lesson.with(|state| state.is_revealed));
     view! {
         <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
-        <h2 data-testid="card-title" tabindex="-1">{prose::inlines(session, &played.title)}</h2>
+        <h2 data-testid="card-title" tabindex="-1">
+            {move || {
+                if is_unanswered.get() {
+                    "What will happen?".into_any()
+                } else {
+                    prose::inlines(session, &title).into_any()
+                }
+            }}
+        </h2>
         {question}
         <div class="prose" data-testid="card-body" hidden=is_unanswered>{prose::blocks(session, &played.body)}</div>
         {exercise}
@@ -394,6 +412,12 @@ fn grade_view(session: Session) -> AnyView {
     let is_shown = |state: &LessonState| !state.answer_run.is_busy();
     let grade =
         Memo::new(move |_| session.lesson.with(|state| state.graded.clone().filter(|_| is_shown(state))));
+    // What is said of the answer may lie under the buttons or below the window.
+    effect(move || {
+        if grade.with(Option::is_some) {
+            let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=verdict]"));
+        }
+    });
     let content = move || {
         grade.get().map(|grade| {
             let class = if grade.is_passed { "verdict is-right" } else { "verdict is-wrong" };
@@ -460,12 +484,23 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             <button type="button" class="icon large" data-testid="play" aria-label=label title=label on:click=play>
                 {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
             </button>
-            {icon_button("icon large", "step-back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
-            {icon_button("icon large", "step-forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
+            <span class="steps" role="group" aria-label="Steps of the figure">
+                {icon_button("icon large", "step-back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
+                <span class="quiet" data-testid="steps" title="The step of the figure">{steps_text(session)}</span>
+                {icon_button("icon large", "step-forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
+            </span>
             <button type="button" class="primary large" data-testid="card-next" on:click=next>{next_label}</button>
         </div>
     }
     .into_any()
+}
+
+/// What the arrows beside it move: step `3/13`.
+fn steps_text(session: Session) -> Signal<String> {
+    text(move || {
+        let count = session.run.with(|run| run.recording.step_count());
+        format!("{}/{count}", session.player.with(|player| player.steps))
+    })
 }
 
 impl Session {

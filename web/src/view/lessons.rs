@@ -1,12 +1,14 @@
 //! The pages behind "Learn": the list of lessons, the glossary, all questions, the page for teachers, and handouts.
 
-use blockyard_lessons::{Answers, Entry, Lesson, PARTS, QuizItem, glossary, lessons, plain, quiz};
+use blockyard_lessons::{
+    Answers, CourseStretch, Entry, Lesson, PARTS, QuizItem, TWO_HOURS, glossary, lessons, plain, quiz,
+};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::Target;
 use crate::session::{CardDone, GivenAnswer, OpenLesson, Place, Session};
-use crate::view::kit::{button, click, flag, on, text};
+use crate::view::kit::{button, check, click, flag, on, text};
 use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
 
@@ -93,15 +95,49 @@ pub(crate) fn list(session: Session) -> AnyView {
             <p class="lead">
                 "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
             </p>
-            <p>{crate::view::home::continue_button(session)}</p>
-            <div class="course" data-testid="lessons">{parts}</div>
             <p class="cluster">
+                {crate::view::home::continue_button(session)}
                 {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
                 {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
-                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
                 {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
+                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
             </p>
+            {two_hours(session)}
+            <div class="course" data-testid="lessons">{parts}</div>
         </main>
+    }
+    .into_any()
+}
+
+/// A way through the lessons in two hours with a class, folded away.
+fn two_hours(session: Session) -> AnyView {
+    let titled = |id: &str| {
+        let lesson = blockyard_lessons::course().find(|lesson| lesson.id == id);
+        lesson.map_or_else(String::new, |lesson| lesson.title.to_owned())
+    };
+    let stretch = |stretch: &CourseStretch| {
+        let lessons = stretch.lessons.iter().map(|(id, minutes)| {
+            let place = Place::Lesson { id: (*id).to_owned(), card: 0 };
+            let target = Target::Lesson { id: (*id).to_owned(), card: 1 };
+            view! { <li>{place_link(session, place, target, titled(id))}{format!(", {minutes} min")}</li> }
+                .into_any()
+        });
+        let lessons = lessons.collect::<Vec<_>>();
+        view! {
+            <dt>{format!("{} minutes", stretch.minutes)}</dt>
+            <dd>
+                <ul class="bullets">{lessons}</ul>
+                <p class="quiet">{stretch.task}</p>
+            </dd>
+        }
+        .into_any()
+    };
+    let stretches = TWO_HOURS.iter().map(stretch).collect::<Vec<_>>();
+    view! {
+        <details data-testid="two-hours">
+            <summary>"A course of two hours"</summary>
+            <dl class="glossary">{stretches}</dl>
+        </details>
     }
     .into_any()
 }
@@ -243,15 +279,39 @@ fn answer_field<F: Fn(&str) + 'static>(
     .into_any()
 }
 
+/// The lines that put a lesson into another page.
+pub(crate) fn frame(address: &str, hash: &str, title: &str) -> String {
+    format!(
+        "<iframe src=\"{address}?embed=lesson#{hash}\" title=\"{title}\" width=\"100%\" height=\"640\" style=\"border:0\" loading=\"lazy\"></iframe>"
+    )
+}
+
 pub(crate) fn teachers(session: Session) -> AnyView {
     let address = browser::address();
+    // The lessons of a common sheet, in the order of the course.
+    let chosen = RwSignal::new(std::collections::BTreeSet::<usize>::new());
+    let chosen_ids = move || {
+        let ids = chosen.get().into_iter().filter_map(|place| lessons().get(place)).map(|file| file.id);
+        ids.collect::<Vec<_>>().join(",")
+    };
+    let is_none_chosen = flag(move || chosen.with(std::collections::BTreeSet::is_empty));
+    let sheet = click(move || session.go_to(Place::Handout(untrack(chosen_ids))));
     let rows = summaries()
         .into_iter()
-        .map(|ListedLesson { id, title, summary, .. }| {
+        .enumerate()
+        .map(|(number, ListedLesson { id, title, summary, .. })| {
             let hash = Target::Lesson { id: id.to_owned(), card: 1 }.hash();
-            let snippet = format!(
-                "<iframe src=\"{address}?embed=lesson#{hash}\" title=\"{title}\" width=\"100%\" height=\"640\" style=\"border:0\" loading=\"lazy\"></iframe>"
-            );
+            let snippet = frame(&address, &hash, &title);
+            let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
+            let choose = move |is_on: bool| {
+                chosen.update(|chosen| {
+                    if is_on {
+                        chosen.insert(number);
+                    } else {
+                        chosen.remove(&number);
+                    }
+                });
+            };
             let copied = snippet.clone();
             let place = Place::Lesson { id: id.to_owned(), card: 0 };
             let target = Target::Lesson { id: id.to_owned(), card: 1 };
@@ -264,7 +324,8 @@ pub(crate) fn teachers(session: Session) -> AnyView {
                     <pre class="code">{snippet}</pre>
                     <p class="cluster">
                         {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
-                        {button("", "handout", "Handout to print", "", click(move || session.go_to(handout.clone())))}
+                        {button("", "handout", "Class sheet and answers", "To print", click(move || session.go_to(handout.clone())))}
+                        {check("choose-lesson", "On a sheet with others", "", is_chosen, choose)}
                     </p>
                 </li>
             }
@@ -275,12 +336,19 @@ pub(crate) fn teachers(session: Session) -> AnyView {
         <main class="page">
             <h1>"For teachers"</h1>
             <p class="lead">
-                "Everything here runs in the reader's browser: no account, nothing is sent anywhere. Link to a card, put a figure or a whole lesson into your course page, or print a handout."
+                "Everything here runs in the reader's browser: no account, nothing is sent anywhere. Link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on pages of their own."
             </p>
+            {two_hours(session)}
             <p>
                 "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it, or make one here."
             </p>
             <p class="cluster">
+                <button type="button" class="large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
+                    {text(move || match chosen.with(std::collections::BTreeSet::len) {
+                        0 => "One sheet for several lessons: choose them below".to_owned(),
+                        count => format!("Class sheet of {}", blockyard_record::counted(count, "lesson")),
+                    })}
+                </button>
                 {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
             </p>
             <ol class="lesson-list" data-testid="teachers">{rows}</ol>
@@ -289,9 +357,10 @@ pub(crate) fn teachers(session: Session) -> AnyView {
     .into_any()
 }
 
-/// A lesson on paper: every card with its figure, and the answers at the end.
-pub(crate) fn handout(id: &str) -> AnyView {
-    let paper = match OpenLesson::handout(id) {
+/// Lessons on paper: every card with its figure, and the answers at the end.
+pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
+    let own = session.lesson_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
+    let paper = match OpenLesson::handout(ids, own.as_deref()) {
         Ok(paper) => paper,
         Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
     };

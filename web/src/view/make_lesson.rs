@@ -1,6 +1,6 @@
 //! "Make a lesson": an editor whose text is checked while it is typed, and played at once.
 
-use blockyard_lessons::{Lesson, plain};
+use blockyard_lessons::{Lesson, Quantity, plain};
 use blockyard_record::counted;
 use leptos::ev;
 use leptos::html;
@@ -9,13 +9,13 @@ use leptos::prelude::*;
 use crate::browser;
 use crate::commands::sentence;
 use crate::link::{MOST_CHARS, Target};
-use crate::session::{OpenLesson, Session};
+use crate::session::{OpenLesson, Place, Session};
 use crate::view::kit::{button, click, effect, flag, on, text};
 
 /// A whole small lesson, to be changed.
 const STARTER: &str = include_str!("make_lesson/starter.md");
 /// The storage key of the text of an earlier visit.
-const KEY: &str = "blockyard.own-lesson";
+pub(crate) const KEY: &str = "blockyard.own-lesson";
 /// The text is checked once no key was pressed for so long.
 const REST_MILLIS: i32 = 300;
 
@@ -33,13 +33,14 @@ struct Checked {
 
 impl Checked {
     fn of(text: &str) -> Self {
-        let played = Lesson::parse(text).and_then(|lesson| lesson.play());
-        let lesson = match played {
+        let lesson = match Lesson::check(text) {
             Ok(lesson) => lesson,
-            Err(error) => {
-                let (line, _) = error.position();
-                let findings = vec![(line, sentence(&error.kind().to_string()))];
-                let verdict = "This is not a lesson yet.".to_owned();
+            Err(errors) => {
+                let finding = |error: &blockyard_lessons::LessonError| {
+                    (error.position().0, sentence(&error.kind().to_string()))
+                };
+                let findings: Vec<_> = errors.iter().map(finding).collect();
+                let verdict = format!("This is not a lesson yet: {}.", counted(findings.len(), "error"));
                 return Self { verdict, findings, ..Self::default() };
             }
         };
@@ -145,6 +146,12 @@ impl LessonEditor {
         format!("{}#{}", browser::address(), target.hash())
     }
 
+    /// The lines that put the whole lesson into another page. Reads signals.
+    fn frame(self) -> String {
+        let target = Target::LessonText { text: self.content.get(), card: 1 };
+        super::lessons::frame(&browser::address(), &target.hash(), "A lesson")
+    }
+
     fn save(self) {
         let text = self.content.get_untracked();
         let id = Lesson::parse(&text).map_or_else(|_| "lesson".to_owned(), |lesson| lesson.id().to_owned());
@@ -205,6 +212,16 @@ fn found(editor: LessonEditor) -> AnyView {
     let is_doubtful = move || checked.with(|checked| !checked.is_lesson || !checked.findings.is_empty());
     let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
     let is_long = Memo::new(move |_| editor.link().len() > MOST_CHARS);
+    let copy_frame = click(move || {
+        browser::copy(&untrack(|| editor.frame()));
+        session.show_note("The frame is copied. It has the whole lesson in it, for a page of your own.");
+    });
+    let print = click(move || {
+        let text = editor.content.get_untracked();
+        browser::remember(KEY, &text);
+        session.lesson_text.set(Some(text));
+        session.go_to(Place::Handout(String::new()));
+    });
     let copy = click(move || {
         browser::copy(&untrack(|| editor.link()));
         session.show_note("The link is copied. It has the whole lesson in it: nothing is stored anywhere.");
@@ -235,6 +252,24 @@ fn found(editor: LessonEditor) -> AnyView {
                 >
                     "Copy the link"
                 </button>
+                <button
+                    type="button"
+                    class="large"
+                    data-testid="copy-lesson-frame"
+                    disabled=flag(move || is_off.get() || is_long.get())
+                    on:click=copy_frame
+                >
+                    "Copy the frame"
+                </button>
+                <button
+                    type="button"
+                    class="large"
+                    data-testid="print-lesson"
+                    disabled=flag(move || is_off.get())
+                    on:click=print
+                >
+                    "Class sheet and answers"
+                </button>
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
                 {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
                 <span hidden=flag(move || before.with(Option::is_none))>
@@ -244,12 +279,61 @@ fn found(editor: LessonEditor) -> AnyView {
             <p class="quiet" hidden=flag(move || !is_long.get())>
                 "The text is too long for a link: download it, and put it on a web server with "<code>"blockyard site"</code>"."
             </p>
-            <p class="quiet">
-                "This browser remembers the text. All that a lesson may have is in docs/teaching.md: "<code>"{size a}"</code>", "
-                <code>"{reserved}"</code>", "<code>"{peak_allocated}"</code>" and others are numbers of the run, and a claim such as "
-                <code>"{reserved more than size a => more}"</code>" is refused where it is not true."
-            </p>
+            <p class="quiet">"This browser remembers the text."</p>
+            {forms()}
         </section>
+    }
+    .into_any()
+}
+
+/// The forms of a lesson's file, each with what it means.
+const FORMS: [(&str, &str); 13] = [
+    ("## Title", "begins a card"),
+    (
+        "**strong** *emphasis* `code` [words](glossary.md#reserved)",
+        "marks in its paragraphs, and in lists with -",
+    ),
+    (
+        "{reserved}",
+        "a number of the run where the card ends; {reserved before}, where it begins; {change of reserved}",
+    ),
+    ("{reserved more than size a => more}", "words with a condition, refused where it is not true"),
+    ("```workload", "what the card plays; with \"new\", on an empty device"),
+    ("```rerun settings=…", "the same once more, under other settings"),
+    (
+        "```predict",
+        "a question: \"question:\", \"because:\", and \"measure:\" with or without \"choices:\", or several \"choice: CONDITION => words\"",
+    ),
+    ("```exercise", "lines \"goal:\" and \"hint:\""),
+    (
+        "```start, ```python start",
+        "what the reader changes, between \"# edit from here\" and \"# edit to here\"",
+    ),
+    ("```solution, ```python solution", "lines that solve it, for the answer key"),
+    ("```outside", "what nvidia-smi shows beside PyTorch's memory: measured context"),
+    (
+        "reserved at most 40 MiB, reserved rises, x passes",
+        "conditions: also at least, exactly, less than, more than; falls, stays; fails",
+    ),
+    ("same requests, without set", "goals of workloads"),
+];
+
+/// All that a lesson may have, folded away.
+fn forms() -> AnyView {
+    let row = |(form, meaning): (&'static str, &'static str)| {
+        view! { <dt><code>{form}</code></dt><dd>{meaning}</dd> }.into_any()
+    };
+    let number = |(name, words): (&'static str, &'static str)| {
+        let meaning = if name.replace('_', " ") == words { String::new() } else { format!(": {words}") };
+        view! { <li><code>{format!("{{{name}}}")}</code>{meaning}</li> }.into_any()
+    };
+    view! {
+        <details data-testid="lesson-forms">
+            <summary>"All that a lesson may have"</summary>
+            <dl class="glossary">{FORMS.map(row).into_iter().collect::<Vec<_>>()}</dl>
+            <p>"Numbers of the run:"</p>
+            <ul class="bullets">{Quantity::all().map(number).collect::<Vec<_>>()}</ul>
+        </details>
     }
     .into_any()
 }
@@ -287,6 +371,13 @@ mod tests {
             !untrue.is_lesson && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
             "{untrue:?}"
         );
+        // All errors at once, each with its line.
+        let worse = STARTER.replace("more than size a => more", "less than size a => less");
+        let worse = Checked::of(
+            &worse.replace("goal: b passes", "goal: b is well").replace("id: my-lesson", "id: My"),
+        );
+        assert_eq!(worse.verdict, "This is not a lesson yet: 3 errors.");
+        assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 27]);
         let unproved = Checked::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
         assert!(unproved.is_lesson && unproved.findings.len() == 1, "{unproved:?}");
     }

@@ -25,6 +25,9 @@ const HEAD_START_MILLIS: f64 = 90.0;
 /// A player that makes more moves a second than this shows the moments without motion between them.
 const FASTEST_WITH_MOTION: f32 = 2.5;
 
+/// The least that the ruler of a lesson about a process shows.
+const LEAST_SHOWN: Bytes = Bytes::mib(64);
+
 /// The motion from one moment to another.
 struct Motion {
     from: Stage,
@@ -57,6 +60,9 @@ fn stage_of(session: Session) -> Option<Stage> {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
         Stage::new(state, &run.recording, &changes, step, &pool_name)
     })?;
+    if let Some(outside) = session.outside() {
+        return Some(stage.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN));
+    }
     if !session.shows_story() {
         return Some(stage);
     }
@@ -92,7 +98,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         let run = session.run.get();
         let has_failures = blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
-        if session.shows_story() {
+        if session.shows_story() || session.outside().is_some() {
             process_stage_height(width_px, has_failures)
         } else {
             stage_height(width_px, has_failures, is_compact)
@@ -109,7 +115,16 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         format!("height:{}px", surface::on_page(height.get()))
     });
     let label = text(move || {
-        session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default()
+        let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
+        let memory = session.with_state(|_, state| state.breakdown());
+        let process = session.outside().zip(memory).map(|(outside, memory)| {
+            let size = outside.size;
+            let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
+            format!(
+                " nvidia-smi shows {shown}, with {size} outside of PyTorch's memory; {free} are free in fact."
+            )
+        });
+        words.unwrap_or_default() + &process.unwrap_or_default()
     });
     view! {
         <div class="stage-figure" node_ref=area style=style>
@@ -227,7 +242,7 @@ impl StageCanvas {
             lit: session.lit.get(),
             selected: session.selected(),
             is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
-            is_compact,
+            is_compact: is_compact || session.outside().is_some(),
         };
         session.appearance.track();
         if let Some(stage) = stage_of(session) {

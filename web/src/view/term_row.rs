@@ -51,8 +51,12 @@ pub(crate) fn compact(session: Session) -> AnyView {
 
 fn entry(session: Session, term: Term) -> AnyView {
     let light = move |is_on: bool| session.lit.set(is_on.then_some(term));
-    let number =
-        text(move || session.with_state(|_, state| value(term, state).to_string()).unwrap_or_default());
+    let number = text(move || {
+        let bytes = session.with_state(|_, state| value(term, state));
+        let outside = session.outside().filter(|_| term == Term::Free);
+        let outside = outside.map_or(Bytes::ZERO, |outside| outside.size);
+        bytes.map(|bytes| bytes.saturating_sub(outside).to_string()).unwrap_or_default()
+    });
     let style = format!("--term:var({})", term.role().css_variable());
     let id = format!("term-{}", term.name().replace(' ', "-"));
     view! {

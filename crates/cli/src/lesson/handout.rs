@@ -1,6 +1,4 @@
-//! The handout of a lesson as a document that needs nothing else.
-
-use blockyard_lessons::PlayedLesson;
+//! The handout of lessons as a document that needs nothing else.
 
 use crate::output::escaped;
 use crate::typeface::font_faces;
@@ -10,7 +8,9 @@ const STYLE: &str = "
 body { font: 11pt/1.45 \"Noto Sans\", \"Helvetica Neue\", Arial, sans-serif; color: #1b1f24; background: #fff;
   max-width: 46em; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 20pt; margin: 0 0 .2em; } h2, h3 { font-size: 13pt; margin: 1.6em 0 .4em; }
-section { break-inside: avoid; } svg { display: block; width: 100%; height: auto; margin: .6em 0; }
+section { break-inside: avoid; } .sheet { break-inside: auto; } .sheet + .sheet { break-before: page; }
+.sheet-head { display: flex; gap: 1em; color: #555; } .sheet-head span { flex: 1 0 30%; border-bottom: 1px solid #1b1f24; }
+.sheet-head span:first-child { flex: 2 1 30%; border: 0; } svg { display: block; width: 100%; height: auto; margin: .6em 0; }
 code, pre { font-family: \"Noto Sans Mono\", ui-monospace, monospace; font-size: .92em; }
 pre { border: 1px solid #c8ccd1; padding: .6em .8em; white-space: pre-wrap; }
 .question { border-left: 3px solid #1b1f24; padding: .1em .8em; margin: .6em 0; }
@@ -21,11 +21,11 @@ ol.choices { list-style: none; padding-left: 0; } ol.choices li::before { conten
 ";
 
 /// A document of these parts of the handout.
-pub(crate) fn document(lesson: &PlayedLesson, content: &str) -> String {
+pub(crate) fn document(title: &str, content: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
          content=\"width=device-width\">\n<title>{}</title>\n<style>{}{STYLE}</style>\n{}",
-        escaped(&lesson.title),
+        escaped(title),
         font_faces(),
         content
     )

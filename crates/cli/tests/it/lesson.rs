@@ -115,26 +115,46 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     let html = std::fs::read_to_string(&out).unwrap();
     assert_eq!(
         html.matches("<svg ").count() - html.matches("<svg x=").count(),
-        9,
-        "a figure a card, and one behind each of four answers"
+        8,
+        "a figure a card, but for a question on the page of the moment that it is about, and one behind each of four answers"
     );
     assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
-    assert!(html.contains("<h2>Answers</h2>") && html.contains("<strong>9 MiB</strong>"));
+    assert!(html.contains("<h2>Answers: Splits and merges</h2>") && html.contains("<strong>9 MiB</strong>"));
     assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
     // The answers apart, for the teacher.
     let answers = file("answers.html", "");
     let called = blockyard(["lesson", "splits", "--handout", &out, "--answers", &answers]);
     assert_eq!(called.status, 0, "{}", called.err);
     let [cards, answers] = [&out, &answers].map(|path| std::fs::read_to_string(path).unwrap());
-    assert!(!cards.contains("Answers</h2>") && !cards.contains("<strong>9 MiB</strong>"));
+    assert!(!cards.contains("<h2>Answers") && !cards.contains("<strong>9 MiB</strong>"));
     assert!(!cards.contains("Hint: ") && answers.contains("Hint: "), "hints are the teacher's to give");
     assert!(answers.contains("<pre class=\"code\">free b\nfree c</pre>"), "{answers}");
-    assert!(answers.contains("<h1>Splits and merges</h1>") && answers.contains("<strong>9 MiB</strong>"));
+    assert!(
+        answers.contains("<h2>Answers: Splits and merges</h2>") && answers.contains("<strong>9 MiB</strong>")
+    );
     assert_eq!(
         cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
             - answers.matches("<svg x=").count(),
-        9
+        8
     );
+}
+
+#[test]
+fn several_lessons_share_a_sheet_and_a_key() {
+    let (out, key) = (file("week.html", ""), file("week-answers.html", ""));
+    let called = blockyard(["lesson", "reserved", "splits", "--handout", &out, "--answers", &key]);
+    assert_eq!(called.status, 0, "{}", called.err);
+    let [cards, answers] = [&out, &key].map(|path| std::fs::read_to_string(path).unwrap());
+    for title in ["Allocated and reserved", "Splits and merges"] {
+        assert!(
+            cards.contains(&format!("<h1>{title}</h1>")) && cards.contains(&format!("{title}, page 1 of"))
+        );
+        assert!(answers.contains(&format!("<h2>Answers: {title}</h2>")), "{answers}");
+    }
+    assert!(cards.contains("<title>Allocated and reserved · Splits and merges</title>"));
+    let called = blockyard(["lesson", "reserved", "splits"]);
+    assert_eq!(called.status, 2);
+    assert!(called.err.contains("several lessons have a common --handout"), "{}", called.err);
 }
 
 #[test]

@@ -254,7 +254,11 @@ impl Painter<'_> {
         }
         let room = rect.width_px - 22.0;
         let value = [context.to_string()];
-        let words = ["CUDA context", "context"];
+        let words = if self.stage.has_more_than_context {
+            ["outside PyTorch", "outside"]
+        } else {
+            ["CUDA context", "context"]
+        };
         let middle = (right - 14.0) / 2.0;
         let lines = [
             (first_fitting(&words, text_px, Weight::Normal, room), -text_px * 0.65, Weight::Normal),

@@ -141,6 +141,32 @@ fn a_process_has_its_context_before_the_ruler() {
     }
 }
 
+#[test]
+fn what_a_process_has_outside_is_not_free() {
+    let recording = story();
+    let stage = || stage_at(&recording, recording.step_count());
+    let view = StageView { is_compact: true, ..StageView::default() };
+    let said = |stage: Stage| {
+        let scene = stage.scene(&view, 1280.0);
+        scene.marks.iter().filter_map(text_of).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let free = |stage: &Stage| said(stage.clone()).join(" ");
+    let (of_rest, of_whole) = (
+        stage().of_process(Bytes::mib(4), Bytes::ZERO),
+        stage().of_whole_device(Bytes::mib(4), true, Bytes::ZERO),
+    );
+    let bounds = recording.step(recording.step_count() - 1).unwrap();
+    let all = recording.state_at(bounds.end).unwrap().breakdown().free;
+    assert!(free(&of_rest).contains(&all.to_string()), "{}", free(&of_rest));
+    assert!(free(&of_whole).contains(&all.saturating_sub(Bytes::mib(4)).to_string()), "{}", free(&of_whole));
+    let words = said(stage().of_whole_device(Bytes::mib(4), false, Bytes::ZERO));
+    assert!(words.iter().any(|word| word.starts_with("outside")), "{words:?}");
+    for width in WIDTHS {
+        let found = clashes(&stage().of_whole_device(Bytes::mib(676), false, Bytes::mib(64)), &view, width);
+        assert!(found.is_empty(), "{width}: {found:#?}");
+    }
+}
+
 fn text_of(mark: &Mark) -> Option<&str> {
     match mark {
         Mark::Text { text, .. } => Some(text),

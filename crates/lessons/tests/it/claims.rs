@@ -84,8 +84,8 @@ fn a_sentence_that_nothing_proves_has_a_note() {
     }
     expect![[r#"
         The {cached} that are cached would be enough, but they are not in one piece.
-        line 15, column 39: nothing proves "enough": write a value, or {CONDITION => words} around it
-        line 15, column 67: nothing proves "one": write a value, or {CONDITION => words} around it
+        line 15, column 39: nothing proves "enough": write a value, or a claim such as {tensors exactly 2 => two}
+        line 15, column 67: nothing proves "one": write a value, or a claim such as {tensors exactly 2 => two}
 
         The {cached} that are cached {cached less than size c => would be enough}.
         line 15, column 31: "enough" says something other than its condition "cached is less than the size of the request of c"
@@ -93,9 +93,9 @@ fn a_sentence_that_nothing_proves_has_a_note() {
         The {cached} that are cached {cached less than size c => are not enough}.
 
         Twelve MiB, 12 MiB, a **hundred million**, `12` and {cached exactly 12 MiB => 12 MiB}.
-        line 15, column 1: nothing proves "Twelve": write a value, or {CONDITION => words} around it
-        line 15, column 13: nothing proves "12": write a value, or {CONDITION => words} around it
-        line 15, column 25: nothing proves "hundred million": write a value, or {CONDITION => words} around it
+        line 15, column 1: nothing proves "Twelve": write a value, or a claim such as {tensors exactly 2 => two}
+        line 15, column 13: nothing proves "12": write a value, or a claim such as {tensors exactly 2 => two}
+        line 15, column 25: nothing proves "hundred million": write a value, or a claim such as {tensors exactly 2 => two}
 
         {cached less than size c => 13 MiB are not enough}.
         line 15, column 2: "13" says something other than its condition "cached is less than the size of the request of c"

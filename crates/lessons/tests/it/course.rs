@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PlayedLesson, TextBlock, course,
-    glossary, lessons, plain, quiz,
+    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PlayedLesson, TWO_HOURS,
+    TextBlock, course, glossary, lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -226,6 +226,15 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     let rows =
         hours.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok());
     assert_eq!(rows.sum::<u32>(), 120);
+    for CourseStretch { minutes, lessons, task } in TWO_HOURS {
+        let named: Vec<_> = lessons.iter().map(|(id, minutes)| format!("`{id}` {minutes}")).collect();
+        let named = named.join(", ");
+        let row =
+            format!("| {minutes} |{} | {task} |", if named.is_empty() { named } else { format!(" {named}") });
+        assert!(hours.contains(&row), "no row {row}");
+        let sum: u32 = lessons.iter().map(|(_, minutes)| minutes).sum();
+        assert!(sum == minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
+    }
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");
     }

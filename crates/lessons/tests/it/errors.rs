@@ -124,6 +124,42 @@ fn cards_are_checked() {
 }
 
 #[test]
+fn an_author_hears_of_all_errors_at_once() {
+    let text = text(
+        "## One\n{reserved more than 1 GiB => far too much} and {lost}, and {cached at noon}.\n\n| a | b |\n\nMore {oom exactly 3 => three}.\n\
+         ```workload\na = alloc 3 MiB\n```\n```predict\nquestion: Why?\nchoice: reserved stays => A\nchoice: reserved falls => B\n```\n\
+         ## Two **\nText.\n```exercise\ngoal: well done\nhint: {nothing}\n```\n```start\na = alloc 1 MiB\n```\n",
+    );
+    let errors = Lesson::check(&text).unwrap_err();
+    let found: String = errors.iter().fold(String::new(), |mut found, error| {
+        let _ = writeln!(
+            found,
+            "{:?} {}",
+            error.position(),
+            error.to_string().chars().take(64).collect::<String>()
+        );
+        found
+    });
+    expect![[r#"
+        (9, 2) line 9, column 2: the text says "reserved is more than 1 GiB", a
+        (9, 49) line 9, column 49: there is no quantity "lost": known are reques
+        (9, 61) line 9, column 61: expected "before", "at \"a label\"", "on \"a 
+        (11, 1) line 11, column 1: a table is not a form of a lesson: paragraphs
+        (13, 7) line 13, column 7: the text says "the number of out-of-memory er
+        (17, 1) line 17, column 1: 0 of the choices are right, and one has to be
+        (22, 8) line 22, column 8: this "**" is never closed
+        (25, 1) line 25, column 1: expected a condition such as "peak reserved a
+        (26, 8) line 26, column 8: there is no quantity "nothing": known are req
+    "#]]
+    .assert_eq(&found);
+    // The first of them is what the command says, in the order in which the parts of a lesson are read.
+    assert!(errors.iter().any(|one| one.to_string() == error(&text)));
+    assert!(Lesson::check("").unwrap_err().len() == 1);
+    let sound = crate::language::text("## One\n{reserved}\n```workload\na = alloc 3 MiB\n```\n");
+    assert_eq!(Lesson::check(&sound).unwrap().cards.len(), 1);
+}
+
+#[test]
 fn a_loop_ends_in_the_card_in_which_it_begins() {
     let cards =
         "## One\n```workload\nrepeat 2 {\na = alloc 1 MiB\n```\n## Two\n```workload\nfree a\n}\n```\n";

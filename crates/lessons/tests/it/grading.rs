@@ -51,12 +51,12 @@ fn an_answer_cannot_leave_requests_out_or_add_what_is_forbidden() {
     let sentence = |text| exercise.grade(text).unwrap().sentence;
     assert_eq!(
         sentence("b = alloc 2 MiB\na = alloc 1 MiB"),
-        "Passed: every tensor is still allocated; `set` stands 0 times, at the start 0 times; `empty_cache` stands 0 times, at the start 0 times."
+        "Passed: every tensor of the start is still made, with its size; `set` stands 0 times, at the start 0 times; `empty_cache` stands 0 times, at the start 0 times."
     );
-    assert_eq!(sentence("a = alloc 1 MiB"), "Not yet: the tensor b of 2 MiB is not allocated any more.");
+    assert_eq!(sentence("a = alloc 1 MiB"), "Not yet: the tensor b of 2 MiB is not made any more.");
     assert_eq!(
         sentence("a = alloc 1 MiB\nb = alloc 1 MiB"),
-        "Not yet: the tensor b of 2 MiB is not allocated any more."
+        "Not yet: the tensor b of 2 MiB is not made any more."
     );
     assert_eq!(
         sentence("set max_split_size_mb:64\na = alloc 1 MiB\nb = alloc 2 MiB\nempty_cache"),

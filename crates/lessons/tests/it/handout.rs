@@ -1,6 +1,6 @@
 //! Handouts: what stands before the answers, and what among them.
 
-use blockyard_lessons::{Answers, handout, plain};
+use blockyard_lessons::{Answers, PlayedLesson, handout, plain};
 
 use crate::course::played;
 
@@ -17,14 +17,38 @@ fn words(html: &str) -> String {
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// What follows a question shows its answer, so it is on another page; and each page can be handed out alone.
+fn pages_end_with_their_questions(lesson: &PlayedLesson, cards: &str) {
+    let pages: Vec<&str> = cards.split("<section class=\"sheet\">").skip(1).collect();
+    let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
+    assert!(pages.len() >= questions, "{}: {} pages of {questions} questions", lesson.id, pages.len());
+    for (index, page) in pages.iter().enumerate() {
+        let said = words(page);
+        let head = format!("{}, page {} of {} Name: Date:", lesson.title, index + 1, pages.len());
+        assert!(said.starts_with(&head), "{said}");
+        let (_, after) = match page.split_once("<div class=\"question\">") {
+            Some(parts) => parts,
+            None => continue,
+        };
+        assert!(
+            !after.contains("<svg") && !after.contains("<h2>"),
+            "{}: more after a question: {after}",
+            lesson.id
+        );
+    }
+}
+
 #[test]
 fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
     let mut questions = 0;
     for lesson in played() {
-        let html = handout(&lesson).unwrap().to_string();
+        let paper = handout(&lesson).unwrap();
+        let html = paper.to_string();
         assert_eq!(html.matches("<section").count(), html.matches("</section>").count(), "{}", lesson.id);
         let (cards, answers) = html.split_once("<section class=\"answers\">").unwrap();
         let (on_cards, in_answers) = (words(cards), words(answers));
+        assert!(in_answers.starts_with(&format!("Answers: {}", lesson.title)), "{in_answers}");
+        pages_end_with_their_questions(&lesson, &paper.cards);
         for (index, card) in lesson.cards.iter().enumerate() {
             let place = format!("{}, card {}", lesson.id, index + 1);
             if let Some(question) = &card.question {
@@ -33,7 +57,12 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
                 assert!(on_cards.contains(&asked) && !in_answers.contains(&asked), "{place}: {asked}");
                 assert!(in_answers.contains(&because) && !on_cards.contains(&because), "{place}: {because}");
                 assert!(in_answers.contains(&format!("{} {because}", question.right)), "{place}");
-                assert!(in_answers.contains(&format!("{}. {}", index + 1, plain(&card.title))), "{place}");
+                let title = format!("{}. {}", index + 1, plain(&card.title));
+                assert!(in_answers.contains(&title), "{place}");
+                assert!(
+                    card.exercise.is_some() || !on_cards.contains(&title),
+                    "{place}: the title has the answer"
+                );
                 let choices = match &question.answers {
                     Answers::Choices(choices) => choices.as_slice(),
                     Answers::Bytes(_) | Answers::Count(_) => &[],

@@ -141,3 +141,37 @@ fn questions_are_answered_by_the_allocator() {
     assert_eq!(question(1).check("4").unwrap_err().to_string(), "expected a number from 1 to 3, found \"4\"");
     assert_eq!((question(2).check("1"), question(2).right.as_str()), (Ok(true), "It goes."));
 }
+
+#[test]
+fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
+    let text = |cards: &str| {
+        text(cards).replace(
+            "capacity: 64 MiB",
+            "capacity: 64 MiB\nmeasured: context = 10 MiB, a file\nmeasured: code = 2 MiB, a file",
+        )
+    };
+    let cards = "## One\n{free}\n```outside\nmeasured context\n```\n## Two\n{free}\n```workload\na = alloc 3 MiB\n```\n\
+                 ## Three\n{free}\n```outside\nmeasured context + measured code\n```\n";
+    let lesson = Lesson::parse(&text(cards)).unwrap().play().unwrap();
+    let outside: Vec<_> = lesson.cards.iter().map(|card| card.outside.unwrap()).collect();
+    let found: Vec<_> = outside.iter().map(|outside| (outside.size, outside.is_context)).collect();
+    assert_eq!(found, [(Bytes::mib(10), true), (Bytes::mib(10), true), (Bytes::mib(12), false)]);
+    assert_eq!([0, 1, 2].map(|card| body(&lesson, card)), ["54 MiB", "34 MiB", "32 MiB"]);
+    for (block, expected) in [
+        ("measured nothing", "there is no line \"measured: nothing = SIZE, SOURCE\""),
+        ("segments", "expected measured sizes, such as \"measured context\", found \"0\""),
+        ("much", "there is no quantity \"much\""),
+    ] {
+        let wrong = text(&format!("## One\nText.\n```outside\n{block}\n```\n"));
+        let error = Lesson::parse(&wrong).and_then(|lesson| lesson.play()).unwrap_err().to_string();
+        assert!(error.starts_with("line 12, column 1: ") && error.contains(expected), "{error}");
+    }
+    assert_eq!(play("## One\nText.\n").cards[0].outside, None);
+}
+
+#[test]
+fn a_word_for_a_number_in_the_title_of_a_lesson_is_no_statement() {
+    let titled = |title: &str| text("## One\nText.\n").replace("title: A test", &format!("title: {title}"));
+    let notes = |title: &str| Lesson::parse(&titled(title)).unwrap().play().unwrap().notes.len();
+    assert_eq!(["Two tensors", "Larger batches", "20 MiB for a tensor"].map(notes), [0, 0, 1]);
+}

@@ -111,7 +111,7 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
             return field.value.slice(field.selectionStart, field.selectionEnd).startsWith('The tensor asked for')";
         ensure!(page.execute(chosen, &[])?.as_bool() == Some(true), "another line is chosen");
         page.execute(write, &[json!("=> more}"), json!("=> less")])?;
-        page.wait_text(&id("lesson-verdict"), "This is not a lesson yet.")?;
+        page.wait_text(&id("lesson-verdict"), "This is not a lesson yet: 1 error.")?;
         ensure!(page.attribute(&id("play-lesson"), "disabled")?.is_some());
         page.execute(write, &[json!("=> less"), json!("=> more}")])?;
         page.execute(write, &[json!("than it needs, by 17 MiB."), json!("than it needs.")])?;
@@ -222,7 +222,7 @@ fn a_lesson_is_presented_with_the_keys_of_a_clicker() -> Result<()> {
 fn a_word_of_the_glossary_opens_in_the_lesson() -> Result<()> {
     at("/#lesson=nvidia-smi&card=1", |page| {
         page.reduced_motion(true)?;
-        page.wait_text(&id("card-body"), "527 MiB")?;
+        page.wait_text(&id("card-body"), "518 MiB")?;
         page.click("[data-testid='card-body'] .glossary-link")?;
         page.wait_text(".word-popup:popover-open", "What the driver takes on a GPU for each process")?;
         ensure!(hash(page)? == "#lesson=nvidia-smi&card=1");

@@ -22,6 +22,7 @@ mod resize;
 mod sharing;
 mod site;
 mod story;
+mod teaching;
 mod touch;
 
 use std::path::{Path, PathBuf};

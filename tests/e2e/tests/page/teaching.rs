@@ -1,0 +1,206 @@
+//! Lessons in a class: what is said stays in sight, sheets to print, a lesson of one's own.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use serde_json::json;
+
+use crate::id;
+
+const LAPTOP: Window = Window { width: 1366, height: 768 };
+const PHONE: Window = Window { width: 390, height: 844 };
+
+fn at(path: &str, window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+    drive_at(path, window, GpuChoice::None, test)
+}
+
+/// The upper and the lower edge of an element in the window, without scrolling it into view.
+fn edges(page: &Page, css: &str) -> Result<(f64, f64)> {
+    page.wait_for(css)?;
+    let script = "const { top, bottom } = document.querySelector(arguments[0]).getBoundingClientRect();
+        return [top, bottom];";
+    Ok(serde_json::from_value(page.execute(script, &[json!(css)])?)?)
+}
+
+/// Clicks without scrolling first.
+fn press(page: &Page, name: &str) -> Result<()> {
+    page.wait_for(&id(name))?;
+    page.execute("document.querySelector(arguments[0]).click()", &[json!(id(name))]).map(drop)
+}
+
+#[test]
+fn what_is_said_of_an_exercise_comes_into_sight() -> Result<()> {
+    for (address, words) in [("/#lesson=nvidia-smi&card=8", "Not yet"), ("/#lesson=tensor&card=6", "Not yet")]
+    {
+        at(address, LAPTOP, |page| {
+            press(page, "check")?;
+            for _ in 0..6 {
+                if page.wait_text(&id("verdict"), words).is_ok() {
+                    break;
+                }
+            }
+            page.wait_until(
+                "(() => { const said = document.querySelector('[data-testid=verdict]').getBoundingClientRect();
+                    const bar = document.querySelector('.turn').getBoundingClientRect();
+                    return said.top >= 0 && said.bottom <= bar.top + 1; })()",
+            )
+            .map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window() -> Result<()> {
+    at("/#lesson=reserved&card=6", Window { width: 1920, height: 1080 }, |page| {
+        let screen = |width: u32| {
+            let screen = json!({ "width": width, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
+            page.devtools("Emulation.setDeviceMetricsOverride", &screen)
+        };
+        screen(1920)?;
+        press(page, "present")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // The canvas is as wide and as high as what is drawn on it, and has its room.
+        let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
+            const { width, height } = canvas.getBoundingClientRect();
+            return Math.abs(width / height - canvas.width / canvas.height) < 0.02
+                && canvas.parentElement.getBoundingClientRect().height >= height - 1; })()";
+        page.wait_until(fits)?;
+        let shape = "const { width, height } = document.querySelector('.stage-figure canvas').getBoundingClientRect();
+            return [Math.round(width), Math.round(height)];";
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let first = page.execute(shape, &[])?;
+        screen(1900)?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        screen(1920)?;
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let again = page.execute(shape, &[])?;
+        ensure!(first == again, "{first}, and after a change of the window {again}");
+        page.wait_until(fits).map(drop)
+    })
+}
+
+#[test]
+fn the_lesson_about_nvidia_smi_draws_the_process() -> Result<()> {
+    at("/#lesson=nvidia-smi&card=1", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("card-body"), "518 MiB")?;
+        let label = |words: &str| {
+            page.wait_until(&format!(
+                "document.querySelector('[data-testid=stage]').getAttribute('aria-label').includes({})",
+                json!(words)
+            ))
+        };
+        label("nvidia-smi shows 518 MiB")?;
+        // All of the device is the second number of `mem_get_info()`; the first is without what lies outside.
+        page.wait_text(&id("term-free"), "139.29 GiB")?;
+        page.click(&id("card-next"))?;
+        page.click(&id("choice-2"))?;
+        label("nvidia-smi shows 538 MiB")?;
+        page.click(&id("card-next"))?;
+        label("nvidia-smi shows 630 MiB, with 610 MiB outside of PyTorch's memory")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_title_that_says_the_answer_waits_for_it() -> Result<()> {
+    at("/#lesson=reserved&card=5", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_text(&id("card-title"), "What will happen?")?;
+        page.click(&id("choice-2"))?;
+        page.wait_text(&id("card-title"), "A free changes allocated, not reserved")
+    })
+}
+
+#[test]
+fn on_a_phone_the_next_card_begins_at_its_top() -> Result<()> {
+    at("/#lesson=reserved&card=1", PHONE, |page| {
+        let phone = json!({ "width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": true });
+        page.devtools("Emulation.setDeviceMetricsOverride", &phone)?;
+        page.reduced_motion(true)?;
+        for number in 2..=6 {
+            page.wait_for(&id("card-next"))?;
+            page.execute("scrollTo(0, 100000)", &[])?;
+            press(page, "card-next")?;
+            page.wait_text(&id("card-position"), &format!("Card {number} of"))?;
+            page.wait_until("document.querySelector('.lesson-card').getBoundingClientRect().top >= -1")?;
+            let (top, foot) = edges(page, &id("card-title"))?;
+            ensure!(top >= 0.0 && foot <= 844.0, "card {number}: its title is from {top} to {foot}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_stage_fits_a_frame_of_640_by_400() -> Result<()> {
+    at("/?embed=stage#preset=terms&step=3", Window { width: 640, height: 400 }, |page| {
+        let screen = json!({ "width": 640, "height": 400, "deviceScaleFactor": 1, "mobile": false });
+        page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
+        page.wait_for(&id("forward"))?;
+        page.wait_until("document.documentElement.scrollHeight <= innerHeight + 1").map(drop)
+    })
+}
+
+#[test]
+fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result<()> {
+    at("/", LAPTOP, |page| {
+        page.wait_text(&id("door-learn"), "Why nvidia-smi did not fall")?;
+        page.click(&id("door-learn"))?;
+        page.wait_until("location.hash === '#lesson=nvidia-smi&card=1'")?;
+        page.execute("history.back()", &[])?;
+        page.click(&id("door-teachers"))?;
+        page.wait_for(&id("teachers"))?;
+        page.click("[data-testid=two-hours] summary")?;
+        page.wait_text(&id("two-hours"), "Allocated and reserved, 10 min")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn several_lessons_share_a_class_sheet() -> Result<()> {
+    at("/#teachers", LAPTOP, |page| {
+        page.wait_for(&id("teachers"))?;
+        ensure!(page.attribute(&id("class-sheet"), "disabled")?.is_some(), "nothing is chosen");
+        page.execute(
+            "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 1 || place === 6) box.click(); })",
+            &[],
+        )?;
+        page.wait_text(&id("class-sheet"), "Class sheet of 2 lessons")?;
+        page.click(&id("class-sheet"))?;
+        page.wait_until("location.hash === '#handout=reserved,splits'")?;
+        page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
+        page.wait_text(".handout", "Answers: Splits and merges")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn an_author_sees_all_errors_and_prints_the_lesson() -> Result<()> {
+    at("/#make-lesson", LAPTOP, |page| {
+        let write = |from: &str, to: &str| {
+            let script = "const field = document.querySelector('[data-testid=lesson-text]');
+                field.value = field.value.replace(arguments[0], arguments[1]);
+                field.dispatchEvent(new Event('input', { bubbles: true }));";
+            page.execute(script, &[json!(from), json!(to)])
+        };
+        page.wait_text(&id("lesson-verdict"), "It plays")?;
+        write("title: My lesson", "title: Two tensors")?;
+        write("more than size a => more", "less than size a => less")?;
+        write("goal: b passes", "goal: b is well")?;
+        page.wait_text(&id("lesson-verdict"), "This is not a lesson yet: 2 errors.")?;
+        page.wait_text(&id("lesson-findings"), "Line 10")?;
+        page.wait_text(&id("lesson-findings"), "Line 27")?;
+        ensure!(page.attribute(&id("print-lesson"), "disabled")?.is_some(), "no lesson, no sheet");
+        write("less than size a => less", "more than size a => more")?;
+        write("goal: b is well", "goal: b passes")?;
+        page.wait_text(&id("lesson-verdict"), "It plays, and every number")?;
+        page.click("[data-testid=lesson-forms] summary")?;
+        page.wait_text(&id("lesson-forms"), "{largest_cached}")?;
+        page.check_accessible()?;
+        page.click(&id("print-lesson"))?;
+        page.wait_text(".handout", "Two tensors, page 1 of 2")?;
+        // The text is remembered, so a reload prints the same.
+        page.execute("location.reload()", &[])?;
+        page.wait_text(".handout", "Answers: Two tensors")
+    })
+}
