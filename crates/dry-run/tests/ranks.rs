@@ -44,3 +44,13 @@ fn an_interrupted_run_blames_no_rank() {
     let Some(report) = ran("checkpoint_load.py", 2, &[], true) else { return };
     assert_eq!((report.status(), report.failed, report.is_interrupted), (130, None, true));
 }
+
+/// What one rank sends to another (here gradients) is used by NCCL's stream: when its block is free again, the GPU's work decides. With
+/// `layouts.py --pp 2` of `tests/fixtures/fit` two H100s allocated 1 MiB more for this reason.
+#[test]
+fn blocks_of_messages_are_marked() {
+    let Some(report) = ran("pipeline.py", 2, &[], false) else { return };
+    assert_eq!(report.status(), 0);
+    let notes = report.ranks[1].report.sentences().join("\n");
+    assert!(notes.contains("another stream uses a tensor"), "{notes}");
+}

@@ -11,6 +11,7 @@ use libloading::os::unix::{Library, RTLD_LAZY};
 
 use crate::memory::{Sureness, device_of};
 use crate::report;
+use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::frames::{self, Frame, is_busy, unobserved};
 use crate::values::given::Given;
@@ -203,6 +204,7 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     if is_busy() {
         return;
     }
+    work::say();
     let Some(torch) = TORCH.get() else { return };
     match layout() {
         Some(layout) if IS_ON.load(Ordering::Relaxed) => {
@@ -224,10 +226,7 @@ const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
 fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame {
     if name.to_bytes() == RECORD_STREAM {
-        report::estimate(
-            "the program lets another stream use a tensor (record_stream): its block is free once the GPU has done that work, which takes no \
-             time here",
-        );
+        report::estimate(OTHER_STREAM);
     }
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };
