@@ -160,6 +160,25 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
     }
 }
 
+type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
+
+/// Whether this is the generator of the calling thread's device, which PyTorch's own code names in some places (a recurrent layer's dropout).
+pub(super) fn is_own_generator(object: u64) -> bool {
+    static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let library = loaded(Path::new("libtorch_cuda.so"))?;
+        // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place that holds the generator.
+        let found =
+            unsafe { library.get::<OwnGenerator>(b"_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa\0") };
+        let found = found.ok().map(|found| *found);
+        // PyTorch stays loaded.
+        std::mem::forget(library);
+        found
+    });
+    // SAFETY: -1 is the current device, whose generator lives as long as the process.
+    own.is_some_and(|own| unsafe { own(-1).read() } == object)
+}
+
 type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 
 /// Reports the block to PyTorch's profiler, whose function this library answers first.
