@@ -31,7 +31,8 @@ pub enum DryRunError {
     /// Python runs and has no PyTorch.
     #[error(
         "{python} has no PyTorch: install it with `pip install torch` (or, without NVIDIA's libraries, which are not needed here, \
-         `pip install --no-deps torch` and what it imports: typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec numpy)"
+         `pip install --no-deps torch` and what it imports: typing_extensions filelock sympy mpmath networkx jinja2 markupsafe fsspec \
+         numpy); --python names another Python that has it"
     )]
     NoTorch {
         /// The command.

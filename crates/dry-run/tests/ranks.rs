@@ -7,8 +7,8 @@ mod common;
 
 use std::path::Path;
 
-use blockyard_dry_run::{Program, Ranks, RanksReport, run_ranks};
-use blockyard_gpus::GpuProfile;
+use blockyard_dry_run::{Program, Ranks, RanksReport, run, run_ranks};
+use blockyard_gpus::{GpuProfile, Taker};
 
 /// Runs a program of `tests/fixtures/ranks` as these ranks of so many.
 fn ran(name: &str, world: u32, asked: &[u32], is_interrupted: bool) -> Option<RanksReport> {
@@ -43,4 +43,39 @@ fn checkpoints_are_saved_and_loaded_where_ranks_are_absent() {
 fn an_interrupted_run_blames_no_rank() {
     let Some(report) = ran("checkpoint_load.py", 2, &[], true) else { return };
     assert_eq!((report.status(), report.failed, report.is_interrupted), (130, None, true));
+}
+
+/// What one rank sends to another (here gradients) is used by NCCL's stream: when its block is free again, the GPU's work decides. With
+/// `layouts.py --pp 2` of `tests/fixtures/fit` two H100s allocated 1 MiB more for this reason.
+#[test]
+fn blocks_of_messages_are_marked() {
+    let Some(report) = ran("pipeline.py", 2, &[], false) else { return };
+    assert_eq!(report.status(), 0);
+    let notes = report.ranks[1].report.sentences().join("\n");
+    assert!(notes.contains("another stream uses a tensor"), "{notes}");
+}
+
+/// One process over two devices.
+const PARALLEL: &str = "
+import torch
+model = torch.nn.DataParallel(torch.nn.Linear(64, 64).cuda())
+model(torch.zeros(8, 64, device='cuda'))
+";
+
+#[test]
+fn communicators_of_one_process_are_on_the_devices_of_their_ranks() {
+    let Some(over) = common::over_torch("parallel") else { return };
+    let file = over.folder.0.join("program.py");
+    std::fs::write(&file, PARALLEL).unwrap();
+    let program = Program {
+        devices: 2,
+        output: Some(over.folder.0.join("output")),
+        ..Program::new(file, over.python.clone(), GpuProfile::H200)
+    };
+    let report = run(&program, &over.torch, &over.prepared).unwrap();
+    let counted = |device: usize| {
+        let of = report.taken.iter().filter(|taken| taken.device == device);
+        of.filter(|taken| taken.what == Taker::Communicators.name()).map(|taken| taken.count).max()
+    };
+    assert_eq!((report.status, counted(0), counted(1)), (0, Some(1), Some(1)));
 }

@@ -201,3 +201,84 @@ fn a_block_whose_free_waits_for_another_stream_is_marked() {
     let sentences = report.sentences();
     assert!(sentences.iter().any(|sentence| sentence.contains("program.py:3: ")), "{sentences:?}");
 }
+
+/// Autograd hands gradients from stream to stream and records the second on them, without an operator.
+const STREAMS: &str = "
+import torch
+side = torch.cuda.Stream()
+weight = torch.ones(1024, 1024, device='cuda', requires_grad=True)
+for step in range(2):
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = (weight * 2).sin()
+    torch.cuda.current_stream().wait_stream(side)
+    (y * 3).sum().backward()
+";
+
+#[test]
+fn gradients_that_go_from_stream_to_stream_are_marked() {
+    let Some((report, _)) = done("streams", STREAMS, &[]) else { return };
+    let sentences = report.sentences();
+    assert!(
+        sentences.iter().any(|sentence| sentence.contains("another stream uses a tensor")),
+        "{sentences:?}"
+    );
+}
+
+#[test]
+fn a_question_for_the_work_of_the_gpu_is_exact_after_a_wait() {
+    let source = |wait: &str| {
+        format!(
+            "import torch\nevent = torch.cuda.Event()\nx = torch.zeros(4, device='cuda')\nevent.record()\n{wait}\nevent.query()\n"
+        )
+    };
+    let Some((waited, _)) = done("query-waited", &source("torch.cuda.synchronize()"), &[]) else { return };
+    assert_eq!(waited.sentences(), Vec::<String>::new());
+    let Some((asked, _)) = done("query", &source(""), &[]) else { return };
+    let sentences = asked.sentences();
+    assert!(
+        sentences.iter().any(|sentence| sentence.contains("program.py:6: the program asks")),
+        "{sentences:?}"
+    );
+}
+
+#[test]
+fn the_seed_of_a_recurrent_layers_dropout_is_known() {
+    let source = "
+import torch
+layer = torch.nn.LSTM(16, 32, num_layers=2, dropout=0.2).cuda()
+layer(torch.zeros(4, 8, 16, device='cuda'))
+";
+    let Some((report, _)) = done("recurrent", source, &[]) else { return };
+    let sentences = report.sentences();
+    assert!(!sentences.iter().any(|sentence| sentence.contains("the program reads")), "{sentences:?}");
+}
+
+/// Prints how often Python's garbage collector began within the helper that computes values, and whether it began at all.
+const COLLECTED: &str = "
+import gc, sys, torch
+within, begun = 0, 0
+def look(phase, info):
+    global within, begun
+    if phase == 'start':
+        begun += 1
+        frame = sys._getframe()
+        while frame is not None:
+            within += frame.f_code.co_name in ('begin', 'end', 'bound', 'compute')
+            frame = frame.f_back
+gc.callbacks.append(look)
+x = torch.ones(8, device='cuda')
+gc.set_threshold(1, 1, 1)
+kept = []
+for step in range(20):
+    y = x + 1
+    kept.append([y.sum(), [step]])
+gc.set_threshold(700, 10, 10)
+print(begun > 0, within)
+";
+
+#[test]
+fn garbage_is_collected_when_the_program_makes_it() {
+    let Some((_, lines)) = done("collected", COLLECTED, &[]) else { return };
+    assert_eq!(lines, ["True 0"]);
+}

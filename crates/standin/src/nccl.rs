@@ -289,12 +289,12 @@ entries! {
         create(to, ranks, ids.get().unwrap_or_else(UniqueId::new), rank)
     }
 
-    fn ncclCommInitAll(to: Out<usize>, count: c_int, _devices: In<c_int>) -> c_int {
-        // One process holds all ranks of the group, and none waits for another.
-        for rank in 0..count.max(0) {
+    fn ncclCommInitAll(to: Out<usize>, count: c_int, devices: In<c_int>) -> c_int {
+        // One process holds all ranks of the group, and none waits for another. Without a list, each rank has the device of its number.
+        for (rank, place) in (0..count.max(0)).zip(0_usize..) {
             let group = Group::alone(unsigned(count), unsigned(rank));
-            overhead::follow(Event::Communicator { ranks: unsigned(count) });
-            to.put_at(usize::try_from(rank).unwrap_or(0), groups().add(group));
+            overhead::follow_on(devices.at(place).unwrap_or(rank), Event::Communicator { ranks: unsigned(count) });
+            to.put_at(place, groups().add(group));
         }
         SUCCESS
     }

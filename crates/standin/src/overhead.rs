@@ -224,7 +224,11 @@ impl Addresses {
 
 /// Follows what the driver takes of the calling thread's device.
 pub(crate) fn follow(event: Event) {
-    let number = current_device();
+    follow_on(current_device(), event);
+}
+
+/// Follows what the driver takes of a device.
+pub(crate) fn follow_on(number: i32, event: Event) {
     let counted = state().devices.get(number).map(|device| device.addresses().follow(event));
     say(number, counted.unwrap_or_default());
 }

@@ -48,6 +48,8 @@ struct Api {
     print_error: unsafe extern "C" fn(),
     take_error: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
     set_error: unsafe extern "C" fn(Object, Object, Object),
+    stop_collector: unsafe extern "C" fn() -> c_int,
+    start_collector: unsafe extern "C" fn() -> c_int,
     /// The address of `None`.
     none: usize,
 }
@@ -94,6 +96,8 @@ fn find_api() -> Option<Api> {
         print_error: function!(b"PyErr_Print\0"),
         take_error: function!(b"PyErr_Fetch\0"),
         set_error: function!(b"PyErr_Restore\0"),
+        stop_collector: function!(b"PyGC_Disable\0"),
+        start_collector: function!(b"PyGC_Enable\0"),
         // SAFETY: the symbol is an object, of which only the address is taken.
         none: unsafe { process.get::<*mut c_void>(b"_Py_NoneStruct\0") }.ok()?.into_raw() as usize,
     })
@@ -166,6 +170,9 @@ impl Interpreter {
     ///
     /// The exception that the thread has pending is set aside and put back after: an operator may end because a hook in Python raised
     /// (a checkpoint stops so), and PyTorch leaves the exception with the thread while observers see the operator end.
+    ///
+    /// Python's garbage collector does not begin meanwhile: what we make for a moment counts for its threshold, and tensors in cycles would
+    /// be freed sooner than on a GPU.
     pub(crate) fn locked<T>(self, act: impl FnOnce() -> T) -> Option<T> {
         let _user = User::new()?;
         let [mut kind, mut value, mut traceback] = [std::ptr::null_mut(); 3];
@@ -175,7 +182,13 @@ impl Interpreter {
             (self.0.take_error)(&raw mut kind, &raw mut value, &raw mut traceback);
             state
         };
+        // SAFETY: the calling thread has Python's lock.
+        let collects = unsafe { (self.0.stop_collector)() } != 0;
         let result = act();
+        if collects {
+            // SAFETY: as above.
+            unsafe { (self.0.start_collector)() };
+        }
         // SAFETY: the references are given back, and the state is the one that was just given.
         unsafe {
             (self.0.set_error)(kind, value, traceback);

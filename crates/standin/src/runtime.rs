@@ -6,3 +6,4 @@ pub(crate) mod graphs;
 pub(crate) mod kernels;
 pub(crate) mod memory;
 pub(crate) mod streams;
+pub(crate) mod work;

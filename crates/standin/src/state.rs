@@ -24,6 +24,11 @@ pub(crate) struct Event {
     pub(crate) capture: u64,
     /// When it was recorded.
     pub(crate) at: Option<std::time::Instant>,
+    /// The device and the stream in which it was recorded.
+    pub(crate) device: i32,
+    pub(crate) stream: usize,
+    /// Whether the host has waited for it since.
+    pub(crate) is_awaited: bool,
 }
 
 /// Memory of `cuMemCreate`.

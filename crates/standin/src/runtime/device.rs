@@ -275,4 +275,4 @@ entries! {
     }
 }
 
-setting! { cudaDeviceSynchronize cudaDeviceReset cudaDeviceSetLimit }
+setting! { cudaDeviceReset cudaDeviceSetLimit }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use crate::abi::{HostFunction, Out, StreamCallback, call, call_for_stream};
 use crate::overhead;
 use crate::runtime::errors::{INVALID_HANDLE, NOT_READY, SUCCESS, fail};
+use crate::runtime::work;
 use crate::state::{Event, State, Stream, current_device, state};
 
 /// The handles of the default streams: null, legacy, per thread.
@@ -45,20 +46,42 @@ fn create_event(to: Out<usize>) -> c_int {
 
 fn record(event: usize, stream: usize) -> c_int {
     let mut state = state();
-    let Some(capture) = of(&state, stream).map(|stream| stream.capture) else { return fail(INVALID_HANDLE) };
+    let Some(Stream { capture, device, .. }) = of(&state, stream) else { return fail(INVALID_HANDLE) };
     match state.events.get_mut(event) {
         Some(event) => {
-            event.capture = capture;
-            event.at = Some(Instant::now());
+            *event = Event { capture, at: Some(Instant::now()), device, stream, is_awaited: false };
             SUCCESS
         }
         None => fail(INVALID_HANDLE),
     }
 }
 
-fn check_event(event: usize) -> c_int {
-    let known = state().events.get(event).is_some();
-    if known { SUCCESS } else { fail(INVALID_HANDLE) }
+/// Answers whether an event's work is done; `caller` is an address in the code that asks.
+extern "C" fn query(event: usize, caller: usize) -> c_int {
+    crate::report::called("cudaEventQuery");
+    let found = state().events.get(event).copied();
+    match found {
+        None => fail(INVALID_HANDLE),
+        Some(Event { at: Some(at), .. }) if crate::nccl::is_pending(at) => fail(NOT_READY),
+        Some(event) => {
+            work::asked(&event, caller);
+            SUCCESS
+        }
+    }
+}
+
+/// Goes on in [`query`], with the address to which the call will return: it tells which library asks.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+extern "C" fn cudaEventQuery(_event: usize) -> c_int {
+    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym query)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[unsafe(no_mangle)]
+extern "C" fn cudaEventQuery(event: usize) -> c_int {
+    query(event, 0)
 }
 
 entries! {
@@ -92,11 +115,12 @@ entries! {
     }
 
     fn cudaStreamQuery(stream: usize) -> c_int {
+        work::asked_for_stream();
         with(stream, |_| ())
     }
 
     fn cudaStreamSynchronize(stream: usize) -> c_int {
-        with(stream, |_| ())
+        with(stream, |found| work::wait(found.device, Some(stream)))
     }
 
     fn cudaStreamIsCapturing(stream: usize, to: Out<c_int>) -> c_int {
@@ -203,17 +227,19 @@ entries! {
         record(event, stream)
     }
 
-    fn cudaEventQuery(event: usize) -> c_int {
-        let at = state().events.get(event).map(|event| event.at);
-        match at {
+    fn cudaEventSynchronize(event: usize) -> c_int {
+        match state().events.get_mut(event) {
+            Some(event) => {
+                event.is_awaited = true;
+                SUCCESS
+            }
             None => fail(INVALID_HANDLE),
-            Some(Some(at)) if crate::nccl::is_pending(at) => fail(NOT_READY),
-            Some(_) => SUCCESS,
         }
     }
 
-    fn cudaEventSynchronize(event: usize) -> c_int {
-        check_event(event)
+    fn cudaDeviceSynchronize() -> c_int {
+        work::wait(current_device(), None);
+        SUCCESS
     }
 
     fn cudaEventElapsedTime(milliseconds: Out<f32>, _start: usize, _end: usize) -> c_int {

@@ -11,6 +11,7 @@ use libloading::os::unix::{Library, RTLD_LAZY};
 
 use crate::memory::{Sureness, device_of};
 use crate::report;
+use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
 use crate::values::frames::{self, Frame, is_busy, unobserved};
 use crate::values::given::Given;
@@ -159,6 +160,25 @@ pub(super) fn note_block(address: u64, bytes: u64, is_new: bool) {
     }
 }
 
+type OwnGenerator = unsafe extern "C" fn(i8) -> *const u64;
+
+/// Whether this is the generator of the calling thread's device, which PyTorch's own code names in some places (a recurrent layer's dropout).
+pub(super) fn is_own_generator(object: u64) -> bool {
+    static OWN: OnceLock<Option<OwnGenerator>> = OnceLock::new();
+    let own = OWN.get_or_init(|| {
+        let library = loaded(Path::new("libtorch_cuda.so"))?;
+        // SAFETY: the type is that of `ATen/cuda/CUDAGeneratorImpl.h`: a device gives a reference to a place that holds the generator.
+        let found =
+            unsafe { library.get::<OwnGenerator>(b"_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa\0") };
+        let found = found.ok().map(|found| *found);
+        // PyTorch stays loaded.
+        std::mem::forget(library);
+        found
+    });
+    // SAFETY: -1 is the current device, whose generator lives as long as the process.
+    own.is_some_and(|own| unsafe { own(-1).read() } == object)
+}
+
 type Forward = unsafe extern "C" fn(u64, i64, usize, usize, u16);
 
 /// Reports the block to PyTorch's profiler, whose function this library answers first.
@@ -203,6 +223,7 @@ unsafe extern "C" fn end(record: Record, _context: *mut c_void) {
     if is_busy() {
         return;
     }
+    work::say();
     let Some(torch) = TORCH.get() else { return };
     match layout() {
         Some(layout) if IS_ON.load(Ordering::Relaxed) => {
@@ -224,10 +245,7 @@ const RECORD_STREAM: &[u8] = b"aten::record_stream";
 
 fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame {
     if name.to_bytes() == RECORD_STREAM {
-        report::estimate(
-            "the program lets another stream use a tensor (record_stream): its block is free once the GPU has done that work, which takes no \
-             time here",
-        );
+        report::estimate(OTHER_STREAM);
     }
     // SAFETY: the object is alive; its overload's name lives as long.
     let overload = unsafe { CStr::from_ptr((torch.overload)(record)) };

@@ -11,7 +11,7 @@ use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
 use crate::values::layout::{Boxed, Layout};
-use crate::values::observed::give_up;
+use crate::values::observed::{give_up, is_own_generator};
 use crate::values::tensors::{Home, Storage, Tensor, items, text};
 
 /// The type of an argument, by the operator's schema.
@@ -25,6 +25,8 @@ pub(super) enum Kind {
     Text,
     /// A device: the helper has its own.
     Ignored,
+    /// A generator of random numbers: the helper knows the device's own.
+    Generator,
     Other,
 }
 
@@ -37,6 +39,7 @@ impl Kind {
             'N' => Self::Numbers,
             'S' => Self::Text,
             'D' => Self::Ignored,
+            'G' => Self::Generator,
             _ => Self::Other,
         }
     }
@@ -167,6 +170,7 @@ impl Argument {
                 items(boxed, layout).iter().map(number).collect::<Option<Vec<_>>>().map(Self::List)
             }
             Kind::Text => text(boxed, layout).map(Self::Text),
+            Kind::Generator => is_own_generator(boxed.payload).then_some(Self::None),
             Kind::Ignored | Kind::Other => None,
         }
     }
