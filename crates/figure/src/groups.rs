@@ -93,7 +93,7 @@ const AGES: [(u64, &str); 6] = [
 ];
 
 impl Groups {
-    /// Groups the allocations by what the colors say. At most nine groups have an entry of their own; the smallest share the last one,
+    /// Groups the allocations by what the colors say. At most nine groups have a separate entry; the smallest share the last one,
     /// or, where colors are shades of categories, one for each category.
     #[must_use]
     pub fn new(allocations: &Allocations, recording: &Recording, by: ColorBy) -> Self {
@@ -210,7 +210,7 @@ impl Groups {
     }
 }
 
-/// The color of allocations that have no entry of their own.
+/// The color of allocations that have no separate entry.
 const REST: Role = Role::Group(Role::GROUPS - 1);
 
 /// What allocations are grouped by, before colors are given.
@@ -281,8 +281,8 @@ impl Sites<'_> {
         (entries, places_of(&order, |place| place.min(shown)))
     }
 
-    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue. All that have no entry of
-    /// their own share their category's next shade, so that every area says what kind of data it is.
+    /// The entries ordered by categories, the heaviest first in each, with the shades of the category's hue. All that have no separate
+    /// entry share their category's next shade, so that every area says what kind of data it is.
     fn shaded(&self, heaviest_first: &[usize]) -> (Vec<(String, Role)>, Vec<u8>) {
         let of = |category: StackCategory| {
             let is_of =

@@ -9,7 +9,7 @@
 //! Every replay, also the one under the recorded settings, takes its segments by one rule, so that only the conditions in question differ: where
 //! the recording has them, as long as it asks for segments of the recorded sizes in the recorded order, and from then on above all of them
 //! ([`RecordedDevice`](blockyard_device::RecordedDevice)). So a run under its own settings reserves what PyTorch reserved. A recording that begins
-//! late is the exception, since its first requests stand for memory that was there; the run says so in a note.
+//! late is the exception, since its first requests stand for memory that was allocated before; the run says so in a note.
 //! This crate knows no file, no screen and no clock.
 //!
 //! # Example

@@ -26,10 +26,7 @@ fn pages_end_with_their_questions(lesson: &PlayedLesson, cards: &str) {
         let said = words(page);
         let head = format!("{}, page {} of {} Name: Date:", lesson.title, index + 1, pages.len());
         assert!(said.starts_with(&head), "{said}");
-        let (_, after) = match page.split_once("<div class=\"question\">") {
-            Some(parts) => parts,
-            None => continue,
-        };
+        let Some((_, after)) = page.split_once("<div class=\"question\">") else { continue };
         assert!(
             !after.contains("<svg") && !after.contains("<h2>"),
             "{}: more after a question: {after}",

@@ -12,7 +12,7 @@ use std::time::Instant;
 use crate::report;
 use crate::state::Event;
 
-/// What the report says of blocks that another stream uses.
+/// What the report says about blocks that another stream uses.
 pub(crate) const OTHER_STREAM: &str = "another stream uses a tensor (by record_stream, a message between ranks or autograd): its block is \
      free once the GPU has done that work, which takes no time here";
 const QUESTION: &str = "the program asks whether the GPU has done its work: here the answer is always yes";
