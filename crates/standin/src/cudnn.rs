@@ -6,6 +6,7 @@ mod attributes;
 mod backend;
 mod normalization;
 mod recurrent;
+mod recurrent_rule;
 mod tensors;
 mod workspaces;
 

@@ -40,7 +40,9 @@ fn a_file_alone_gets_its_verdict() {
     let called = blockyard([snapshot.as_str()]);
     assert_eq!(called.status, 1, "{}", called.err);
     assert!(
-        called.out.contains("out of memory by a leak at `loss_history train.py:26`: each of 136 steps kept 3 tensors (4 MiB)"),
+        called.out.contains(
+            "out of memory by a leak at `loss_history train.py:26`: each of 136 steps kept 3 tensors (4 MiB)"
+        ),
         "{}",
         called.out
     );

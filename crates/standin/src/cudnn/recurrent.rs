@@ -33,15 +33,20 @@ pub(super) struct Sequence {
     pub(super) batch: c_int,
     /// Steps of all sequences.
     pub(super) steps: i64,
+    /// Whether the sequences lie one step after the other, without padding.
+    pub(super) is_packed: bool,
 }
 
-const LSTM: c_int = 2;
-const GRU: c_int = 3;
+/// `CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED`.
+const PACKED: c_int = 1;
+
+pub(super) const LSTM: c_int = 2;
+pub(super) const GRU: c_int = 3;
 const NO_BIAS: c_int = 0;
 const TWO_BIASES: c_int = 2;
 
 impl Layer {
-    fn element(&self) -> i64 {
+    pub(super) fn element(&self) -> i64 {
         match self.kind {
             1 => 8,
             2 | 9 => 2,
@@ -50,7 +55,7 @@ impl Layer {
     }
 
     /// Matrices of each kind.
-    fn gates(&self) -> i64 {
+    pub(super) fn gates(&self) -> i64 {
         match self.mode {
             LSTM => 4,
             GRU => 3,
@@ -63,7 +68,7 @@ impl Layer {
         i64::from(if self.projection > 0 { self.projection } else { self.hidden })
     }
 
-    fn projects(&self) -> bool {
+    pub(super) fn projects(&self) -> bool {
         self.projection > 0 && self.projection != self.hidden
     }
 
@@ -94,10 +99,14 @@ impl Layer {
         }
     }
 
+    /// Elements of all matrices.
+    pub(super) fn all_matrices(&self) -> i64 {
+        (0..self.places()).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)))
+    }
+
     /// All matrices, by layer and direction, then all biases.
     fn weights(&self) -> i64 {
-        let matrices = (0..self.places()).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)));
-        matrices.saturating_add(
+        self.all_matrices().saturating_add(
             self.places().saturating_mul(self.biases()).saturating_mul(i64::from(self.hidden)),
         )
     }
@@ -198,11 +207,11 @@ entries! {
     }
 
     fn cudnnSetRNNDataDescriptor(
-        handle: usize, _kind: c_int, _layout: c_int, time: c_int, batch: c_int, _width: c_int, lengths: In<c_int>, _fill: usize,
+        handle: usize, _kind: c_int, layout: c_int, time: c_int, batch: c_int, _width: c_int, lengths: In<c_int>, _fill: usize,
     ) -> c_int {
         let lengths = lengths.list(usize::try_from(batch).unwrap_or(0));
         let steps = lengths.iter().fold(0_i64, |sum, length| sum.saturating_add(i64::from(*length)));
-        set(handle, Object::Sequence(Sequence { time, batch, steps }))
+        set(handle, Object::Sequence(Sequence { time, batch, steps, is_packed: layout == PACKED }))
     }
 
     fn cudnnGetRNNWeightSpaceSize(_library: usize, handle: usize, to: Out<usize>) -> c_int {

@@ -6,6 +6,7 @@ use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_
 
 use crate::cudnn::backend::{Convolution, Tensor};
 use crate::cudnn::recurrent::{Layer, Sequence};
+use crate::cudnn::recurrent_rule as rule;
 
 /// The tables' number of a type, and the bytes of an element.
 fn kind(number: c_int) -> Option<(i64, u64)> {
@@ -158,20 +159,19 @@ pub(super) fn of_layer(
     is_training: bool,
 ) -> ([u64; 2], Option<&'static str>) {
     let part = if layer.algorithm == SMALL_LAYERS || !is_training { FORWARD } else { BACKWARD };
-    let projects = layer.projection > 0 && layer.projection != layer.hidden;
-    let workspace = recorded_part(part, layer, sequence, is_training).filter(|_| !projects);
-    let reserve = if is_training {
-        recorded_part(RESERVE, layer, sequence, true).filter(|_| !projects)
-    } else {
-        Some(0)
+    let recorded = |part| recorded_part(part, layer, sequence, is_training).filter(|_| !layer.projects());
+    let rule = rule::of_layer(layer, sequence, is_training);
+    let (workspace, is_estimated) = match recorded(part) {
+        Some(workspace) => (workspace, false),
+        None => (rule.workspace, !rule.is_workspace_proved),
     };
-    match (workspace, reserve) {
-        (Some(workspace), Some(reserve)) => ([workspace, reserve], None),
-        (workspace, reserve) => (
-            [workspace.unwrap_or(0), reserve.unwrap_or(0)],
-            Some("what cuDNN takes for a recurrent layer is not recorded, and is assumed to be 0 bytes"),
-        ),
-    }
+    let (reserve, is_estimate) = match (is_training, recorded(RESERVE)) {
+        (false, _) => (0, is_estimated),
+        (true, Some(reserve)) => (reserve, is_estimated),
+        (true, None) => (rule.reserve, is_estimated || !rule.is_reserve_proved),
+    };
+    let remark = "what cuDNN takes for this recurrent layer is not recorded, and is estimated by a rule";
+    ([workspace, reserve], is_estimate.then_some(remark))
 }
 
 #[cfg(test)]
