@@ -56,6 +56,8 @@ def test_a_program_that_fails_has_a_traceback(tmp_path):
 INTERRUPTED = """
 import os, signal, sys, threading
 import blockyard
+# A shell lets what it starts in the background ignore Ctrl-C, and Python keeps that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(1, signal.raise_signal, [signal.SIGINT]).start()
 try:
     blockyard.run(sys.argv[1])
