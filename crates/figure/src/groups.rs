@@ -305,21 +305,23 @@ impl Sites<'_> {
                     self.of_texts.keys().filter(|(_, text)| *text == site.text).count() > 1
                 })
             };
+            let own = |number: usize| {
+                let text = self.all.get(number).map_or("", |site| site.text.as_str());
+                if is_twice(number) { format!("{text}, {}", category.name()) } else { text.to_owned() }
+            };
             for (rank, (_, number)) in of(category).enumerate() {
-                let shade = rank.min(named);
-                if let Some(place) = places.get_mut(number) {
-                    *place = u8::try_from(entries.len() - usize::from(rank > named)).unwrap_or(u8::MAX);
-                }
+                // All after the first of the others have its entry.
                 if rank <= named {
-                    let own = self.all.get(number).map_or("", |site| site.text.as_str());
-                    let text = match others {
-                        _ if (rank < named || others == 1) && is_twice(number) => {
-                            format!("{own}, {}", category.name())
-                        }
-                        _ if rank < named || others == 1 => own.to_owned(),
-                        _ => format!("{} of {} other sites", category.name(), grouped_count(others)),
+                    let is_own = rank < named || others == 1;
+                    let text = if is_own {
+                        own(number)
+                    } else {
+                        format!("{} of {} other sites", category.name(), grouped_count(others))
                     };
-                    entries.push((text, site_role(Some(category), u8::try_from(shade).unwrap_or(u8::MAX))));
+                    entries.push((text, site_role(Some(category), u8::try_from(rank).unwrap_or(u8::MAX))));
+                }
+                if let Some(place) = places.get_mut(number) {
+                    *place = u8::try_from(entries.len().saturating_sub(1)).unwrap_or(u8::MAX);
                 }
             }
         }
@@ -327,7 +329,7 @@ impl Sites<'_> {
     }
 }
 
-/// How many groups have an entry of their own at most.
+/// How many groups have a separate entry at most.
 const NAMED: usize = Role::GROUPS as usize - 1;
 
 /// The place of each number of an order.

@@ -101,7 +101,7 @@ pub const TWO_HOURS: [CourseStretch; 5] = [
     CourseStretch {
         minutes: 20,
         lessons: &[("fragmentation", 5), ("oom-message", 8), ("snapshot", 7)],
-        task: "It reads an out-of-memory message of its own aloud, number by number, and finds the line of a leak in a snapshot.",
+        task: "The class reads one of its out-of-memory messages aloud, number by number, and finds the line of a leak in a snapshot.",
     },
 ];
 

@@ -122,7 +122,7 @@ impl Lesson {
     }
 }
 
-/// What a card's block `outside` comes to.
+/// What a card's block `outside` says about the device.
 fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Option<OutsideMemory> {
     let (measure, at) = card.outside.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));

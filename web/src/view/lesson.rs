@@ -1,18 +1,20 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
 mod answer_run;
+mod question;
 
 use blockyard_figure::{PlayerAction, Term};
-use blockyard_lessons::{Answers, Exercise, ExerciseLanguage, LessonQuestion, PlayedCard, plain};
+use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
 use web_sys::Element;
 
+pub(crate) use self::question::{choice_mark, verdict};
 use crate::browser;
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
-use crate::session::{AnswerRun, Embed, GivenAnswer, LessonState, OpenLesson, Place, Session, region};
+use crate::session::{AnswerRun, Embed, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
@@ -146,7 +148,7 @@ fn step_line(session: Session) -> AnyView {
 }
 
 fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
-    let question = played.question.clone().map(|question| question_view(session, question));
+    let question = played.question.clone().map(|question| question::question_view(session, question));
     let title = played.title.clone();
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
     // The text of the card contains the answer, and often its title does, so both stay hidden until the question is answered.
@@ -166,143 +168,6 @@ fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -
         {question}
         <div class="prose" data-testid="card-body" hidden=is_unanswered>{prose::blocks(session, &played.body)}</div>
         {exercise}
-    }
-    .into_any()
-}
-
-fn question_view(session: Session, question: LessonQuestion) -> AnyView {
-    let shown = question.clone();
-    let heading = prose::inlines(session, &question.text);
-    let input = answers(session, question);
-    let result = move || {
-        let state = session.lesson.get();
-        state.is_revealed.then(|| {
-            let (class, words) = match &state.answer {
-                Some(given) if given.is_right => ("verdict is-right", verdict(&shown, given)),
-                Some(given) => ("verdict is-wrong", verdict(&shown, given)),
-                None => ("verdict", format!("The allocator says: {}", stopped(&shown.right))),
-            };
-            let because = prose::inlines(session, &shown.because);
-            view! {
-                <p class=class role="status" data-testid="answer" tabindex="-1">{words}" "{because}</p>
-                <p>{button("link", "ask-again", "Answer again", "", click(move || session.ask_again()))}</p>
-            }
-            .into_any()
-        })
-    };
-    view! {
-        <section class="predict" aria-label="Question">
-            <h3>"Predict"</h3>
-            <p>{heading}</p>
-            {input}
-            {result}
-        </section>
-    }
-    .into_any()
-}
-
-/// What stands behind a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
-/// the choice is right, and whether the reader chose it.
-pub(crate) fn choice_mark(
-    is_right: bool,
-    place: usize,
-    given: impl Fn() -> Option<String> + Send + Sync + 'static,
-) -> AnyView {
-    let number = (place + 1).to_string();
-    let mark = text(move || {
-        let words = match (given(), is_right) {
-            (Some(given), true) if given == number => "✓ right, your answer",
-            (Some(_), true) => "✓ right",
-            (Some(given), false) if given == number => "✗ your answer",
-            (None, _) | (Some(_), false) => "",
-        };
-        words.to_owned()
-    });
-    view! { <span class="mark">{mark}</span> }.into_any()
-}
-
-/// The reader's answer and the right one, in words.
-pub(crate) fn verdict(question: &LessonQuestion, given: &GivenAnswer) -> String {
-    let said = stopped(&given.words);
-    if given.is_right {
-        format!("Right: {said}")
-    } else {
-        format!("You said: {said} The allocator says: {}", stopped(&question.right))
-    }
-}
-
-/// The words as a sentence that ends.
-fn stopped(words: &str) -> String {
-    let stop = if words.ends_with(['.', '?', '!']) { "" } else { "." };
-    format!("{words}{stop}")
-}
-
-/// Answers a question, and moves the focus to what is said of the answer: the field and the buttons are off then, and the focus would fall to the page.
-fn answer_question(session: Session, question: &LessonQuestion, answer: &str) {
-    session.answer_question(question, answer);
-    let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
-}
-
-fn answers(session: Session, question: LessonQuestion) -> AnyView {
-    let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
-    let problem = text(move || session.lesson.with(|state| state.problem.clone().unwrap_or_default()));
-    let field = match &question.answers {
-        Answers::Choices(choices) => {
-            let buttons = choices
-                .iter()
-                .enumerate()
-                .map(|(place, choice)| {
-                    let (question, answer) = (question.clone(), (place + 1).to_string());
-                    let answer = click(move || answer_question(session, &question, &answer));
-                    let id = format!("choice-{}", place + 1);
-                    let mark = choice_mark(choice.is_right, place, move || {
-                        session.lesson.with(|state| {
-                            let given = state.answer.as_ref().map(|given| given.raw.clone());
-                            state.is_revealed.then(|| given.unwrap_or_default())
-                        })
-                    });
-                    view! {
-                        <button type="button" data-testid=id disabled=is_done on:click=answer>
-                            {plain(&choice.text)}{mark}
-                        </button>
-                    }
-                    .into_any()
-                })
-                .collect::<Vec<_>>();
-            view! { <div class="choices">{buttons}</div> }.into_any()
-        }
-        Answers::Bytes(_) | Answers::Count(_) => {
-            let hint = if matches!(question.answers, Answers::Bytes(_)) { "20 MiB" } else { "a number" };
-            let typed = RwSignal::new(String::new());
-            let submit = on(move |event: ev::SubmitEvent| {
-                event.prevent_default();
-                answer_question(session, &question, &typed.get_untracked());
-            });
-            view! {
-                <form class="cluster" on:submit=submit>
-                    <input
-                        class="field"
-                        data-testid="answer-field"
-                        aria-label="Your answer"
-                        placeholder=hint
-                        autocomplete="off"
-                        disabled=is_done
-                        on:input=on(move |event: ev::Event| typed.set(event_target_value(&event)))
-                    />
-                    <button class="primary" type="submit" data-testid="answer-submit" disabled=is_done>
-                        "Answer"
-                    </button>
-                </form>
-            }
-            .into_any()
-        }
-    };
-    view! {
-        {field}
-        <p class="error" data-testid="answer-error">{problem}</p>
-        <p hidden=is_done>
-            {button("link", "reveal", "Show me", "Plays what happens", click(move || session.reveal()))}
-        </p>
     }
     .into_any()
 }

@@ -212,6 +212,11 @@ fn found(editor: LessonEditor) -> AnyView {
     let is_doubtful = move || checked.with(|checked| !checked.is_lesson || !checked.findings.is_empty());
     let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
     let is_long = Memo::new(move |_| editor.link().len() > MOST_CHARS);
+    let is_unlinked = flag(move || is_off.get() || is_long.get());
+    let large = |id: &'static str, words: &'static str, is_disabled: Signal<bool>, press| {
+        view! { <button type="button" class="large" data-testid=id disabled=is_disabled on:click=press>{words}</button> }
+            .into_any()
+    };
     let copy_frame = click(move || {
         browser::copy(&untrack(|| editor.frame()));
         session.show_note("The frame is copied. It has the whole lesson in it, for a page of your own.");
@@ -243,33 +248,9 @@ fn found(editor: LessonEditor) -> AnyView {
                 >
                     "Play it"
                 </button>
-                <button
-                    type="button"
-                    class="large"
-                    data-testid="copy-lesson"
-                    disabled=flag(move || is_off.get() || is_long.get())
-                    on:click=copy
-                >
-                    "Copy the link"
-                </button>
-                <button
-                    type="button"
-                    class="large"
-                    data-testid="copy-lesson-frame"
-                    disabled=flag(move || is_off.get() || is_long.get())
-                    on:click=copy_frame
-                >
-                    "Copy the frame"
-                </button>
-                <button
-                    type="button"
-                    class="large"
-                    data-testid="print-lesson"
-                    disabled=flag(move || is_off.get())
-                    on:click=print
-                >
-                    "Class sheet and answers"
-                </button>
+                {large("copy-lesson", "Copy the link", is_unlinked, copy)}
+                {large("copy-lesson-frame", "Copy the frame", is_unlinked, copy_frame)}
+                {large("print-lesson", "Class sheet and answers", flag(move || is_off.get()), print)}
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
                 {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
                 <span hidden=flag(move || before.with(Option::is_none))>

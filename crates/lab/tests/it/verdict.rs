@@ -200,7 +200,7 @@ fn the_smallest_gpu_that_holds_a_run_is_named() {
     assert!(gpus.contains("too small: Tesla T4 (14.23 GiB);"), "{gpus}");
 }
 
-/// The sentence about the latest release says what a replay under it comes to.
+/// The sentence about the latest release agrees with a replay under that release.
 #[test]
 fn another_release_is_replayed() {
     for (name, scale) in SNAPSHOTS {

@@ -33,7 +33,7 @@ def each(scheduler: Any, work: Work, calls: Sequence[tuple[Any, ...]]) -> list[A
 
 
 def _on_dask(client: Any, work: Work, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    # Dask takes a key that it knows for an answer that it has: each call has keys of its own.
+    # Dask does not run a task again whose key it knows: each call makes new keys.
     key = uuid.uuid4().hex
     futures = [
         client.submit(work, *call, pure=False, retries=_RETRIES, key=f"blockyard-{key}-{place}")
