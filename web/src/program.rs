@@ -101,8 +101,7 @@ impl Session {
             let Some(text) = text else {
                 return self.show_error(format!("The example {} could not be fetched.", example.id));
             };
-            let gpu = DEFAULT_GPU.to_owned();
-            self.program.input.set(ProgramInput { text, gpu, ..ProgramInput::default() });
+            self.program.input.set(ProgramInput { text, ..ProgramInput::default() });
             self.program.example.set(Some(example.id.to_owned()));
             self.program.recorded_text.set(recorded);
             self.run_program();
@@ -238,7 +237,7 @@ impl Session {
             capacity: typed(capacity),
             arguments: typed(arguments),
             gpu,
-            release: (release != Release::default()).then(|| release.name().to_owned()),
+            release: (release != Release::OF_RECORDED_OPERATORS).then(|| release.name().to_owned()),
             ..Target::Program(text).into()
         }
     }
@@ -276,7 +275,7 @@ impl Session {
             self.program.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
         if let Some(name) = link.release.as_deref().filter(|name| release_of(name).name() != *name) {
-            let taken = Release::default();
+            let taken = Release::OF_RECORDED_OPERATORS;
             self.show_error(format!(
                 "This link names a PyTorch, \"{name}\", that is not here: it is {taken}."
             ));
@@ -301,7 +300,7 @@ impl Session {
 
 /// The release of that name, as a link and the page's choice have it; the default for another name.
 pub(crate) fn release_of(name: &str) -> Release {
-    Release::ALL.into_iter().find(|release| release.name() == name).unwrap_or_default()
+    Release::ALL.into_iter().find(|release| release.name() == name).unwrap_or(Release::OF_RECORDED_OPERATORS)
 }
 
 /// Why a program cannot be run as it was typed.

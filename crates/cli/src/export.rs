@@ -8,9 +8,7 @@ use blockyard_figure::{Series, Theme, TimelineView, timeline, timeline_text, typ
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_pytorch::{Meta, RecordedRun, log};
 use blockyard_record::Recording;
-use blockyard_replay::{OnProgress, Progress, RunSettings, run, verify};
-use blockyard_rules::AllocatorConfig;
-use blockyard_workload::Workload;
+use blockyard_replay::{OnProgress, Progress, job, run, verify};
 
 use crate::options::ExportOptions;
 use crate::output;
@@ -105,9 +103,8 @@ fn read(bytes: Vec<u8>, name: &str, bar: &Bar) -> anyhow::Result<Source> {
     }
     let text = output::workload_text(bytes)
         .with_context(|| format!("{name}: neither a snapshot nor a recording nor a workload's text"))?;
-    let workload = Workload::parse(&text).map_err(|error| anyhow!("{name}: {error}"))?;
-    let config: AllocatorConfig = String::new().parse()?;
-    let settings = RunSettings { title: name.to_owned(), config, capacity: DEFAULT_CAPACITY };
+    let (workload, settings) =
+        job::read(name, &text, "", DEFAULT_CAPACITY).with_context(|| name.to_owned())?;
     Ok(Source::Recording(Box::new(run(&workload, &settings, on_progress)?)))
 }
 

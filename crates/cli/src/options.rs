@@ -156,7 +156,7 @@ pub(crate) struct PythonOptions {
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     /// The release of PyTorch that runs the program.
-    #[arg(long, value_name = "RELEASE", default_value_t)]
+    #[arg(long, value_name = "RELEASE", default_value_t = Release::OF_RECORDED_OPERATORS)]
     pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -230,6 +230,9 @@ pub(crate) struct PlayOptions {
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
+    /// The release of PyTorch whose rules hold for a workload.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    pub(crate) release: Release,
     /// The device's memory, as bytes or with a unit; 1 GiB without it, or what a preset names.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,

@@ -3,7 +3,7 @@ use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{RunError, RunSettings, run};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{ParseError, Request, Workload};
 use thiserror::Error;
 
@@ -260,6 +260,10 @@ impl Exercise {
             PYTHON => (ExerciseLanguage::Python, Workload::default()),
             _ => (ExerciseLanguage::Workload, parse_start(start, &text)?),
         };
+        let release = match language {
+            ExerciseLanguage::Python => Release::OF_RECORDED_OPERATORS,
+            ExerciseLanguage::Workload => Release::LATEST,
+        };
         // The lines of a workload solve no program.
         if let Some(other) = solution.filter(|lines| (lines.language == PYTHON) != (start.language == PYTHON))
         {
@@ -274,8 +278,8 @@ impl Exercise {
             language,
             profile: around.profile.unwrap_or(DEFAULT_PROFILE).to_owned(),
             config: match settings {
-                Some(field) => config(field.at, &field.value)?,
-                None => AllocatorConfig::default(),
+                Some(field) => config(field.at, &field.value, release)?,
+                None => AllocatorConfig::of(release),
             },
             region: region(&lines).ok_or_else(|| start.at.at(LessonErrorKind::Region))?,
             start: text,

@@ -1,5 +1,5 @@
 use blockyard_record::Bytes;
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};
 
 use crate::document::{Document, Fence, Field, Fields, Item, OUTSIDE, PYTHON, SOLUTION, Section};
@@ -390,7 +390,7 @@ impl Reader {
 
     fn lesson_settings(&self) -> Result<(String, AllocatorConfig), LessonError> {
         match &self.settings {
-            Some(field) => Ok((field.value.clone(), config(field.at, &field.value)?)),
+            Some(field) => Ok((field.value.clone(), config(field.at, &field.value, Release::LATEST)?)),
             None => Ok((String::new(), AllocatorConfig::default())),
         }
     }
@@ -411,7 +411,7 @@ impl Options {
             options.is_new = true;
             match word.split_once('=') {
                 Some(("settings", text)) => {
-                    options.settings = Some((text.to_owned(), config(fence.at, text)?));
+                    options.settings = Some((text.to_owned(), config(fence.at, text, Release::LATEST)?));
                 }
                 Some(("capacity", text)) => options.capacity = Some(size_of(fence.at, text)?),
                 None if word == "new" => {}
@@ -427,8 +427,8 @@ impl Options {
     }
 }
 
-pub(crate) fn config(at: Position, text: &str) -> Result<AllocatorConfig, LessonError> {
-    text.parse().map_err(|error| at.at(LessonErrorKind::Settings(error)))
+pub(crate) fn config(at: Position, text: &str, release: Release) -> Result<AllocatorConfig, LessonError> {
+    AllocatorConfig::parse(text, release).map_err(|error| at.at(LessonErrorKind::Settings(error)))
 }
 
 pub(crate) fn size(field: &Field) -> Result<Bytes, LessonError> {

@@ -7,7 +7,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use blockyard_record::{Bytes, Recording, Snapshot, Stats};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_torch::memory::{LogEntry, Origin, SimulatedGpu};
 use blockyard_torch::{Estimate, GpuProfile, Session, SessionSettings};
 use rustpython_vm::builtins::PyBaseExceptionRef;
@@ -69,7 +69,7 @@ impl Default for ProgramSettings {
         Self {
             gpu: GpuProfile::H200,
             devices: 1,
-            config: AllocatorConfig::default(),
+            config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
             folder: None,
             is_recorded: false,
             most_operators: 5_000_000,

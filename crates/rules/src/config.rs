@@ -107,7 +107,7 @@ impl Default for AllocatorConfig {
     }
 }
 
-/// The settings of a process of the default release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
+/// The settings of a process of the newest release with this text in `PYTORCH_CUDA_ALLOC_CONF`.
 impl FromStr for AllocatorConfig {
     type Err = ConfigError;
 

@@ -11,7 +11,6 @@ use crate::Bytes;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Release {
     /// 2.11.
-    #[default]
     #[serde(rename = "2.11")]
     V2_11,
     /// 2.12.
@@ -24,6 +23,7 @@ pub enum Release {
     #[serde(rename = "2.14")]
     V2_14,
     /// 2.15.
+    #[default]
     #[serde(rename = "2.15")]
     V2_15,
 }
@@ -32,8 +32,11 @@ impl Release {
     /// All releases, oldest first.
     pub const ALL: [Self; 5] = [Self::V2_11, Self::V2_12, Self::V2_13, Self::V2_14, Self::V2_15];
 
-    /// The newest release.
+    /// The newest release: what a run has whose release nobody says.
     pub const LATEST: Self = Self::V2_15;
+
+    /// The release under which the operators of programs are held against recordings of GPUs: what a program has whose release nobody says.
+    pub const OF_RECORDED_OPERATORS: Self = Self::V2_11;
 
     /// The name without a patch number: `2.11`.
     #[must_use]
@@ -47,7 +50,7 @@ impl Release {
         }
     }
 
-    /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known; the default for a text that
+    /// The release whose rules are taken for a version of PyTorch: its own, else the nearest that is known; the newest for a text that
     /// is not a version.
     #[must_use]
     pub fn nearest(version: &str) -> Self {
@@ -284,8 +287,8 @@ mod tests {
             ("2.12.0", Release::V2_12),
             ("2.16.0a0+git1", Release::LATEST),
             ("3.0", Release::LATEST),
-            ("", Release::V2_11),
-            ("unknown", Release::V2_11),
+            ("", Release::LATEST),
+            ("unknown", Release::LATEST),
         ];
         for (version, release) in cases {
             assert_eq!(Release::nearest(version), release, "{version}");

@@ -33,7 +33,12 @@ pub struct SessionSettings {
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        Self { profile: GpuProfile::H200, devices: 1, config: AllocatorConfig::default(), is_recorded: false }
+        Self {
+            profile: GpuProfile::H200,
+            devices: 1,
+            config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
+            is_recorded: false,
+        }
     }
 }
 

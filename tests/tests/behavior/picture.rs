@@ -7,6 +7,7 @@ use blockyard_record::{
     BlockSnapshot, BlockState, Bytes, Recording, SegmentSnapshot, Stat, Stats, StepOutcome, TraceEntry,
 };
 use blockyard_replay::{RunSettings, run};
+use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::Workload;
 use expect_test::Expect;
 
@@ -15,9 +16,10 @@ use expect_test::Expect;
 pub(crate) struct Device {
     capacity: Bytes,
     config: &'static str,
+    release: Release,
 }
 
-pub(crate) const DEVICE: Device = Device { capacity: Bytes::gib(1), config: "" };
+pub(crate) const DEVICE: Device = Device { capacity: Bytes::gib(1), config: "", release: Release::LATEST };
 
 impl Device {
     pub(crate) const fn of(capacity: Bytes) -> Self {
@@ -28,12 +30,16 @@ impl Device {
         Self { config, ..self }
     }
 
+    pub(crate) const fn under(self, release: Release) -> Self {
+        Self { release, ..self }
+    }
+
     #[track_caller]
     pub(crate) fn play(self, text: &str) -> Played {
         let workload = Workload::parse(text).unwrap();
         let settings = RunSettings {
             title: String::new(),
-            config: self.config.parse().unwrap(),
+            config: AllocatorConfig::parse(self.config, self.release).unwrap(),
             capacity: self.capacity,
         };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();

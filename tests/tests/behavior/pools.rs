@@ -4,7 +4,7 @@ use blockyard_allocator::{AllocError, Allocation, CachingAllocator, PoolOptions}
 use blockyard_device::VirtualDevice;
 use blockyard_figure::describe_step;
 use blockyard_record::{Bytes, Event, PoolId, StreamId};
-use blockyard_rules::AllocatorConfig;
+use blockyard_rules::{AllocatorConfig, Release};
 use expect_test::expect;
 
 use crate::picture::{DEVICE, Device, check};
@@ -253,21 +253,31 @@ fn a_pool_serves_while_a_scope_for_another_stream_is_open_on_it() {
     assert_eq!(served.addr(), base);
 }
 
+const SCOPE_OUT_OF_MEMORY: &str = "
+    a = alloc 40 MiB; free a
+    pool p; enter p
+    b = alloc 40 MiB
+    empty_cache
+    leave p
+    c = alloc 40 MiB
+";
+
 #[test]
-fn inside_a_scope_nothing_of_the_default_pool_is_released_even_when_memory_runs_out() {
-    let played = Device::of(Bytes::mib(60)).play(
-        "
-        a = alloc 40 MiB; free a
-        pool p; enter p
-        b = alloc 40 MiB               # out of memory: what is cached stays where it is
-        empty_cache
-        leave p
-        c = alloc 40 MiB
-        ",
-    );
+fn until_2_12_nothing_of_the_default_pool_is_released_inside_a_scope_even_when_memory_runs_out() {
+    let played = Device::of(Bytes::mib(60)).under(Release::V2_12).play(SCOPE_OUT_OF_MEMORY);
     let stats = played.stats;
+    // What is cached stays, and serves `c` after the scope.
     assert_eq!((stats.num_ooms, stats.num_alloc_retries, stats.num_sync_all_streams), (1, 0, 0));
     assert_eq!((stats.segment.all.freed, stats.allocation.all.current), (0, 1));
+}
+
+#[test]
+fn since_2_13_a_request_inside_a_scope_releases_the_cache_of_the_default_pool() {
+    let played = Device::of(Bytes::mib(60)).under(Release::V2_13).play(SCOPE_OUT_OF_MEMORY);
+    let stats = played.stats;
+    // `b` passes in the second attempt, and leaves too little for `c`.
+    assert_eq!((stats.num_ooms, stats.num_alloc_retries), (1, 2));
+    assert_eq!((stats.segment.all.freed, stats.allocation.all.current), (1, 1));
 }
 
 #[test]

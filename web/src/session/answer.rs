@@ -70,7 +70,7 @@ impl Session {
             source: text.clone(),
             arguments: Vec::new(),
             gpu: exercise.profile.clone(),
-            release: Release::default(),
+            release: Release::OF_RECORDED_OPERATORS,
             capacity: Some(exercise.capacity),
             config: exercise.settings.clone(),
             holders_at: None,

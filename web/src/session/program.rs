@@ -30,7 +30,7 @@ pub(crate) enum ProgramStatus {
 }
 
 /// A program with its GPU and its settings, as the reader typed them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProgramInput {
     pub(crate) text: String,
     /// The id of the GPU.
@@ -42,6 +42,19 @@ pub(crate) struct ProgramInput {
     pub(crate) config: String,
     /// What follows the program's name, as in a shell.
     pub(crate) arguments: String,
+}
+
+impl Default for ProgramInput {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            gpu: DEFAULT_GPU.to_owned(),
+            release: Release::OF_RECORDED_OPERATORS,
+            capacity: String::new(),
+            config: String::new(),
+            arguments: String::new(),
+        }
+    }
 }
 
 /// The signals of the program.
@@ -112,7 +125,7 @@ pub(crate) const CATEGORIES: [&str; 7] =
 impl ProgramSignals {
     pub(crate) fn new(first: &str) -> Self {
         let text = browser::recall(KEY).unwrap_or_else(|| first.to_owned());
-        let input = ProgramInput { text, gpu: DEFAULT_GPU.to_owned(), ..ProgramInput::default() };
+        let input = ProgramInput { text, ..ProgramInput::default() };
         Self {
             input: RwSignal::new(input),
             status: RwSignal::new(ProgramStatus::Idle),

@@ -70,7 +70,7 @@ impl Environment {
         variables.into_iter().find(|(_, text)| text.is_some()).map(|(name, _)| name)
     }
 
-    /// [`Environment::config_under`] the default release.
+    /// [`Environment::config_under`] the newest release.
     ///
     /// # Errors
     ///

@@ -139,7 +139,7 @@ fn comparison(session: Session) -> AnyView {
         let result = session.shown_program()?;
         let recorded = session.program.recorded_text.get()?;
         let is_as_recorded = result.input.gpu == DEFAULT_GPU
-            && result.input.release == Release::default()
+            && result.input.release == Release::OF_RECORDED_OPERATORS
             && result.input.capacity.trim().is_empty()
             && result.input.config.trim().is_empty();
         if !is_as_recorded || session.program.status.with(|status| *status != ProgramStatus::Idle) {
