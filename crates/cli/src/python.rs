@@ -75,6 +75,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         devices: options.devices,
         config,
         folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
+        outside: blockyard_gpus::outside_of_training(),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         most_requests: options.max_events,
@@ -185,7 +186,8 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
         name: name.to_owned(),
         torch: recording.info().release.version().to_owned(),
         config: device.config.clone(),
-        total_memory: gpu.total_memory,
+        // What the driver and CUDA's libraries leave.
+        total_memory: recording.info().capacity,
         device: gpu.name.to_owned(),
         ..Meta::default()
     };

@@ -72,6 +72,7 @@ impl Session {
             gpu: exercise.profile.clone(),
             release: Release::OF_RECORDED_OPERATORS,
             capacity: Some(exercise.capacity),
+            is_shared: false,
             config: exercise.settings.clone(),
             holders_at: None,
         };
