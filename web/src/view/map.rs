@@ -14,11 +14,11 @@ use web_sys::HtmlCanvasElement;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
-use crate::view::map_motion::MapMotion;
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
 
@@ -31,7 +31,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     let actions = MapActions {
         session,
         edge,
-        motion: MapMotion::new(),
+        dissolve: Dissolve::new(session, Slot::Map, canvas),
         area,
         canvas,
         size: surface::size_of(area),
@@ -88,7 +88,7 @@ pub(crate) fn map(session: Session) -> AnyView {
 /// Draws the rows in sight. Reads signals.
 fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     let MapActions { session, size, .. } = actions;
-    // A motion draws outside of this effect.
+    // A dissolve draws outside of this effect.
     session.appearance.track();
     let size = size.get();
     if size.width_px < 1.0 {
@@ -104,7 +104,9 @@ fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     });
     if let Some(scene) = scene {
         surface::fit(canvas, &scene);
-        actions.motion.show(actions, canvas, &view, scene);
+        // What the pointer is on is where it will be.
+        actions.drawn.keep(scene.clone());
+        actions.dissolve.show(&view, scene);
     }
 }
 

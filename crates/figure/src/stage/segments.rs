@@ -60,12 +60,10 @@ impl Painter<'_> {
         self.rects = rects.collect();
     }
 
-    /// A segment grows in and shrinks out.
     fn segment_rect(&self, segment: &StageSegment) -> Rect {
         let (left, right) = self.span_px(segment.start, segment.size);
-        let height = self.metrics.segment_px * segment.presence;
-        let y = self.metrics.segments_y_px() + (self.metrics.segment_px - height) / 2.0;
-        Rect::new(left, y, (right - left).max(1.0), height.max(0.0))
+        let height = self.metrics.segment_px;
+        Rect::new(left, self.metrics.segments_y_px(), (right - left).max(1.0), height)
     }
 
     fn span_px(&self, start: f64, size: f64) -> (f32, f32) {
@@ -85,14 +83,6 @@ impl Painter<'_> {
 
     fn draw_block(&mut self, block: &StageBlock, rect: &Rect) {
         self.draw_block_fill(block, block.state, rect);
-        // The new state runs over the old one from the left.
-        if let Some(before) = block.before {
-            let done = rect.width_px * block.presence;
-            let left = Rect::new(rect.x_px + done, rect.y_px, rect.width_px - done, rect.height_px);
-            if left.width_px >= 1.0 {
-                self.scene.rounded(left, fill_of(class_of(before), self.view), 3.0);
-            }
-        }
         self.draw_block_text(block, rect);
         self.scene.target(*rect, TargetId::Block(block.id));
     }
@@ -111,7 +101,7 @@ impl Painter<'_> {
 
     fn draw_block_text(&mut self, block: &StageBlock, rect: &Rect) {
         let text_px = self.metrics.text_px;
-        if rect.height_px < text_px * 1.4 || block.before.is_some() && block.presence < 0.5 {
+        if rect.height_px < text_px * 1.4 {
             return;
         }
         let is_allocated = block.state == BlockState::Allocated;
@@ -185,9 +175,6 @@ impl Painter<'_> {
         // No text is shorter: a number or a letter alone says nothing.
         texts.push(format!("segment {number}"));
         let room = right - left - 3.0;
-        if segment.presence < 0.5 {
-            return;
-        }
         if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
             let role = if segment.is_new { Role::Text } else { Role::TextMuted };
             let y = self.metrics.labels_y_px() + text_px * 1.25;
