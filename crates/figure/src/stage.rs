@@ -63,6 +63,12 @@ struct StageSegment {
     is_new: bool,
 }
 
+impl StageSegment {
+    fn kind(&self) -> (PoolKind, &Option<String>, &Option<String>) {
+        (self.pool, &self.pool_name, &self.stream_name)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 struct StageBlock {
     id: BlockId,
@@ -147,19 +153,29 @@ impl Stage {
         made
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
-    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there.
+    /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of reserved bytes is at most half of
+    /// the device: so the blocks have room, and the scale stays while the run plays.
     #[must_use]
-    pub fn of_process(self, context: Bytes, least_shown: Bytes) -> Self {
+    pub fn up_to_peak(self, peak: Bytes) -> Self {
+        let shown = round_part(self.capacity, peak.max(self.numbers.max_reserved), 2);
+        Self { shown, ..self }
+    }
+
+    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
+    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there. Where a request
+    /// `may_fail`, the row for it is kept free before one does.
+    #[must_use]
+    pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
-        Self { context: Some(context), shown, ..self }
+        Self { context: Some(context), shown, has_failures: self.has_failures || may_fail, ..self }
     }
 
     /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
     /// perhaps more than the CUDA context, which are not free.
     #[must_use]
     pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {
-        let mut made = Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown) };
+        let mut made =
+            Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown, false) };
         let [.., free] = &mut made.numbers.classes;
         *free = free.saturating_sub(outside);
         let [.., drawn] = &mut made.classes;
@@ -249,12 +265,17 @@ impl Stage {
 ///
 /// The part depends on the peak and not on the moment, so that the scale does not change during playback.
 fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
-    // A sum beyond 2^63 is more than an eighth of any device: then the capacity is shown.
+    round_part(capacity, peak, 8)
+}
+
+/// A round part of the capacity that contains the peak, if that is at most the `most`-th part of the capacity; else the capacity.
+fn round_part(capacity: Bytes, peak: Bytes, most: u64) -> Bytes {
+    // A sum beyond 2^63 is more than such a part of any device: then the capacity is shown.
     let wanted = peak.get().max(DEFAULT_LARGE_SEGMENT_SIZE.get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
     let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };
-    if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
+    if round <= capacity.get().checked_div(most).unwrap_or(0) { Bytes::new(round) } else { capacity }
 }
 
 fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{
-    MapOrder, MapScale, Scene, TargetId, describe_target, segment_map, segment_map_height,
+    MapOrder, MapScale, RowHeight, Scene, TargetId, describe_target, segment_map, segment_map_height,
 };
 use blockyard_record::{BlockId, PoolId};
 use leptos::ev;
@@ -21,6 +21,11 @@ use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
+
+/// The height that few rows fill with high bars; more rows have lower ones.
+const COMFORTABLE_PX: f32 = 260.0;
+/// What stands above the rows, and some room below them.
+const HEADER_PX: f32 = 48.0;
 
 pub(crate) fn map(session: Session) -> AnyView {
     frames::forget_with_view(&[Slot::Map, Slot::Hover, Slot::Scroll, Slot::Follow]);
@@ -50,8 +55,17 @@ pub(crate) fn map(session: Session) -> AnyView {
         }
     });
     actions.follow();
+    // As high as the most rows of the run, so that nothing moves while the run plays.
+    let rows = text(move || {
+        let most = session.run.get().most_segments.max(1);
+        let row_px = RowHeight::fitting(most, COMFORTABLE_PX).row_px();
+        format!(
+            "--map-rows:{}px",
+            surface::on_page(HEADER_PX + row_px * surface::pixels(frames::count(most)))
+        )
+    });
     view! {
-        <section class="panel map" aria-label="Segments">
+        <section class="panel map" aria-label="Segments" style=rows>
             <div class="map-top">
                 {toolbar(session)}
                 {map_overview(actions)}

@@ -11,7 +11,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::frames::{self, Slot};
-use crate::session::{CONTEXT, Session};
+use crate::session::{CONTEXT, Session, Story};
 use crate::surface::{self, Drawn};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
@@ -40,7 +40,8 @@ fn stage_of(session: Session) -> Option<Stage> {
     };
     let stage = session.with_state(|run, state| {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
-        Stage::new(state, &run.recording, &changes, step, &pool_name)
+        let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
+        stage.up_to_peak(run.series.peaks().1)
     })?;
     if let Some(outside) = session.outside() {
         return Some(stage.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN));
@@ -48,8 +49,9 @@ fn stage_of(session: Session) -> Option<Stage> {
     if !session.shows_story() {
         return Some(stage);
     }
-    let least_shown = session.story.with(|story| story.situation().least_shown);
-    Some(stage.of_process(CONTEXT, least_shown))
+    let (least_shown, is_first) =
+        session.story.with(|story| (story.situation().least_shown, story.is_first()));
+    Some(stage.of_process(CONTEXT, least_shown, !is_first))
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
@@ -57,7 +59,9 @@ pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> 
     untrack(|| {
         let stage = stage_of(session)?;
         let view = StageView { selected: session.selected(), is_patterned, ..StageView::default() };
-        Some(stage.scene(&view, width_px))
+        let mut scene = stage.scene(&view, width_px);
+        session.with_state(|_, state| session.color_lesson(&mut scene, state));
+        Some(scene)
     })
 }
 
@@ -77,7 +81,8 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let pointer = StagePointer { shown, drag: Drag::new(session), edge, tip };
     let height = Memo::new(move |_| {
         let run = session.run.get();
-        let has_failures = blockyard_figure::has_failures(&run.recording);
+        let may_fail = session.shows_story() && !session.story.with(Story::is_first);
+        let has_failures = may_fail || blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
         if session.shows_story() || session.outside().is_some() {
             process_stage_height(width_px, has_failures)
@@ -228,7 +233,8 @@ impl StageCanvas {
         session.appearance.track();
         let Some(canvas) = self.canvas.get_untracked() else { return };
         if let Some(stage) = stage_of(session) {
-            let scene = stage.scene(&view, width_px);
+            let mut scene = stage.scene(&view, width_px);
+            session.with_state(|_, state| session.color_lesson(&mut scene, state));
             surface::fit(&canvas, &scene);
             // What the pointer is on is where it will be.
             self.drawn.keep(scene.clone());

@@ -125,7 +125,7 @@ fn a_process_has_its_context_before_the_ruler() {
     let context = Bytes::mib(518);
     let view = StageView { is_compact: true, ..StageView::default() };
     for steps in 0..=recording.step_count() {
-        let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64));
+        let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64), false);
         let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
         let memory = recording.state_at(bounds.map_or(0, |step| step.end)).unwrap();
         let shown = context.saturating_add(memory.breakdown().reserved()).to_string();
@@ -153,7 +153,7 @@ fn what_a_process_has_outside_is_not_free() {
     };
     let free = |stage: &Stage| said(stage.clone()).join(" ");
     let (of_rest, of_whole) = (
-        stage().of_process(Bytes::mib(4), Bytes::ZERO),
+        stage().of_process(Bytes::mib(4), Bytes::ZERO, false),
         stage().of_whole_device(Bytes::mib(4), true, Bytes::ZERO),
     );
     let bounds = recording.step(recording.step_count() - 1).unwrap();
