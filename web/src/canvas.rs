@@ -106,6 +106,29 @@ impl Paints {
     }
 }
 
+/// Draws the part `share` of the picture `to` and the rest of the picture `from`, which have one size.
+pub(crate) fn blend(
+    canvas: &HtmlCanvasElement,
+    from: &HtmlCanvasElement,
+    to: &HtmlCanvasElement,
+    share: f64,
+) {
+    let (width, height) = (to.width(), to.height());
+    if canvas.width() != width || canvas.height() != height {
+        canvas.set_width(width);
+        canvas.set_height(height);
+    }
+    let Some(context) = context_of(canvas) else { return };
+    context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+    let _ = context.set_global_composite_operation("lighter");
+    for (picture, share) in [(from, 1.0 - share), (to, share)] {
+        context.set_global_alpha(share);
+        let _ = context.draw_image_with_html_canvas_element(picture, 0.0, 0.0);
+    }
+    context.set_global_alpha(1.0);
+    let _ = context.set_global_composite_operation("source-over");
+}
+
 fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
     canvas.get_context("2d").ok()??.dyn_into().ok()
 }

@@ -1,6 +1,7 @@
 //! The state of the page. Few signals are written; the rest is computed from them.
 
 mod answer;
+mod categories;
 mod figures;
 mod lesson;
 mod moments;

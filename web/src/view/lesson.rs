@@ -5,6 +5,7 @@ mod question;
 
 use blockyard_figure::{PlayerAction, Term};
 use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard};
+use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -14,7 +15,7 @@ pub(crate) use self::question::{choice_mark, verdict};
 use crate::browser;
 use crate::commands::sentence;
 use crate::ptr_eq::PtrEq;
-use crate::session::{AnswerRun, Embed, LessonState, OpenLesson, Place, Session, region};
+use crate::session::{AnswerRun, CATEGORIES, Embed, LessonState, OpenLesson, Place, Session, region};
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
@@ -122,12 +123,41 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
             <p class="strip-title quiet">"Allocated and cached, step by step"</p>
             {scrubber(session)}
             {stage(session, false)}
+            {categories(session)}
             {step_line(session)}
             {lab::helps(session)}
             {term_row(session, TERMS)}
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
         {card_buttons(session, card_of, count)}
+    }
+    .into_any()
+}
+
+/// What the colors of the blocks stand for in a lesson about a training, with the bytes of each.
+fn categories(session: Session) -> AnyView {
+    let sums = Memo::new(move |_| session.lesson_categories());
+    let entries = move || {
+        let present =
+            CATEGORIES.iter().zip(sums.get()).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
+        let entry = |(index, (name, bytes)): (usize, (&&'static str, Bytes))| {
+            view! {
+                <li class=format!("category-{index}")>
+                    <span class="name">{*name}</span>
+                    " "
+                    <span class="value">{bytes.to_string()}</span>
+                </li>
+            }
+            .into_any()
+        };
+        present.map(entry).collect::<Vec<_>>()
+    };
+    // In a lesson that has categories their row keeps its height while nothing is allocated.
+    let is_empty = flag(move || session.lesson_categories_are_none());
+    view! {
+        <div class="categories is-legend" hidden=is_empty>
+            <ul aria-label="Allocated bytes by category" data-testid="lesson-categories">{entries}</ul>
+        </div>
     }
     .into_any()
 }
