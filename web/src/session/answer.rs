@@ -145,10 +145,7 @@ impl Session {
 }
 
 fn graded(grade: Grade) -> GradedExercise {
-    let goals = grade.goals.iter();
-    let goals =
-        goals.map(|goal| (goal.goal.clone(), goal.is_met, goal.reason().unwrap_or_default().to_owned()));
-    let goals = goals.collect();
+    let goals = grade.goals.iter().map(|goal| (goal.goal.clone(), goal.is_met)).collect();
     GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,

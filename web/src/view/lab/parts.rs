@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
 use blockyard_lab::{Limit, LimitSource, Outcome, Row};
-use blockyard_questions::RunSummary;
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;

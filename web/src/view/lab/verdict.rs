@@ -9,7 +9,6 @@ use leptos::prelude::*;
 
 use super::parts::line_to_copy;
 use super::{failed, working};
-use crate::browser;
 use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
