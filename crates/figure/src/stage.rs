@@ -116,6 +116,8 @@ pub struct StageView {
     pub is_patterned: bool,
     /// Fewer rows, for a small box.
     pub is_compact: bool,
+    /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.
+    pub least_height_px: f32,
 }
 
 /// How many blocks are moved one by one; with more, the next moment is shown at once.

@@ -18,7 +18,7 @@ use crate::session::{AnswerRun, Embed, LessonState, OpenLesson, Place, Session, 
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::{fit_card, present_button};
+use crate::view::present::{end_line, fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -128,6 +128,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
         {card_buttons(session, card_of, count)}
+        {end_line(session)}
     }
     .into_any()
 }
