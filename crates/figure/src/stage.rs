@@ -111,6 +111,8 @@ pub struct StageView {
     pub is_patterned: bool,
     /// How much there is room for.
     pub form: StageForm,
+    /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.
+    pub least_height_px: f32,
 }
 
 /// How much of a stage there is room for.

@@ -19,7 +19,7 @@ use crate::session::{AnswerRun, CATEGORIES, Embed, LessonState, OpenLesson, Plac
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::{fit_card, present_button};
+use crate::view::present::{end_line, fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -132,6 +132,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
         {card_buttons(session, card_of, count)}
+        {end_line(session)}
     }
     .into_any()
 }

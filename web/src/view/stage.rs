@@ -1,7 +1,7 @@
 //! The stage on a canvas. A step dissolves into the next one, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, MapView, Rect, Scene, Stage, StageForm, StageView, TargetId, Term, breakdown_text,
+    BreakdownClass, MapView, Rect, Scene, Size, Stage, StageForm, StageView, TargetId, Term, breakdown_text,
     describe_target, process_stage_height, stage_height,
 };
 use blockyard_record::{BlockId, Bytes};
@@ -11,7 +11,7 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::frames::{self, Slot};
-use crate::session::{CONTEXT, Session, Story};
+use crate::session::{CONTEXT, Presenting, Session, Story};
 use crate::surface::{self, Drawn};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
@@ -107,13 +107,15 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     });
     effect(move || {
         if canvas.get().is_some() {
-            shown.follow(size.get().width_px, is_compact);
+            shown.follow(size.get(), is_compact);
         }
     });
     let style = text(move || {
         // The page's letters may have grown, and with them the figure, while its own height stays.
         size.track();
-        format!("height:{}px", surface::on_page(height.get()))
+        // A presented stage fills what the screen has (`--own` in the style sheet), and is at least so high.
+        let own = surface::on_page(height.get());
+        format!("height:{own}px;--own:{own}px")
     });
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
@@ -234,16 +236,19 @@ impl StagePointer {
 
 impl StageCanvas {
     /// Shows the moment under the cursor at this width. Reads signals.
-    fn follow(self, width_px: f32, is_compact: bool) {
+    fn follow(self, room: Size, is_compact: bool) {
+        let width_px = room.width_px;
         if width_px < 1.0 {
             return;
         }
         let session = self.session;
+        let fills = session.presenting.get() != Presenting::No && !session.is_narrow.get();
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
             is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
             form: form(session, width_px, is_compact),
+            least_height_px: if fills { room.height_px } else { 0.0 },
         };
         session.appearance.track();
         let Some(canvas) = self.canvas.get_untracked() else { return };

@@ -99,6 +99,19 @@ impl Metrics {
     fn height_px(&self) -> f32 {
         self.failure_y_px() + self.failure_px + 2.0
     }
+
+    /// With a bar and segments that are higher, up to twice, so that the stage is as high as this.
+    fn grown_to(self, height_px: f32) -> Self {
+        let room_px = self.bar_px + self.segment_px;
+        let more_px = (height_px.min(16384.0) - self.height_px()).clamp(0.0, room_px);
+        let factor = 1.0 + more_px / room_px;
+        // Whole pixels, so that edges are sharp; rounded down, so that the stage is not higher than its room.
+        Self {
+            bar_px: (self.bar_px * factor).floor(),
+            segment_px: (self.segment_px * factor).floor(),
+            ..self
+        }
+    }
 }
 
 /// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in playing.
@@ -128,7 +141,8 @@ impl Stage {
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
         let has_peaks = self.context.is_none();
         let is_small = view.form == StageForm::Small;
-        let metrics = Metrics::new(width_px, self.has_failures, has_peaks, view.form);
+        let metrics =
+            Metrics::new(width_px, self.has_failures, has_peaks, view.form).grown_to(view.least_height_px);
         let left_px = metrics.outside_px(self.blocks_outside(metrics.width_px).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());

@@ -97,6 +97,17 @@ fn no_text_is_cut_or_covered_at_any_width() {
                 assert!(found.is_empty(), "step {steps}: {found:#?}");
                 let height = stage.scene(&view, width).height_px;
                 assert_eq!(height, stage_height(width, stage.has_failures(), form));
+                // A stage that fills a height is no higher, and at most twice as high as its own bar and segments let it be.
+                for least_height_px in [height - 9.0, height + 41.5, height + 4000.0, f32::NAN] {
+                    let view = StageView { least_height_px, ..view };
+                    assert!(clashes(&stage, &view, width).is_empty(), "{least_height_px}");
+                    let filled = stage.scene(&view, width).height_px;
+                    assert!(filled >= height && filled < 2.0 * height, "{filled} of {height}");
+                    if least_height_px < height + 42.0 {
+                        let short = least_height_px.max(height) - filled;
+                        assert!((0.0..2.0).contains(&short), "{least_height_px}: {filled}");
+                    }
+                }
             }
         }
     }
