@@ -4,7 +4,7 @@
 //! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
 //! that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
+//! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
 //! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
 //! counted from 1, and `notes` are sentences about what is not known.
 //!
@@ -39,6 +39,7 @@ mod leaks;
 mod limit;
 mod line;
 mod outcome;
+mod program;
 mod snapshot;
 mod verdict;
 
@@ -77,6 +78,7 @@ pub use outcome::{
     ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
     SettingResult, WhatIfAnswer,
 };
+pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
     SnapshotLine, StackFrame,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use blockyard_answers::{
     DryRunAnswer, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitSettingsAnswer, GuardAnswer,
-    Line, SnapshotLine, VerifyLine,
+    Line, ProgramAnswer, SnapshotLine, VerifyLine,
 };
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
@@ -58,6 +58,7 @@ impl Types {
         generator.subschema_for::<VerifyLine>();
         generator.subschema_for::<GuardAnswer>();
         generator.subschema_for::<DryRunAnswer>();
+        generator.subschema_for::<ProgramAnswer>();
         // The report of a fit is a flat object of these.
         generator.subschema_for::<FitCall>();
         generator.subschema_for::<FitLargestAnswer>();

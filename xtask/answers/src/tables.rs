@@ -8,8 +8,14 @@ use anyhow::{Context, Result};
 use crate::WrittenFile;
 use crate::fields::{Kind, Types};
 
-const DOCUMENTS: [&str; 5] =
-    ["docs/questions.md", "docs/snapshot-json.md", "docs/guard.md", "docs/dry-run.md", "docs/fit.md"];
+const DOCUMENTS: [&str; 6] = [
+    "docs/questions.md",
+    "docs/snapshot-json.md",
+    "docs/guard.md",
+    "docs/dry-run.md",
+    "docs/fit.md",
+    "docs/programs.md",
+];
 
 /// The documents, with new tables.
 pub(crate) fn files(types: &Types) -> Result<Vec<WrittenFile>> {

@@ -84,7 +84,7 @@ class Outcome(_sentences.OutcomeSentence):
     conf: str
     """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
     release: str
-    """The release of PyTorch whose rules hold."""
+    """The release of PyTorch whose rules hold; empty in a document that was written before rows had a release."""
     capacity: int
     """The bytes of the device."""
     limit: int | None
@@ -430,7 +430,7 @@ class Growth(_sentences.GrowthSentence):
     growth: int
     """More bytes at the last boundary than after the first step."""
     first_request: int
-    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where there is none."""
+    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where no request is known."""
     last_request: int
     """The last request of the site whose bytes are live at the end, counted from 1."""
 
