@@ -15,7 +15,7 @@ pub struct FitAnswer {
     /// The call.
     #[serde(flatten)]
     pub call: FitCall,
-    /// The answer. The answer about the first GPU stands at the top, those about further GPUs are in `others`.
+    /// The answer. The answer about the first GPU is at the top, those about further GPUs are in `others`.
     #[serde(flatten)]
     pub result: FitResult,
 }

@@ -5,7 +5,7 @@
 //! that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
 //! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
-//! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
+//! that, and readers pass over fields that they do not know. [`read`] reads each version that Blockyard has written. Sizes are bytes, addresses are those of a replay, requests and steps are
 //! counted from 1, and `notes` are sentences about what is not known.
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in `docs/schema`.
@@ -40,6 +40,7 @@ mod limit;
 mod line;
 mod outcome;
 mod program;
+mod read;
 mod snapshot;
 mod verdict;
 
@@ -79,6 +80,7 @@ pub use outcome::{
     SettingResult, WhatIfAnswer,
 };
 pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
+pub use read::{Document, ReadError, read};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
     SnapshotLine, StackFrame,
