@@ -107,8 +107,6 @@ pub struct StageView {
     pub lit: Option<Term>,
     /// The chosen block.
     pub selected: Option<BlockId>,
-    /// Patterns beside colors, for print and for those who tell colors apart badly.
-    pub is_patterned: bool,
     /// How much there is room for.
     pub form: StageForm,
     /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.

@@ -49,6 +49,7 @@ pub(crate) fn run_program(
         }
     };
     let played = ended.map_err(BlockyardError::new_err)?;
-    let summary = json_line(&played.summary).map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
+    let summary =
+        json_line(&played.summary).map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
     Ok((summary, SnapshotData { file: played.snapshot }))
 }

@@ -69,10 +69,10 @@ fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
-pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> Option<Scene> {
+pub(crate) fn scene_now(session: Session, width_px: f32) -> Option<Scene> {
     untrack(|| {
         let stage = stage_of(session)?;
-        let view = StageView { selected: session.selected(), is_patterned, ..StageView::default() };
+        let view = StageView { selected: session.selected(), ..StageView::default() };
         let mut scene = stage.scene(&view, width_px);
         session.with_state(|_, state| session.color_lesson(&mut scene, state));
         Some(scene)
@@ -246,7 +246,6 @@ impl StageCanvas {
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
-            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
             form: form(session, width_px, is_compact),
             least_height_px: if fills { room.height_px } else { 0.0 },
         };
