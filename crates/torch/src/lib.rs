@@ -48,6 +48,7 @@
 )]
 #![allow(clippy::needless_pass_by_value, reason = "an argument that is moved in dies inside, as in ATen")]
 
+mod arguments;
 pub mod autocast;
 pub mod autograd;
 mod dtype;

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::arguments::{Accepts, Args, agrees};
 use crate::limits::check_result;
-use crate::schema::{Args, Schema};
+use crate::schema::Schema;
 use crate::{Result, TorchError, Value, ops, session};
 
 /// How an operator takes its arguments.
@@ -18,10 +19,34 @@ pub(crate) struct Entry {
     pub(crate) call: Call,
 }
 
-/// A line of a table of operators.
-pub(crate) const fn op(schema: &'static str, call: Call) -> Entry {
-    Entry { schema, call }
+impl Entry {
+    /// Of a function that takes these parameters; does not compile if the schema has others.
+    pub(crate) const fn new(schema: &'static str, accepted: &[Accepts], call: Call) -> Self {
+        assert!(agrees(schema, accepted), "the function's parameters are not those of the schema");
+        Self { schema, call }
+    }
 }
+
+/// A line of a table of operators: `op!("schema", function)`. The function's parameters are those of the schema, by type (see
+/// `arguments`).
+macro_rules! op {
+    ($schema:expr, $function:expr $(,)?) => {
+        $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
+            $crate::arguments::Function::call($function, args)
+        })
+    };
+}
+
+/// As `op!`, for a function that changes its first argument: the operator returns that argument.
+macro_rules! in_place {
+    ($schema:expr, $function:expr $(,)?) => {
+        $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
+            $crate::arguments::Function::call($function, args).and_then(|_none| args.first())
+        })
+    };
+}
+
+pub(crate) use {in_place, op};
 
 /// An operator with all its overloads.
 pub struct Operator {

@@ -2,12 +2,12 @@
 
 mod products;
 
+use crate::arguments::Unread;
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::session::AttentionKernels;
 use crate::{Dtype, Result, Tensor, Value, session};
 
@@ -378,23 +378,30 @@ fn unrelated(view: &Tensor) -> Tensor {
     view.alias(&view.shape(), &view.strides(), view.offset())
 }
 
-fn attention(args: &Args) -> Result<Value> {
-    let (q, k, v, mask) = (args.t(0)?, args.t(1)?, args.t(2)?, args.topt(3)?);
-    let (dropout, is_causal) = (args.float(4)?, args.bool(5)?);
+fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    dropout: f64,
+    is_causal: bool,
+    _: Unread,
+    enable_gqa: bool,
+) -> Result<Value> {
     if is_causal && mask.is_some() {
         return runtime(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
         );
     }
-    if args.bool(7)? {
-        let heads = [&q, &k, &v].map(|tensor| if tensor.dim() < 3 { 1 } else { tensor.size(-3) });
+    if enable_gqa {
+        let heads = [q, k, v].map(|tensor| if tensor.dim() < 3 { 1 } else { tensor.size(-3) });
         let [of_q, of_k, of_v] = heads;
         if of_k < 1 || of_v < 1 || of_q % of_k != 0 || of_q % of_v != 0 {
             return runtime("Number of heads in key and value must divide the number of heads in ");
         }
-        return Ok(grouped(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into());
+        return Ok(grouped(q, k, v, mask, dropout, is_causal)?.into());
     }
-    Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into())
+    Ok(scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)?.into())
 }
 
 /// `enable_gqa`: no kernel for `float32` takes fewer heads of keys than of queries.
@@ -537,4 +544,4 @@ fn padded_flash(call: &Call<'_>) -> Result<Tensor> {
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \
                       dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)";
 
-pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, attention)];
+pub(crate) const TABLE: &[Entry] = &[op!(SCHEMA, attention)];

@@ -2,12 +2,13 @@
 
 mod double;
 
+use crate::arguments::{Argument, FromArgument, integers};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, again, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::schema::ArgumentKind;
 use crate::{Device, Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides, session, tables};
 
 use super::copy::{contiguous_in, empty_strided};
@@ -525,15 +526,42 @@ fn batched(dims: usize, input: &Tensor, work: impl FnOnce(&Tensor) -> Result<Ten
     Ok(work(input)?.into())
 }
 
-fn conv(args: &Args, dims: usize) -> Result<Value> {
-    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+/// The padding of a convolution: sizes, or a text.
+enum Padding {
+    Same,
+    Valid,
+    Sizes(Vec<i64>),
+}
+
+impl<'a> FromArgument<'a> for Padding {
+    const KINDS: &'static [ArgumentKind] = &[ArgumentKind::Any];
+
+    fn from_argument(argument: &'a Argument) -> Result<Self> {
+        match argument.value() {
+            Value::Str(text) if &**text == "same" => Ok(Self::Same),
+            Value::Str(_) => Ok(Self::Valid),
+            sizes => integers(sizes).map(Self::Sizes),
+        }
+    }
+}
+
+fn conv(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: Padding,
+    dilation: &[i64],
+    groups: i64,
+    dims: usize,
+) -> Result<Value> {
     let cast = Cast::lower(input.device());
-    let bias = cast.apply_optional(bias.as_ref())?;
-    let weight = cast.apply(&weight)?;
-    let input = cast.apply(&input)?;
-    let dilation = spread(&args.ints(5)?, dims);
-    let padding = match args.value(4)? {
-        Value::Str(text) if &**text == "same" => {
+    let bias = cast.apply_optional(bias)?;
+    let weight = cast.apply(weight)?;
+    let input = cast.apply(input)?;
+    let dilation = spread(dilation, dims);
+    let padding = match padding {
+        Padding::Same => {
             let kernel = weight.shape();
             let padding: Vec<i64> =
                 (0..dims).map(|dim| at(&dilation, dim) * (at(&kernel, dim + 2) - 1)).collect();
@@ -542,32 +570,41 @@ fn conv(args: &Args, dims: usize) -> Result<Value> {
             }
             padding.iter().map(|total| total / 2).collect()
         }
-        Value::Str(_) => vec![0; dims],
-        _ => spread(&args.ints(4)?, dims),
+        Padding::Valid => vec![0; dims],
+        Padding::Sizes(sizes) => spread(&sizes, dims),
     };
     let settings = Settings {
-        stride: spread(&args.ints(3)?, dims),
+        stride: spread(stride, dims),
         padding,
         dilation,
         output_padding: vec![0; dims],
-        groups: args.int(6)?,
+        groups,
         is_transposed: false,
     };
     batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
 }
 
-fn conv_transpose(args: &Args, dims: usize) -> Result<Value> {
-    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+fn conv_transpose(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    output_padding: &[i64],
+    groups: i64,
+    dilation: &[i64],
+    dims: usize,
+) -> Result<Value> {
     let cast = Cast::lower(input.device());
-    let bias = cast.apply_optional(bias.as_ref())?;
-    let weight = cast.apply(&weight)?;
-    let input = cast.apply(&input)?;
+    let bias = cast.apply_optional(bias)?;
+    let weight = cast.apply(weight)?;
+    let input = cast.apply(input)?;
     let settings = Settings {
-        stride: spread(&args.ints(3)?, dims),
-        padding: spread(&args.ints(4)?, dims),
-        output_padding: spread(&args.ints(5)?, dims),
-        groups: args.int(6)?,
-        dilation: spread(&args.ints(7)?, dims),
+        stride: spread(stride, dims),
+        padding: spread(padding, dims),
+        output_padding: spread(output_padding, dims),
+        groups,
+        dilation: spread(dilation, dims),
         is_transposed: true,
     };
     batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
@@ -576,20 +613,14 @@ fn conv_transpose(args: &Args, dims: usize) -> Result<Value> {
 macro_rules! schemas {
     ($($name:literal $dims:literal;)*) => {
         &[$(
-            op(
-                concat!(
+            op!(concat!(
                     "conv", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, Any padding=0, int[] ",
                     "dilation=1, int groups=1)"
-                ),
-                |a| conv(a, $dims),
-            ),
-            op(
-                concat!(
+                ), |input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, stride: &[i64], padding: Padding, dilation: &[i64], groups: i64| conv(input, weight, bias, stride, padding, dilation, groups, $dims)),
+            op!(concat!(
                     "conv_transpose", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] ",
                     "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)"
-                ),
-                |a| conv_transpose(a, $dims),
-            ),
+                ), |input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, stride: &[i64], padding: &[i64], output_padding: &[i64], groups: i64, dilation: &[i64]| conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation, $dims)),
         )*]
     };
 }

@@ -1,10 +1,10 @@
 //! New tensors.
 
+use crate::arguments::{Unread, arguments};
 use crate::error::runtime;
 use crate::generator::Draw;
 use crate::memory::Category;
-use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::registry::{Entry, in_place, op};
 use crate::{
     Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides,
 };
@@ -129,14 +129,48 @@ fn finish(tensor: Tensor, options: &Options) -> Result<Value> {
     Ok(tensor.into())
 }
 
-/// The four keywords that each of these functions ends with.
-fn options(args: &Args, at: usize, default: Dtype) -> Result<Options> {
-    Ok(Options {
-        dtype: args.dtype_opt(at)?.unwrap_or(default),
-        device: args.device_opt(at + 1)?.unwrap_or(default_device()),
-        requires_grad: args.bool(at + 2)?,
-        is_pinned: args.bool(at + 3)?,
-    })
+arguments! {
+    /// The keywords that functions which make a tensor end with.
+    struct Keywords {
+        dtype: Option<Dtype>,
+        device: Option<Device>,
+        requires_grad: bool,
+        is_pinned: bool,
+    }
+}
+
+arguments! {
+    /// The keywords of functions that make a tensor like another.
+    struct LikeKeywords {
+        dtype: Option<Dtype>,
+        device: Option<Device>,
+        format: Option<MemoryFormat>,
+        requires_grad: bool,
+    }
+}
+
+arguments! {
+    /// The keywords of methods that make a tensor of the type and the device of another.
+    struct NewKeywords {
+        dtype: Option<Dtype>,
+        device: Option<Device>,
+        requires_grad: bool,
+    }
+}
+
+impl Keywords {
+    fn or(self, default: Dtype) -> Options {
+        Options {
+            dtype: self.dtype.unwrap_or(default),
+            device: self.device.unwrap_or(default_device()),
+            requires_grad: self.requires_grad,
+            is_pinned: self.is_pinned,
+        }
+    }
+
+    fn or_default(self) -> Options {
+        self.or(default_dtype())
+    }
 }
 
 fn default_device() -> Device {
@@ -147,41 +181,29 @@ fn default_dtype() -> Dtype {
     crate::session().default_dtype()
 }
 
-fn like_options(args: &Args, at: usize, like: &Tensor) -> Result<(Dtype, Device, MemoryFormat, bool)> {
-    Ok((
-        args.dtype_opt(at)?.unwrap_or(like.dtype()),
-        args.device_opt(at + 1)?.unwrap_or(like.device()),
-        args.format_opt(at + 2)?.unwrap_or(MemoryFormat::Preserve),
-        args.bool(at + 3)?,
-    ))
-}
-
-fn made_like(args: &Args, at: usize, value: Option<Scalar>) -> Result<Value> {
-    let like = args.t(0)?;
-    let (dtype, device, format, requires_grad) = like_options(args, at, &like)?;
-    let tensor = empty_like_on(&like, dtype, device, format)?;
+fn made_like(like: &Tensor, keywords: LikeKeywords, value: Option<Scalar>) -> Result<Value> {
+    let (dtype, device) = (keywords.dtype.unwrap_or(like.dtype()), keywords.device.unwrap_or(like.device()));
+    let tensor = empty_like_on(like, dtype, device, keywords.format.unwrap_or(MemoryFormat::Preserve))?;
     match value {
         Some(value) => set_all(&tensor, value),
         None => tensor.set_values(None),
     }
-    finish(tensor, &Options { dtype, device, requires_grad, is_pinned: false })
+    finish(tensor, &Options { dtype, device, requires_grad: keywords.requires_grad, is_pinned: false })
 }
 
-fn new_like(args: &Args, at: usize, value: Option<Scalar>) -> Result<Value> {
-    let like = args.t(0)?;
-    let shape = args.ints(1)?;
+fn new_like(like: &Tensor, shape: &[i64], keywords: NewKeywords, value: Option<Scalar>) -> Result<Value> {
     let options = Options {
-        dtype: args.dtype_opt(at)?.unwrap_or(like.dtype()),
-        device: args.device_opt(at + 1)?.unwrap_or(like.device()),
-        requires_grad: args.bool(at + 2)?,
+        dtype: keywords.dtype.unwrap_or(like.dtype()),
+        device: keywords.device.unwrap_or(like.device()),
+        requires_grad: keywords.requires_grad,
         is_pinned: false,
     };
-    made(&shape, &options, value)
+    made(shape, &options, value)
 }
 
-fn arange(args: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> Result<Value> {
+fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keywords) -> Result<Value> {
     let is_float = [start, end, step].iter().any(|value| value.dtype().is_floating());
-    let options = options(args, at, if is_float { default_dtype() } else { Dtype::I64 })?;
+    let options = keywords.or(if is_float { default_dtype() } else { Dtype::I64 });
     let (Some(first), Some(last), Some(by)) = (start.to_f64(), end.to_f64(), step.to_f64()) else {
         return runtime(
             "the bounds of arange lie on the GPU and are not known here; use numbers in their place",
@@ -215,28 +237,21 @@ fn arange(args: &Args, start: Scalar, end: Scalar, step: Scalar, at: usize) -> R
 }
 
 /// `torch.tensor`: shape and values from nested lists.
-fn tensor(args: &Args) -> Result<Value> {
-    let data = args.value(0)?.clone();
-    if let Value::Tensor(tensor) = &data {
-        let copy = super::copy::to(
-            &tensor.detach(),
-            args.dtype_opt(1)?,
-            args.device_opt(2)?,
-            true,
-            false,
-            MemoryFormat::Preserve,
-        )?;
+fn tensor(data: &Value, keywords: Keywords) -> Result<Value> {
+    if let Value::Tensor(tensor) = data {
+        let (dtype, device) = (keywords.dtype, keywords.device);
+        let copy = super::copy::to(&tensor.detach(), dtype, device, true, false, MemoryFormat::Preserve)?;
         let options = Options {
             dtype: copy.dtype(),
             device: copy.device(),
-            requires_grad: args.bool(3)?,
+            requires_grad: keywords.requires_grad,
             is_pinned: false,
         };
         return finish(copy, &options);
     }
     let mut shape = Vec::new();
     let mut values = Vec::new();
-    flatten(&data, 0, &mut shape, &mut values)?;
+    flatten(data, 0, &mut shape, &mut values)?;
     let found = values.iter().fold(None, |found: Option<Dtype>, value| {
         let own = match value.dtype() {
             Dtype::F64 => default_dtype(),
@@ -244,7 +259,7 @@ fn tensor(args: &Args) -> Result<Value> {
         };
         Some(found.map_or(own, |found| crate::promote(found, own)))
     });
-    let options = options(args, 1, found.unwrap_or(default_dtype()))?;
+    let options = keywords.or(found.unwrap_or(default_dtype()));
     let bytes = values.len() as u64 * options.dtype.size();
     let strides = contiguous_strides(&shape);
     let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::of_host(bytes) };
@@ -294,8 +309,8 @@ fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Value> {
     Ok(made)
 }
 
-fn drawn_like(args: &Args, at: usize, draw: Draw) -> Result<Value> {
-    let made = made_like(args, at, None)?;
+fn drawn_like(like: &Tensor, keywords: LikeKeywords, draw: Draw) -> Result<Value> {
+    let made = made_like(like, keywords, None)?;
     if let Value::Tensor(tensor) = &made {
         fill_drawn(tensor, draw, true);
     }
@@ -317,21 +332,29 @@ pub(crate) fn fill_drawn(tensor: &Tensor, draw: Draw, keeps: bool) {
 }
 
 /// An operator in place that draws: weights' values are not kept.
-fn draw_(args: &Args, draw: Draw) -> Result<Value> {
-    let filled = fill_(args, None)?;
-    if let Value::Tensor(tensor) = &filled {
-        fill_drawn(tensor, draw, tensor.dtype() == Dtype::I64);
-    }
-    Ok(filled)
+fn draw_(tensor: &Tensor, draw: Draw) -> Result<()> {
+    fill_(tensor, None)?;
+    fill_drawn(tensor, draw, tensor.dtype() == Dtype::I64);
+    Ok(())
 }
 
 /// `bernoulli_`, `exponential_`, ...: how many numbers PyTorch draws for these was not looked up.
-fn forget_(args: &Args) -> Result<Value> {
-    let filled = fill_(args, None)?;
-    if matches!(&filled, Value::Tensor(tensor) if tensor.device() == Device::Cpu) {
+fn forget_(tensor: &Tensor, _p: Unread) -> Result<()> {
+    fill_(tensor, None)?;
+    if tensor.device() == Device::Cpu {
         crate::session().generators.forget();
     }
-    Ok(filled)
+    Ok(())
+}
+
+/// `random_`: integers between bounds, or of the whole range.
+fn random_(tensor: &Tensor, from: Option<i64>, to: Option<i64>) -> Result<()> {
+    match (from, to) {
+        (Some(low), Some(high)) => draw_(tensor, integers(low, high)),
+        (Some(high), None) => draw_(tensor, integers(0, high)),
+        _ if tensor.dtype() == Dtype::I64 => draw_(tensor, Draw::Any),
+        _ => forget_(tensor, Unread),
+    }
 }
 
 const fn integers(low: i64, high: i64) -> Draw {
@@ -339,9 +362,8 @@ const fn integers(low: i64, high: i64) -> Draw {
 }
 
 /// `randperm` on a GPU sorts random keys; small ones do it in one kernel.
-fn randperm(args: &Args) -> Result<Value> {
-    let count = args.int(0)?;
-    let options = options(args, 1, Dtype::I64)?;
+fn randperm(count: i64, keywords: Keywords) -> Result<Value> {
+    let options = keywords.or(Dtype::I64);
     if !options.device.is_cuda() {
         let made = made(&[count], &options, None)?;
         if let Value::Tensor(tensor) = &made {
@@ -352,26 +374,21 @@ fn randperm(args: &Args) -> Result<Value> {
     finish(super::sort::randperm(count, options.dtype, options.device)?, &options)
 }
 
-fn linspace(args: &Args) -> Result<Value> {
-    let options = options(args, 3, default_dtype())?;
-    made(&[args.int(2)?], &options, None)
+fn linspace(_start: Unread, _end: Unread, steps: i64, keywords: Keywords) -> Result<Value> {
+    made(&[steps], &keywords.or_default(), None)
 }
 
-fn eye(args: &Args) -> Result<Value> {
-    let rows = args.int(0)?;
-    let options = options(args, 2, default_dtype())?;
-    made(&[rows, args.int_opt(1)?.unwrap_or(rows)], &options, None)
+fn eye(rows: i64, columns: Option<i64>, keywords: Keywords) -> Result<Value> {
+    made(&[rows, columns.unwrap_or(rows)], &keywords.or_default(), None)
 }
 
-fn fill_(args: &Args, value: Option<Scalar>) -> Result<Value> {
-    let tensor = args.t(0)?;
-    super::pointwise::change_in_place(&tensor)?;
+fn fill_(tensor: &Tensor, value: Option<Scalar>) -> Result<()> {
+    super::pointwise::change_in_place(tensor)?;
     match value {
-        Some(value) => set_all(&tensor, value),
+        Some(value) => set_all(tensor, value),
         None => tensor.set_values(None),
     }
-    record_fill(&tensor)?;
-    Ok(tensor.into())
+    record_fill(tensor)
 }
 
 /// The history of a tensor that was filled: nothing of its gradient comes through.
@@ -409,19 +426,22 @@ macro_rules! with_new {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(with_options!("empty(int[] size"), |a| made(&a.ints(0)?, &options(a, 1, default_dtype())?, None)),
-    op(with_options!("zeros(int[] size"), |a| {
-        made(&a.ints(0)?, &options(a, 1, default_dtype())?, Some(Scalar::Int(0)))
+    op!(with_options!("empty(int[] size"), |size: &[i64], keywords: Keywords| {
+        made(size, &keywords.or_default(), None)
     }),
-    op(with_options!("ones(int[] size"), |a| {
-        made(&a.ints(0)?, &options(a, 1, default_dtype())?, Some(Scalar::Int(1)))
+    op!(with_options!("zeros(int[] size"), |size: &[i64], keywords: Keywords| {
+        made(size, &keywords.or_default(), Some(Scalar::Int(0)))
     }),
-    op(with_options!("rand(int[] size"), |a| {
-        drawn(&a.ints(0)?, &options(a, 1, default_dtype())?, Draw::Uniform)
+    op!(with_options!("ones(int[] size"), |size: &[i64], keywords: Keywords| {
+        made(size, &keywords.or_default(), Some(Scalar::Int(1)))
     }),
-    op(with_options!("randn(int[] size"), |a| drawn(&a.ints(0)?, &options(a, 1, default_dtype())?, NORMAL)),
-    op("complex(Tensor real, Tensor imag)", |a| {
-        let (real, imag) = (a.t(0)?, a.t(1)?);
+    op!(with_options!("rand(int[] size"), |size: &[i64], keywords: Keywords| {
+        drawn(size, &keywords.or_default(), Draw::Uniform)
+    }),
+    op!(with_options!("randn(int[] size"), |size: &[i64], keywords: Keywords| {
+        drawn(size, &keywords.or_default(), NORMAL)
+    }),
+    op!("complex(Tensor real, Tensor imag)", |real: &Tensor, imag: &Tensor| {
         let dtype = match real.dtype() {
             Dtype::F32 => Dtype::C64,
             Dtype::F64 => Dtype::C128,
@@ -436,87 +456,128 @@ pub(crate) const TABLE: &[Entry] = &[
         if real.requires_grad() || imag.requires_grad() {
             return crate::error::not_implemented("gradients of torch.complex are not modeled");
         }
-        Ok(super::pointwise::elementwise(&[&real, &imag], dtype, None)?.into())
+        super::pointwise::elementwise(&[real, imag], dtype, None)
     }),
-    op(with_options!("full(int[] size, Scalar fill_value"), |a| {
-        let value = a.scalar(1)?;
-        let default = match value.dtype() {
-            Dtype::F64 => default_dtype(),
-            other => other,
-        };
-        made(&a.ints(0)?, &options(a, 2, default)?, Some(value))
+    op!(
+        with_options!("full(int[] size, Scalar fill_value"),
+        |size: &[i64], value: Scalar, keywords: Keywords| {
+            let default = match value.dtype() {
+                Dtype::F64 => default_dtype(),
+                other => other,
+            };
+            made(size, &keywords.or(default), Some(value))
+        }
+    ),
+    op!(
+        with_options!("randint(int low, int high, int[] size"),
+        |low: i64, high: i64, size: &[i64], keywords: Keywords| {
+            drawn(size, &keywords.or(Dtype::I64), integers(low, high))
+        }
+    ),
+    op!(with_options!("randint(int high, int[] size"), |high: i64, size: &[i64], keywords: Keywords| {
+        drawn(size, &keywords.or(Dtype::I64), integers(0, high))
     }),
-    op(with_options!("randint(int low, int high, int[] size"), |a| {
-        drawn(&a.ints(2)?, &options(a, 3, Dtype::I64)?, integers(a.int(0)?, a.int(1)?))
+    op!(
+        with_options!("normal(float mean, float std, int[] size"),
+        |mean: f64, std: f64, size: &[i64], keywords: Keywords| {
+            drawn(size, &keywords.or_default(), Draw::Normal { mean, std })
+        }
+    ),
+    op!(with_options!("arange(Scalar start, Scalar end, Scalar step"), arange),
+    op!(
+        with_options!("arange(Scalar start, Scalar end"),
+        |start: Scalar, end: Scalar, keywords: Keywords| { arange(start, end, Scalar::Int(1), keywords) }
+    ),
+    op!(with_options!("arange(Scalar end"), |end: Scalar, keywords: Keywords| {
+        arange(Scalar::Int(0), end, Scalar::Int(1), keywords)
     }),
-    op(with_options!("randint(int high, int[] size"), |a| {
-        drawn(&a.ints(1)?, &options(a, 2, Dtype::I64)?, integers(0, a.int(0)?))
+    op!(with_options!("linspace(Scalar start, Scalar end, int steps"), linspace),
+    op!(with_options!("logspace(Scalar start, Scalar end, int steps"), linspace),
+    op!(with_options!("eye(int n, int? m=None"), eye),
+    op!(with_options!("randperm(int n"), randperm),
+    op!(with_options!("tensor(Any data"), tensor),
+    op!(with_like!("empty_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
+        made_like(like, keywords, None)
     }),
-    op(with_options!("normal(float mean, float std, int[] size"), |a| {
-        drawn(
-            &a.ints(2)?,
-            &options(a, 3, default_dtype())?,
-            Draw::Normal { mean: a.float(0)?, std: a.float(1)? },
-        )
+    op!(with_like!("zeros_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
+        made_like(like, keywords, Some(Scalar::Int(0)))
     }),
-    op(with_options!("arange(Scalar start, Scalar end, Scalar step"), |a| {
-        arange(a, a.scalar(0)?, a.scalar(1)?, a.scalar(2)?, 3)
+    op!(with_like!("ones_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
+        made_like(like, keywords, Some(Scalar::Int(1)))
     }),
-    op(with_options!("arange(Scalar start, Scalar end"), |a| {
-        arange(a, a.scalar(0)?, a.scalar(1)?, Scalar::Int(1), 2)
+    op!(with_like!("rand_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
+        drawn_like(like, keywords, Draw::Uniform)
     }),
-    op(with_options!("arange(Scalar end"), |a| arange(a, Scalar::Int(0), a.scalar(0)?, Scalar::Int(1), 1)),
-    op(with_options!("linspace(Scalar start, Scalar end, int steps"), linspace),
-    op(with_options!("logspace(Scalar start, Scalar end, int steps"), linspace),
-    op(with_options!("eye(int n, int? m=None"), eye),
-    op(with_options!("randperm(int n"), randperm),
-    op(with_options!("tensor(Any data"), tensor),
-    op(with_like!("empty_like(Tensor self"), |a| made_like(a, 1, None)),
-    op(with_like!("zeros_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(0)))),
-    op(with_like!("ones_like(Tensor self"), |a| made_like(a, 1, Some(Scalar::Int(1)))),
-    op(with_like!("rand_like(Tensor self"), |a| drawn_like(a, 1, Draw::Uniform)),
-    op(with_like!("randn_like(Tensor self"), |a| drawn_like(a, 1, NORMAL)),
-    op(with_like!("full_like(Tensor self, Scalar fill_value"), |a| made_like(a, 2, Some(a.scalar(1)?))),
-    op(with_like!("randint_like(Tensor self, int low, int high"), |a| {
-        drawn_like(a, 3, integers(a.int(1)?, a.int(2)?))
+    op!(with_like!("randn_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
+        drawn_like(like, keywords, NORMAL)
     }),
-    op(with_like!("randint_like(Tensor self, int high"), |a| drawn_like(a, 2, integers(0, a.int(1)?))),
-    op(with_new!("new_empty(Tensor self, int[] size"), |a| new_like(a, 2, None)),
-    op(with_new!("new_zeros(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(0)))),
-    op(with_new!("new_ones(Tensor self, int[] size"), |a| new_like(a, 2, Some(Scalar::Int(1)))),
-    op(with_new!("new_full(Tensor self, int[] size, Scalar fill_value"), |a| {
-        new_like(a, 3, Some(a.scalar(2)?))
+    op!(
+        with_like!("full_like(Tensor self, Scalar fill_value"),
+        |like: &Tensor, value: Scalar, keywords: LikeKeywords| { made_like(like, keywords, Some(value)) }
+    ),
+    op!(
+        with_like!("randint_like(Tensor self, int low, int high"),
+        |like: &Tensor, low: i64, high: i64, keywords: LikeKeywords| {
+            drawn_like(like, keywords, integers(low, high))
+        }
+    ),
+    op!(
+        with_like!("randint_like(Tensor self, int high"),
+        |like: &Tensor, high: i64, keywords: LikeKeywords| { drawn_like(like, keywords, integers(0, high)) }
+    ),
+    op!(
+        with_new!("new_empty(Tensor self, int[] size"),
+        |like: &Tensor, size: &[i64], keywords: NewKeywords| { new_like(like, size, keywords, None) }
+    ),
+    op!(
+        with_new!("new_zeros(Tensor self, int[] size"),
+        |like: &Tensor, size: &[i64], keywords: NewKeywords| {
+            new_like(like, size, keywords, Some(Scalar::Int(0)))
+        }
+    ),
+    op!(
+        with_new!("new_ones(Tensor self, int[] size"),
+        |like: &Tensor, size: &[i64], keywords: NewKeywords| {
+            new_like(like, size, keywords, Some(Scalar::Int(1)))
+        }
+    ),
+    op!(
+        with_new!("new_full(Tensor self, int[] size, Scalar fill_value"),
+        |like: &Tensor, size: &[i64], value: Scalar, keywords: NewKeywords| {
+            new_like(like, size, keywords, Some(value))
+        }
+    ),
+    in_place!("zero_(Tensor self)", |tensor: &Tensor| {
+        super::pointwise::change_in_place(tensor)?;
+        set_all(tensor, Scalar::Int(0));
+        record_constant("ZeroBackward0", tensor)
     }),
-    op("zero_(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        super::pointwise::change_in_place(&tensor)?;
-        set_all(&tensor, Scalar::Int(0));
-        record_constant("ZeroBackward0", &tensor)?;
-        Ok(tensor.into())
+    in_place!("fill_(Tensor self, Scalar value)", |tensor: &Tensor, value: Scalar| {
+        fill_(tensor, Some(value))
     }),
-    op("fill_(Tensor self, Scalar value)", |a| fill_(a, Some(a.scalar(1)?))),
-    op("uniform_(Tensor self, float from=0, float to=1)", |a| draw_(a, Draw::Uniform)),
-    op("normal_(Tensor self, float mean=0, float std=1)", |a| draw_(a, NORMAL)),
-    op("random_(Tensor self, int? from=None, int? to=None)", |a| match (a.int_opt(1)?, a.int_opt(2)?) {
-        (Some(low), Some(high)) => draw_(a, integers(low, high)),
-        (Some(high), None) => draw_(a, integers(0, high)),
-        _ if a.t(0)?.dtype() == Dtype::I64 => draw_(a, Draw::Any),
-        _ => forget_(a),
-    }),
-    op("bernoulli_(Tensor self, float p=0.5)", forget_),
-    op("exponential_(Tensor self, float lambd=1)", forget_),
-    op("_generator()", |_| Ok(Value::from(crate::session().generators.make() as i64))),
-    op("_generator_seed(int number, int seed)", |a| {
-        crate::session().generators.seed(a.int(0)?.max(0) as usize, a.int(1)? as u64);
+    in_place!(
+        "uniform_(Tensor self, float from=0, float to=1)",
+        |tensor: &Tensor, _from: Unread, _to: Unread| { draw_(tensor, Draw::Uniform) }
+    ),
+    in_place!(
+        "normal_(Tensor self, float mean=0, float std=1)",
+        |tensor: &Tensor, _mean: Unread, _std: Unread| { draw_(tensor, NORMAL) }
+    ),
+    in_place!("random_(Tensor self, int? from=None, int? to=None)", random_),
+    in_place!("bernoulli_(Tensor self, float p=0.5)", forget_),
+    in_place!("exponential_(Tensor self, float lambd=1)", forget_),
+    op!("_generator()", || Ok(Value::from(crate::session().generators.make() as i64))),
+    op!("_generator_seed(int number, int seed)", |number: i64, seed: i64| {
+        crate::session().generators.seed(number.max(0) as usize, seed as u64);
         Ok(Value::None)
     }),
-    op("_generator_initial_seed(int number)", |a| {
-        Ok(Value::from(crate::session().generators.initial_seed(a.int(0)?.max(0) as usize) as i64))
+    op!("_generator_initial_seed(int number)", |number: i64| {
+        Ok(Value::from(crate::session().generators.initial_seed(number.max(0) as usize) as i64))
     }),
-    op("_generator_choose(int number)", |a| {
-        Ok(Value::from(crate::session().generators.choose(a.int(0)?.max(0) as usize) as i64))
+    op!("_generator_choose(int number)", |number: i64| {
+        Ok(Value::from(crate::session().generators.choose(number.max(0) as usize) as i64))
     }),
-    op("_generator_forget()", |_| {
+    op!("_generator_forget()", || {
         crate::session().generators.forget();
         Ok(Value::None)
     }),

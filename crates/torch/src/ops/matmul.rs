@@ -560,55 +560,74 @@ fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", |a| {
-        Ok(tensordot(&a.t(0)?, &a.t(1)?, &a.ints(2)?, &a.ints(3)?)?.into())
-    }),
-    op("mm(Tensor self, Tensor mat2)", |a| Ok(mm(&a.t(0)?, &a.t(1)?)?.into())),
-    op("bmm(Tensor self, Tensor mat2)", |a| Ok(bmm(&a.t(0)?, &a.t(1)?)?.into())),
-    op("mv(Tensor self, Tensor vec)", |a| Ok(mv(&a.t(0)?, &a.t(1)?)?.into())),
-    op("dot(Tensor self, Tensor tensor)", |a| Ok(dot(&a.t(0)?, &a.t(1)?)?.into())),
-    op("inner(Tensor self, Tensor other)", |a| {
-        let (x, y) = (a.t(0)?, a.t(1)?);
+    op!("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot),
+    op!("mm(Tensor self, Tensor mat2)", mm),
+    op!("bmm(Tensor self, Tensor mat2)", bmm),
+    op!("mv(Tensor self, Tensor vec)", mv),
+    op!("dot(Tensor self, Tensor tensor)", dot),
+    op!("inner(Tensor self, Tensor other)", |x: &Tensor, y: &Tensor| {
         if x.dim() == 0 || y.dim() == 0 {
-            return Ok(mul(&x, &y)?.into());
+            return mul(x, y);
         }
         if x.dim() == 1 && y.dim() == 1 {
             if !x.is_contiguous() || !y.is_contiguous() {
                 session().mark_estimated("inner", "vectors with gaps were not recorded");
             }
-            return Ok(dot(&x, &y)?.into());
+            return dot(x, y);
         }
-        Ok(tensordot(&x, &y, &[-1], &[-1])?.into())
+        tensordot(x, y, &[-1], &[-1])
     }),
-    op("outer(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
-    op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
-    op("matmul(Tensor self, Tensor other)", |a| Ok(matmul(&a.t(0)?, &a.t(1)?)?.into())),
-    op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmm_into(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmm_into(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmv(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmv(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(baddbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(baddbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("linear(Tensor input, Tensor weight, Tensor? bias=None)", |a| {
-        Ok(linear(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref())?.into())
-    }),
-    op("einsum(str equation, Tensor[] operands)", |a| Ok(einsum(&a.text(0)?, &a.tensors(1)?)?.into())),
+    op!("outer(Tensor self, Tensor vec2)", outer),
+    op!("ger(Tensor self, Tensor vec2)", outer),
+    op!("matmul(Tensor self, Tensor other)", matmul),
+    op!(
+        "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmm_into(Target::New, tensor, mat1, mat2, [beta, alpha])
+        }
+    ),
+    op!(
+        "addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmm_into(Target::Own, tensor, mat1, mat2, [beta, alpha])
+        }
+    ),
+    op!(
+        "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmv(Target::New, tensor, mat, vec, [beta, alpha])
+        }
+    ),
+    op!(
+        "addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmv(Target::Own, tensor, mat, vec, [beta, alpha])
+        }
+    ),
+    op!(
+        "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            baddbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            baddbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!("linear(Tensor input, Tensor weight, Tensor? bias=None)", linear),
+    op!("einsum(str equation, Tensor[] operands)", einsum),
 ];

@@ -1,11 +1,11 @@
 //! Normalizations.
 
+use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
 use crate::autograd::{GradMode, GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
 use super::copy::{contiguous, to_dtype};
@@ -428,41 +428,42 @@ fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
     super::copy::contiguous_in(grad, like.suggested_format())
 }
 
-fn batch_norm(args: &Args) -> Result<Value> {
-    let (weight, bias, mean, var) = (args.topt(1)?, args.topt(2)?, args.topt(3)?, args.topt(4)?);
-    let (input, is_training) = (args.t(0)?, args.bool(5)?);
-    let mut norm = BatchNorm {
-        input: &input,
-        weight: weight.as_ref(),
-        bias: bias.as_ref(),
-        running: mean.as_ref().zip(var.as_ref()),
-        is_training,
-    };
+fn batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    mean: Option<&Tensor>,
+    var: Option<&Tensor>,
+    is_training: bool,
+    _: Unread,
+    _: Unread,
+    _: Unread,
+) -> Result<Value> {
+    let mut norm =
+        BatchNorm { input: input, weight: weight, bias: bias, running: mean.zip(var), is_training };
     // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
     let read;
     if norm.is_cudnn() {
-        read = contiguous_like(&input, &input)?;
+        read = contiguous_like(input, input)?;
         norm.input = &read;
     }
     Ok(norm.run()?.into())
 }
 
 /// `instance_norm`: a batch norm over each image's channels.
-fn instance_norm(args: &Args) -> Result<Value> {
-    let input = args.t(0)?;
-    let (weight, bias) = (args.topt(1)?, args.topt(2)?);
-    let (batch, channels) = (input.size(0), input.size(1));
+fn instance_norm(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Rest) -> Result<Value> {
+    let batch = input.size(0);
     let mut shape = input.shape().to_vec();
     if let [first, second, ..] = shape.as_mut_slice() {
         *second *= *first;
         *first = 1;
     }
-    let repeat = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
+    let repeat = |tensor: Option<&Tensor>| -> Result<Option<Tensor>> {
         tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
     };
     let weight = repeat(weight)?;
     let bias = repeat(bias)?;
-    let input = contiguous(&input)?;
+    let input = contiguous(input)?;
     let flat = view(&input, &shape)?;
     let norm = BatchNorm {
         input: &flat,
@@ -472,7 +473,6 @@ fn instance_norm(args: &Args) -> Result<Value> {
         is_training: true,
     };
     let output = norm.run()?;
-    let _ = channels;
     Ok(reshape(&output, &input.shape())?.into())
 }
 
@@ -482,20 +482,26 @@ const INSTANCE: &str = "instance_norm(Tensor input, Tensor? weight, Tensor? bias
                         running_var, bool use_input_stats, float momentum=0.1, float eps=1e-05, bool cudnn_enabled=True)";
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
-        |a| Ok(layer_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into()),
+        |input: &Tensor,
+         normalized_shape: &[i64],
+         weight: Option<&Tensor>,
+         bias: Option<&Tensor>,
+         _: Unread| layer_norm(input, normalized_shape, weight, bias)
     ),
-    op("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", |a| {
-        Ok(rms_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref())?.into())
-    }),
-    op(
+    op!(
+        "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
+        |input: &Tensor, normalized_shape: &[i64], weight: Option<&Tensor>, _: Unread| {
+            rms_norm(input, normalized_shape, weight)
+        }
+    ),
+    op!(
         "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
-        |a| {
-            Ok(super::group_norm::group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?
-                .into())
-        },
+        |input: &Tensor, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Unread| {
+            super::group_norm::group_norm(input, num_groups, weight, bias)
+        }
     ),
-    op(BATCH, batch_norm),
-    op(INSTANCE, instance_norm),
+    op!(BATCH, batch_norm),
+    op!(INSTANCE, instance_norm),
 ];

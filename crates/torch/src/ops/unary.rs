@@ -1,8 +1,9 @@
 //! Elementwise operators of one tensor, and activations.
 
+use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
 use crate::autograd::{Early, Save, record, record_after, save_early};
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
@@ -102,8 +103,8 @@ macro_rules! unary {
         };)*
 
         pub(crate) const TABLE: &[Entry] = &[$(
-            op(concat!($name, "(Tensor self)"), |a| Ok($constant.call(&a.t(0)?)?.into())),
-            op(concat!($name, "_(Tensor self)"), |a| Ok($constant.call_in_place(&a.t(0)?)?.into())),
+            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor)),
+            op!(concat!($name, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
         )*];
     };
 }
@@ -232,7 +233,7 @@ macro_rules! parametrized {
         };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
-            op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),
+            op!($schema, |tensor: &Tensor, _: Rest| if $in_place { $constant.call_in_place(tensor) } else { $constant.call(tensor) }),
         )*];
     };
 }
@@ -267,10 +268,9 @@ static SOFTPLUS: Unary =
 static GELU: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu, ..PARAMETRIZED };
 static GELU_TANH: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu_tanh, ..PARAMETRIZED };
 
-fn gelu(args: &crate::schema::Args) -> Result<crate::Value> {
-    let is_tanh = matches!(args.value(1)?, crate::Value::Str(text) if &**text == "tanh");
-    let gelu = if is_tanh { &GELU_TANH } else { &GELU };
-    Ok(gelu.call(&args.t(0)?)?.into())
+fn gelu(tensor: &Tensor, approximate: &str) -> Result<crate::Value> {
+    let gelu = if approximate == "tanh" { &GELU_TANH } else { &GELU };
+    Ok(gelu.call(tensor)?.into())
 }
 
 pub(crate) fn neg(tensor: &Tensor) -> Result<Tensor> {
@@ -379,32 +379,29 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
 }
 
 pub(crate) const OTHERS: &[Entry] = &[
-    op("gelu(Tensor self, *, str approximate=none)", gelu),
-    op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
-    op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
-    op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", |a| Ok(SOFTPLUS.call(&a.t(0)?)?.into())),
-    op("square(Tensor self)", |a| Ok(pow_scalar(&a.t(0)?, Scalar::Int(2))?.into())),
-    op("square_(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        super::vector_norm::pow_in_place(&tensor, 2.0)?;
-        Ok(tensor.into())
+    op!("gelu(Tensor self, *, str approximate=none)", gelu),
+    op!("isinf(Tensor self)", isinf),
+    op!("isfinite(Tensor self)", isfinite),
+    op!(
+        "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)",
+        |tensor: &Tensor, _: Unread, _: Unread| SOFTPLUS.call(tensor)
+    ),
+    op!("square(Tensor self)", |tensor: &Tensor| pow_scalar(tensor, Scalar::Int(2))),
+    in_place!("square_(Tensor self)", |tensor: &Tensor| super::vector_norm::pow_in_place(tensor, 2.0)),
+    op!("log_sigmoid(Tensor self)", log_sigmoid),
+    op!("logsigmoid(Tensor self)", log_sigmoid),
+    op!("prelu(Tensor self, Tensor weight)", super::gated::prelu),
+    op!("glu(Tensor self, int dim=-1)", super::gated::glu),
+    op!("tanhshrink(Tensor self)", |tensor: &Tensor| sub(tensor, &tanh(tensor)?)),
+    op!("softsign(Tensor self)", |tensor: &Tensor| {
+        div(tensor, &add(&abs(tensor)?, &wrapped(Scalar::Int(1)))?)
     }),
-    op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
-    op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
-    op("prelu(Tensor self, Tensor weight)", |a| Ok(super::gated::prelu(&a.t(0)?, &a.t(1)?)?.into())),
-    op("glu(Tensor self, int dim=-1)", |a| Ok(super::gated::glu(&a.t(0)?, a.int(1)?)?.into())),
-    op("tanhshrink(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        Ok(sub(&tensor, &tanh(&tensor)?)?.into())
-    }),
-    op("softsign(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        Ok(div(&tensor, &add(&abs(&tensor)?, &wrapped(Scalar::Int(1)))?)?.into())
-    }),
-    op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(nan_to_num(&a.t(0)?, false)?.into())
-    }),
-    op("nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(nan_to_num(&a.t(0)?, true)?.into())
-    }),
+    op!(
+        "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)",
+        |tensor: &Tensor, _: Unread, _: Unread, _: Unread| nan_to_num(tensor, false)
+    ),
+    op!(
+        "nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)",
+        |tensor: &Tensor, _: Unread, _: Unread, _: Unread| nan_to_num(tensor, true)
+    ),
 ];
