@@ -123,12 +123,12 @@ macro_rules! arguments {
             const COUNT: usize = 0 $(+ <$type as $crate::arguments::FromArguments<$life>>::COUNT)*;
 
             fn from_arguments(args: &$life $crate::arguments::Args, index: usize) -> $crate::Result<Self> {
-                let mut next = index;
+                let next = index;
                 $(
                     let $field = <$type as $crate::arguments::FromArguments<$life>>::from_arguments(args, next)?;
-                    next += <$type as $crate::arguments::FromArguments<$life>>::COUNT;
+                    let next = next + <$type as $crate::arguments::FromArguments<$life>>::COUNT;
                 )*
-                debug_assert_eq!(next, index + Self::COUNT);
+                let _end = next;
                 Ok(Self { $($field,)* })
             }
         }
@@ -297,10 +297,11 @@ impl<'a, T: FromArgument<'a>> FromArgument<'a> for Option<T> {
 /// An integer: a size, an index or a dimension.
 pub(crate) fn integer(value: &Value) -> Result<i64> {
     match value {
-        Value::Scalar(Scalar::Unknown(_)) => Err(TorchError::Runtime(
-            "the size depends on a value that lies on the GPU and is not known here; use a number in its place".to_owned(),
-        )),
-        Value::Scalar(scalar) => Ok(scalar.to_i64().unwrap_or(0)),
+        Value::Scalar(scalar) => scalar.to_i64().ok_or_else(|| {
+            TorchError::Runtime(
+                "the size depends on a value that lies on the GPU and is not known here; use a number in its place".to_owned(),
+            )
+        }),
         other => Err(TorchError::Type(format!("expected an int, not {}", other.type_name()))),
     }
 }
@@ -346,13 +347,14 @@ macro_rules! functions {
         {
             const ACCEPTS: &'static [Accepts] = &[$($type::ACCEPTS),*];
 
-            #[allow(non_snake_case, unused_assignments, unused_mut, unused_variables, reason = "one name for a type and its value")]
+            #[allow(non_snake_case, reason = "one name for a type and its value")]
             fn call(self, args: &'a Args) -> Result<Value> {
-                let mut next = 0;
+                let (_args, next) = (args, 0);
                 $(
                     let $type = $type::from_arguments(args, next)?;
-                    next += $type::COUNT;
+                    let next = next + $type::COUNT;
                 )*
+                let _end = next;
                 self($($type),*).into_result()
             }
         }
@@ -402,7 +404,8 @@ const fn without<'t>(mut text: &'t [u8], mut accepted: &[Accepts]) -> Option<&'t
                 }
                 _ => return None,
             },
-            Accepts::Rest => return Some(b""),
+            Accepts::Rest if others.is_empty() => return Some(b""),
+            Accepts::Rest => return None,
             Accepts::Unread => match next_parameter(text) {
                 Some((_, text)) => text,
                 None => return None,

@@ -25,8 +25,9 @@
 //!
 //! # Reading order
 //!
-//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema` and `registry`
-//! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
+//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema`,
+//! `arguments` and `registry` (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family),
+//! `autograd`, `autocast`.
 
 #![forbid(unsafe_code)]
 #![allow(

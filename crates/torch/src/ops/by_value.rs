@@ -15,7 +15,7 @@ use super::views::{self, expand, first};
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     let _below = GradModeGuard::new(false);
     session().mark_estimated(
-        session().notes.operator.get(),
+        session().operator(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
     choose(tensor, tensor.numel() / 2)

@@ -325,30 +325,30 @@ macro_rules! to_schema {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!("clone(Tensor self, *, MemoryFormat memory_format=preserve)", clone),
-    op!("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", contiguous_in),
+    op!("clone(Tensor self, *, MemoryFormat memory_format=preserve)", clone).composed(&["CloneBackward0"]).copies_or_fills(),
+    op!("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", contiguous_in).copies_or_fills(),
     op!(
         to_schema!("Device device, ScalarType? dtype=None"),
         |tensor: &Tensor, device: Device, dtype: Option<Dtype>, keywords: ToKeywords| {
             to_by(tensor, dtype, Some(device), keywords)
         }
-    ),
+    ).copies_or_fills(),
     op!(to_schema!("ScalarType dtype"), |tensor: &Tensor, dtype: Dtype, keywords: ToKeywords| {
         to_by(tensor, Some(dtype), None, keywords)
-    }),
+    }).copies_or_fills(),
     op!(to_schema!("Tensor other"), |tensor: &Tensor, other: &Tensor, keywords: ToKeywords| {
         to_by(tensor, Some(other.dtype()), Some(other.device()), keywords)
-    }),
+    }).copies_or_fills(),
     op!(
         "to(Tensor self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, \
          MemoryFormat? memory_format=None)",
         to_by
-    ),
+    ).composed(&["ToCopyBackward0"]).copies_or_fills(),
     op!("type_as(Tensor self, Tensor other)", type_as),
-    op!("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda),
+    op!("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda).copies_or_fills(),
     op!("cpu(Tensor self)", |tensor: &Tensor| to_device(tensor, Device::Cpu, false)),
     op!("pin_memory(Tensor self)", pin_memory),
-    in_place!("copy_(Tensor self, Operand src, bool non_blocking=False)", copy_in_place_with),
+    in_place!("copy_(Tensor self, Operand src, bool non_blocking=False)", copy_in_place_with).copies_or_fills(),
     op!("item(Tensor self)", item),
     op!("tolist(Tensor self)", tolist),
     op!("record_stream(Tensor self, int s)", record_stream),

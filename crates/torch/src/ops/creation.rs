@@ -1,16 +1,19 @@
 //! New tensors.
 
+mod known;
+mod random;
+
 use crate::arguments::{Unread, arguments};
 use crate::error::runtime;
 use crate::generator::Draw;
 use crate::memory::Category;
 use crate::registry::{Entry, in_place, op};
-use crate::{
-    Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides,
-};
+use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, contiguous_strides};
 
-use super::copy::{empty_strided, to_device};
+use super::copy::empty_strided;
 use super::exact;
+use known::{arange, tensor};
+use random::{NORMAL, draw_, drawn, drawn_like, forget_, integers, random_, randperm};
 
 /// `at::empty`.
 pub(crate) fn empty(shape: &[i64], dtype: Dtype, device: Device) -> Result<Tensor> {
@@ -201,179 +204,6 @@ fn new_like(like: &Tensor, shape: &[i64], keywords: NewKeywords, value: Option<S
     made(shape, &options, value)
 }
 
-fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keywords) -> Result<Value> {
-    let is_float = [start, end, step].iter().any(|value| value.dtype().is_floating());
-    let options = keywords.or(if is_float { default_dtype() } else { Dtype::I64 });
-    let (Some(first), Some(last), Some(by)) = (start.to_f64(), end.to_f64(), step.to_f64()) else {
-        return runtime(
-            "the bounds of arange lie on the GPU and are not known here; use numbers in their place",
-        );
-    };
-    if by == 0.0 {
-        return runtime("step must be nonzero");
-    }
-    let count = ((last - first) / by).ceil();
-    if count < 0.0 {
-        return runtime("upper bound and lower bound inconsistent with step sign");
-    }
-    // Saturates: a tensor of so many elements is refused.
-    let count = count as i64;
-    let tensor = empty(&[count], options.dtype, options.device)?;
-    if options.device == Device::Cpu && count <= 4096 {
-        let values: Vec<Scalar> = (0..count)
-            .map(|index| {
-                let value = match (start, step) {
-                    (Scalar::Int(first), Scalar::Int(by)) => {
-                        Scalar::Int(first.wrapping_add(index.wrapping_mul(by)))
-                    }
-                    _ => Scalar::Float(first + index as f64 * by),
-                };
-                exact::cast(value, options.dtype)
-            })
-            .collect();
-        tensor.set_values(Some(&values));
-    }
-    finish(tensor, &options)
-}
-
-/// `torch.tensor`: shape and values from nested lists.
-fn tensor(data: &Value, keywords: Keywords) -> Result<Value> {
-    if let Value::Tensor(tensor) = data {
-        let (dtype, device) = (keywords.dtype, keywords.device);
-        let copy = super::copy::to(&tensor.detach(), dtype, device, true, false, MemoryFormat::Preserve)?;
-        let options = Options {
-            dtype: copy.dtype(),
-            device: copy.device(),
-            requires_grad: keywords.requires_grad,
-            is_pinned: false,
-        };
-        return finish(copy, &options);
-    }
-    let mut shape = Vec::new();
-    let mut values = Vec::new();
-    flatten(data, 0, &mut shape, &mut values)?;
-    let found = values.iter().fold(None, |found: Option<Dtype>, value| {
-        let own = match value.dtype() {
-            Dtype::F64 => default_dtype(),
-            other => other,
-        };
-        Some(found.map_or(own, |found| crate::promote(found, own)))
-    });
-    let options = keywords.or(found.unwrap_or(default_dtype()));
-    let bytes = values.len() as u64 * options.dtype.size();
-    let strides = contiguous_strides(&shape);
-    let storage = if options.is_pinned { Storage::pinned(bytes)? } else { Storage::of_host(bytes) };
-    let host = Tensor::over(storage, &shape, &strides, 0, options.dtype);
-    let cast: Vec<Scalar> = values.iter().map(|value| exact::cast(*value, options.dtype)).collect();
-    host.set_values(Some(&cast));
-    let tensor = if options.device == Device::Cpu { host } else { to_device(&host, options.device, false)? };
-    finish(tensor, &options)
-}
-
-fn flatten(data: &Value, depth: usize, shape: &mut Vec<i64>, values: &mut Vec<Scalar>) -> Result<()> {
-    match data {
-        Value::List(items) => {
-            let count = items.len() as i64;
-            match shape.get(depth) {
-                None => shape.push(count),
-                Some(before) if *before != count => {
-                    return Err(TorchError::Value(format!(
-                        "expected sequence of length {before} at dim {depth} (got {count})"
-                    )));
-                }
-                Some(_) => {}
-            }
-            items.iter().try_for_each(|item| flatten(item, depth + 1, shape, values))
-        }
-        Value::Scalar(scalar) => {
-            values.push(*scalar);
-            Ok(())
-        }
-        Value::Tensor(tensor) if tensor.numel() == 1 => {
-            values.push(crate::schema::known_or_unknown(tensor));
-            Ok(())
-        }
-        other => Err(TorchError::Type(format!(
-            "new(): data must be a number or a list, not {}",
-            other.type_name()
-        ))),
-    }
-}
-
-/// A new tensor of random numbers: known where it is small and on the host.
-fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Value> {
-    let made = made(shape, options, None)?;
-    if let Value::Tensor(tensor) = &made {
-        fill_drawn(tensor, draw, true);
-    }
-    Ok(made)
-}
-
-fn drawn_like(like: &Tensor, keywords: LikeKeywords, draw: Draw) -> Result<Value> {
-    let made = made_like(like, keywords, None)?;
-    if let Value::Tensor(tensor) = &made {
-        fill_drawn(tensor, draw, true);
-    }
-    Ok(made)
-}
-
-/// The host's generator moves on by what the tensor takes, and the tensor gets its values if they are kept.
-pub(crate) fn fill_drawn(tensor: &Tensor, draw: Draw, keeps: bool) {
-    if tensor.device() != Device::Cpu {
-        return;
-    }
-    let dtype = tensor.dtype();
-    // Types of 16 bits round the numbers of the kernel.
-    let keeps = keeps && !dtype.is_reduced_float();
-    let values = crate::session().generators.draw(draw, tensor.numel(), dtype, keeps);
-    let values: Option<Vec<Scalar>> =
-        values.map(|values| values.into_iter().map(|value| exact::cast(value, dtype)).collect());
-    tensor.set_values(values.as_deref());
-}
-
-/// An operator in place that draws: weights' values are not kept.
-fn draw_(tensor: &Tensor, draw: Draw) -> Result<()> {
-    fill_(tensor, None)?;
-    fill_drawn(tensor, draw, tensor.dtype() == Dtype::I64);
-    Ok(())
-}
-
-/// `bernoulli_`, `exponential_`, ...: how many numbers PyTorch draws for these was not looked up.
-fn forget_(tensor: &Tensor, _p: Unread) -> Result<()> {
-    fill_(tensor, None)?;
-    if tensor.device() == Device::Cpu {
-        crate::session().generators.forget();
-    }
-    Ok(())
-}
-
-/// `random_`: integers between bounds, or of the whole range.
-fn random_(tensor: &Tensor, from: Option<i64>, to: Option<i64>) -> Result<()> {
-    match (from, to) {
-        (Some(low), Some(high)) => draw_(tensor, integers(low, high)),
-        (Some(high), None) => draw_(tensor, integers(0, high)),
-        _ if tensor.dtype() == Dtype::I64 => draw_(tensor, Draw::Any),
-        _ => forget_(tensor, Unread),
-    }
-}
-
-const fn integers(low: i64, high: i64) -> Draw {
-    Draw::Integer { low, high }
-}
-
-/// `randperm` on a GPU sorts random keys; small ones do it in one kernel.
-fn randperm(count: i64, keywords: Keywords) -> Result<Value> {
-    let options = keywords.or(Dtype::I64);
-    if !options.device.is_cuda() {
-        let made = made(&[count], &options, None)?;
-        if let Value::Tensor(tensor) = &made {
-            tensor.set_values(crate::session().generators.permutation(count).as_deref());
-        }
-        return Ok(made);
-    }
-    finish(super::sort::randperm(count, options.dtype, options.device)?, &options)
-}
-
 fn linspace(_start: Unread, _end: Unread, steps: i64, keywords: Keywords) -> Result<Value> {
     made(&[steps], &keywords.or_default(), None)
 }
@@ -402,8 +232,6 @@ fn record_constant(node: &'static str, tensor: &Tensor) -> Result<()> {
     })
 }
 
-const NORMAL: Draw = Draw::Normal { mean: 0.0, std: 1.0 };
-
 macro_rules! with_options {
     ($text:literal) => {
         concat!($text, ", *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False, bool pin_memory=False)")
@@ -428,19 +256,24 @@ macro_rules! with_new {
 pub(crate) const TABLE: &[Entry] = &[
     op!(with_options!("empty(int[] size"), |size: &[i64], keywords: Keywords| {
         made(size, &keywords.or_default(), None)
-    }),
+    })
+    .copies_or_fills(),
     op!(with_options!("zeros(int[] size"), |size: &[i64], keywords: Keywords| {
         made(size, &keywords.or_default(), Some(Scalar::Int(0)))
-    }),
+    })
+    .copies_or_fills(),
     op!(with_options!("ones(int[] size"), |size: &[i64], keywords: Keywords| {
         made(size, &keywords.or_default(), Some(Scalar::Int(1)))
-    }),
+    })
+    .copies_or_fills(),
     op!(with_options!("rand(int[] size"), |size: &[i64], keywords: Keywords| {
         drawn(size, &keywords.or_default(), Draw::Uniform)
-    }),
+    })
+    .copies_or_fills(),
     op!(with_options!("randn(int[] size"), |size: &[i64], keywords: Keywords| {
         drawn(size, &keywords.or_default(), NORMAL)
-    }),
+    })
+    .copies_or_fills(),
     op!("complex(Tensor real, Tensor imag)", |real: &Tensor, imag: &Tensor| {
         let dtype = match real.dtype() {
             Dtype::F32 => Dtype::C64,
@@ -467,54 +300,65 @@ pub(crate) const TABLE: &[Entry] = &[
             };
             made(size, &keywords.or(default), Some(value))
         }
-    ),
+    )
+    .copies_or_fills(),
     op!(
         with_options!("randint(int low, int high, int[] size"),
         |low: i64, high: i64, size: &[i64], keywords: Keywords| {
             drawn(size, &keywords.or(Dtype::I64), integers(low, high))
         }
-    ),
+    )
+    .copies_or_fills(),
     op!(with_options!("randint(int high, int[] size"), |high: i64, size: &[i64], keywords: Keywords| {
         drawn(size, &keywords.or(Dtype::I64), integers(0, high))
-    }),
+    })
+    .copies_or_fills(),
     op!(
         with_options!("normal(float mean, float std, int[] size"),
         |mean: f64, std: f64, size: &[i64], keywords: Keywords| {
             drawn(size, &keywords.or_default(), Draw::Normal { mean, std })
         }
     ),
-    op!(with_options!("arange(Scalar start, Scalar end, Scalar step"), arange),
+    op!(with_options!("arange(Scalar start, Scalar end, Scalar step"), arange).copies_or_fills(),
     op!(
         with_options!("arange(Scalar start, Scalar end"),
         |start: Scalar, end: Scalar, keywords: Keywords| { arange(start, end, Scalar::Int(1), keywords) }
-    ),
+    )
+    .copies_or_fills(),
     op!(with_options!("arange(Scalar end"), |end: Scalar, keywords: Keywords| {
         arange(Scalar::Int(0), end, Scalar::Int(1), keywords)
-    }),
+    })
+    .copies_or_fills(),
     op!(with_options!("linspace(Scalar start, Scalar end, int steps"), linspace),
     op!(with_options!("logspace(Scalar start, Scalar end, int steps"), linspace),
     op!(with_options!("eye(int n, int? m=None"), eye),
     op!(with_options!("randperm(int n"), randperm),
-    op!(with_options!("tensor(Any data"), tensor),
+    op!(with_options!("tensor(Any data"), tensor).copies_or_fills(),
     op!(with_like!("empty_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
         made_like(like, keywords, None)
-    }),
+    })
+    .copies_or_fills(),
     op!(with_like!("zeros_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
         made_like(like, keywords, Some(Scalar::Int(0)))
-    }),
+    })
+    .copies_or_fills(),
     op!(with_like!("ones_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
         made_like(like, keywords, Some(Scalar::Int(1)))
-    }),
+    })
+    .copies_or_fills(),
     op!(with_like!("rand_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
         drawn_like(like, keywords, Draw::Uniform)
-    }),
+    })
+    .copies_or_fills(),
     op!(with_like!("randn_like(Tensor self"), |like: &Tensor, keywords: LikeKeywords| {
         drawn_like(like, keywords, NORMAL)
-    }),
+    })
+    .copies_or_fills(),
     op!(
         with_like!("full_like(Tensor self, Scalar fill_value"),
         |like: &Tensor, value: Scalar, keywords: LikeKeywords| { made_like(like, keywords, Some(value)) }
-    ),
+    )
+    .copies_or_fills(),
     op!(
         with_like!("randint_like(Tensor self, int low, int high"),
         |like: &Tensor, low: i64, high: i64, keywords: LikeKeywords| {

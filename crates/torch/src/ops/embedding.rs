@@ -1,6 +1,6 @@
 //! Embeddings.
 
-use crate::arguments::Unread;
+use crate::arguments::{Unread, arguments};
 use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
@@ -133,24 +133,27 @@ enum BagMode {
     Max,
 }
 
+arguments! {
+    /// How rows become bags.
+    struct Bags<'a> {
+        scales: bool,
+        mode: i64,
+        is_sparse: bool,
+        weights: Option<&'a Tensor>,
+        has_last: bool,
+        _padding: Unread,
+    }
+}
+
 /// `embedding_bag`: the bags, the bag of each index, the size of each bag, and the greatest rows.
-fn embedding_bag(
-    weight: &Tensor,
-    indices: &Tensor,
-    offsets: &Tensor,
-    scales: bool,
-    mode: i64,
-    sparse: bool,
-    weights: Option<&Tensor>,
-    has_last: bool,
-    _: Unread,
-) -> Result<Value> {
-    let mode = match mode {
+fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags<'_>) -> Result<Value> {
+    let Bags { scales, weights, has_last, .. } = bags;
+    let mode = match bags.mode {
         0 => BagMode::Sum,
         1 => BagMode::Mean,
         _ => BagMode::Max,
     };
-    if sparse {
+    if bags.is_sparse {
         return not_implemented(
             "the sparse gradient of embedding_bag is not modeled here; leave sparse=True out",
         );

@@ -466,10 +466,7 @@ fn record_triangle(tensor: &Tensor, output: &Tensor, node: &'static str) -> Resu
 
 pub(crate) const TABLE: &[Entry] = &[
     op!("__getitem__(Tensor self, Any index)", get_item),
-    op!(
-        "__setitem__(Tensor self, Any index, Operand value)",
-        |tensor: &Tensor, index: &Value, value: &Tensor| { set_item(tensor, index, value) }
-    ),
+    op!("__setitem__(Tensor self, Any index, Operand value)", set_item),
     in_place!(
         "index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)",
         |tensor: &Tensor, indices: Vec<Option<Tensor>>, values: &Tensor, accumulate: bool| {
@@ -482,8 +479,10 @@ pub(crate) const TABLE: &[Entry] = &[
             index_put_new(tensor, &indices, values, accumulate)
         }
     ),
-    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TrilBackward0")),
-    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TriuBackward0")),
+    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TrilBackward0"))
+        .composed(&["TrilBackward0"]),
+    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TriuBackward0"))
+        .composed(&["TriuBackward0"]),
     op!("tril_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
         triangle_in_place(tensor, "TrilBackward0")
     }),

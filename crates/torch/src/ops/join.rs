@@ -221,10 +221,10 @@ fn block(tensor: &Tensor, corner: [i64; 2], size: [i64; 2]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!("cat(Tensor[] tensors, int dim=0)", cat),
+    op!("cat(Tensor[] tensors, int dim=0)", cat).composed(&["CatBackward0"]),
     op!("concat(Tensor[] tensors, int dim=0)", cat),
     op!("concatenate(Tensor[] tensors, int dim=0)", cat),
-    op!("stack(Tensor[] tensors, int dim=0)", stack),
+    op!("stack(Tensor[] tensors, int dim=0)", stack).composed(&["StackBackward0"]),
     op!("_block_diag(Tensor[] tensors)", block_diag),
     op!("repeat(Tensor self, int[] repeats)", repeat),
     op!("tile(Tensor self, int[] dims)", tile),

@@ -1,6 +1,6 @@
 //! Losses that ATen composes of other operators, and those with margins.
 
-use crate::arguments::Unread;
+use crate::arguments::{Unread, arguments};
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
@@ -35,23 +35,31 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
     crate::call("pairwise_distance", &[a.into(), b.into(), p.into(), eps.into()], &[])?.tensor()
 }
 
+arguments! {
+    /// The parameters of `triplet_margin_loss`.
+    struct Triplet {
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swaps: bool,
+    }
+}
+
 fn triplet_margin(
     anchor: &Tensor,
     positive: &Tensor,
     negative: &Tensor,
-    margin: f64,
-    p: f64,
-    eps: f64,
-    swap: bool,
+    triplet: Triplet,
     reduction: Reduction,
 ) -> Result<Value> {
     let cast = crate::autocast::Cast::full(anchor.device());
     let negative = cast.apply(negative)?;
     let positive = cast.apply(positive)?;
     let anchor = cast.apply(anchor)?;
+    let Triplet { margin, p, eps, swaps } = triplet;
     let to_positive = distance(&anchor, &positive, p, eps)?;
     let mut to_negative = distance(&anchor, &negative, p, eps)?;
-    if swap {
+    if swaps {
         let swapped = distance(&positive, &negative, p, eps)?;
         to_negative = crate::call("minimum", &[(&to_negative).into(), (&swapped).into()], &[])?.tensor()?;
     }

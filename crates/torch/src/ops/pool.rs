@@ -1,5 +1,8 @@
 //! Pooling, interpolation and padding.
 
+mod pixels;
+mod unpool;
+
 use crate::arguments::{Rest, Unread, arguments};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
@@ -10,7 +13,9 @@ use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
 use super::copy::{contiguous_in, empty_strided};
 use super::kernels::record_linear;
 use super::reduce;
-use super::views::{first, unsqueeze, view};
+use super::views::{first, unsqueeze};
+use pixels::{pixel_shuffle, pixel_unshuffle};
+use unpool::{max_pool_double_backward, max_unpool};
 
 /// A new tensor in the input's order of elements.
 fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
@@ -144,52 +149,6 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         Ok(vec![Some(result)])
     })?;
     Ok((output, indices))
-}
-
-/// `max_pool_double_backward`: what was the greatest of each window is gathered.
-fn max_pool_double_backward(grad: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
-    let shape = indices.shape();
-    let mut flat: Vec<i64> = shape.iter().take(shape.len().saturating_sub(dims)).copied().collect();
-    flat.push(-1);
-    let positions = view(indices, &flat)?;
-    let read = contiguous_in(grad, indices.suggested_format())?;
-    let rows = view(&read, &flat)?;
-    let gathered = super::scatter::gather(&rows, -1, &positions)?;
-    view(&gathered, &shape)
-}
-
-/// `max_unpool2d` and `max_unpool3d`: what pooling chose, back in its place among zeros.
-fn max_unpool(input: &Tensor, indices: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
-    if indices.dtype() != Dtype::I64 {
-        return runtime(format!(
-            "elements in indices should be type int64 but got: {}",
-            indices.dtype().scalar_name()
-        ));
-    }
-    if input.shape() != indices.shape() {
-        return runtime(format!(
-            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with shape: {:?}",
-            input.shape(),
-            indices.shape()
-        ));
-    }
-    let leading = input.dim().saturating_sub(dims);
-    let mut shape: Vec<i64> = input.shape().iter().take(leading).copied().collect();
-    shape.extend((0..dims).map(|index| at(size, index)));
-    let output = {
-        let _below = GradModeGuard::new(false);
-        let read = super::copy::contiguous(input)?;
-        let places = super::copy::contiguous(indices)?;
-        let output = super::creation::zeros(&shape, input.dtype(), input.device())?;
-        drop(places);
-        drop(read);
-        output
-    };
-    let node = if dims == 3 { "MaxUnpool3DBackward0" } else { "MaxUnpool2DBackward0" };
-    record(node, &[input], &[&output], &[Save::Input(Some(indices))], move |ctx, grads| {
-        Ok(vec![Some(max_pool_double_backward(first(grads)?, &ctx.saved(0)?, dims)?)])
-    })?;
-    Ok(output.into())
 }
 
 fn in_order(input: &Tensor) -> Result<Tensor> {
@@ -357,85 +316,30 @@ fn crop(grad: &Tensor, back: &[i64]) -> Result<Tensor> {
     super::copy::clone(&inner, MemoryFormat::Preserve)
 }
 
-/// `pixel_shuffle`: a permuted copy, never a view.
-fn pixel_shuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
-    let (batch, [c, h, w]) = image_of("pixel_shuffle", input)?;
-    if factor < 1 {
-        return runtime(format!("pixel_shuffle expects a positive upscale_factor, but got {factor}"));
-    }
-    let area = factor.saturating_mul(factor);
-    if c % area != 0 {
-        return runtime(format!(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but \
-             input.size(-3)={c} is not divisible by {area}"
-        ));
-    }
-    let split = [&batch[..], &[c / area, factor, factor, h, w]].concat();
-    let whole = [&batch[..], &[c / area, h.saturating_mul(factor), w.saturating_mul(factor)]].concat();
-    let output = permuted(input, &split, &[0, 3, 1, 4, 2], &whole)?;
-    record("PixelShuffleBackward0", &[input], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(pixel_unshuffle(first(grads)?, factor)?)])
-    })?;
-    Ok(output)
-}
-
-/// `pixel_unshuffle`.
-fn pixel_unshuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
-    let (batch, [c, h, w]) = image_of("pixel_unshuffle", input)?;
-    if factor < 1 || h % factor != 0 || w % factor != 0 {
-        return runtime(format!(
-            "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)={h} and \
-             input.size(-1)={w} are not divisible by {factor}"
-        ));
-    }
-    let (rows, columns) = (h / factor, w / factor);
-    let split = [&batch[..], &[c, rows, factor, columns, factor]].concat();
-    let channels = c.saturating_mul(factor).saturating_mul(factor);
-    let whole = [&batch[..], &[channels, rows, columns]].concat();
-    let output = permuted(input, &split, &[0, 2, 4, 1, 3], &whole)?;
-    record("PixelUnshuffleBackward0", &[input], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(pixel_shuffle(first(grads)?, factor)?)])
-    })?;
-    Ok(output)
-}
-
-/// The dimensions before an image, and channels, height and width.
-fn image_of(name: &str, input: &Tensor) -> Result<(Vec<i64>, [i64; 3])> {
-    match input.shape().split_last_chunk::<3>() {
-        Some((batch, image)) => Ok((batch.to_vec(), *image)),
-        None => runtime(format!(
-            "{name} expects input to have at least 3 dimensions, but got input with {} dimension(s)",
-            input.dim()
-        )),
-    }
-}
-
-/// A copy in which the last five dimensions have another order, seen in another shape; below autograd.
-fn permuted(input: &Tensor, split: &[i64], order: &[i64], whole: &[i64]) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
-    let before = split.len().saturating_sub(order.len()) as i64;
-    let dims: Vec<i64> = (0..before).chain(order.iter().map(|dim| before + dim)).collect();
-    let moved = super::views::permute(&super::views::reshape(input, split)?, &dims)?;
-    let copied = super::copy::clone(&moved, MemoryFormat::Contiguous)?;
-    Ok(copied.alias(whole, &contiguous_strides(whole), 0))
-}
-
 const MAX2: &str = "max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX2_INDICES: &str = "max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, \
                             int[] dilation=1, bool ceil_mode=False)";
+
 const MAX1: &str = "max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX1_INDICES: &str = "max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
                             dilation=1, bool ceil_mode=False)";
+
 const MAX3: &str = "max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX3_INDICES: &str = "max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
                             dilation=1, bool ceil_mode=False)";
+
 const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
+
 const AVG3: &str = "avg_pool3d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
+
 const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True)";
 

@@ -1,25 +1,25 @@
 //! Reductions, with the memory that their kernels take beside the result (`Reduce.cuh`).
 
+mod calls;
 mod extremum;
 mod moments;
 mod scratch;
 
-use crate::arguments::integer;
 use crate::autocast::{Cast, full_dtype};
 use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::iterator::Reduction;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides, session};
+use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, Value, contiguous_strides, session};
 
 use super::copy::to_dtype;
 use super::creation::{empty, wrapped};
 use super::pointwise::{self, add_in_place, div, eq, mul, sub};
 use super::unary;
 use super::views::{self, expand, first, unsqueeze, wrap};
-
-use extremum::{aminmax, arg_extremum, extremum_dim};
+use calls::{count_nonzero, logic, max_call, mean_call, nansum_call, norm_call, sum_call};
+use extremum::{aminmax, arg_extremum};
 pub(crate) use extremum::{evenly_distribute, extremum_all, extremum_dims, record_selection};
 use moments::{moments, var_call, var_unbiased};
 pub(crate) use scratch::Kernel;
@@ -67,7 +67,7 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> 
         .collect();
     let reduction = Reduction::new(tensor, mask, &strides);
     if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
-        session().mark_estimated(session().notes.operator.get(), "a reduction of more than 2 GiB is split");
+        session().mark_estimated(session().operator(), "a reduction of more than 2 GiB is split");
     }
     if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
         let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
@@ -220,22 +220,6 @@ fn dims_of(mask: &[bool]) -> Vec<i64> {
     mask.iter().enumerate().filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64).collect()
 }
 
-fn logic(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Result<Value> {
-    let mask = mask_of(dim, tensor.dim())?;
-    let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
-    let output = reduced_empty(tensor, &mask, keepdim, dtype)?;
-    if tensor.numel() == 1 {
-        // One element is converted and copied.
-        if tensor.dtype() != Dtype::Bool {
-            let _below = crate::autograd::GradModeGuard::new(false);
-            drop(to_dtype(tensor, Dtype::Bool)?);
-        }
-        return Ok(output.into());
-    }
-    run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
-    Ok(output.into())
-}
-
 fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let dtype = full_dtype(tensor, dtype);
@@ -349,76 +333,12 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `count_nonzero`: `(self != 0).sum()`.
-fn count_nonzero(tensor: &Tensor, dim: Option<&[i64]>) -> Result<Value> {
-    if tensor.dtype() == Dtype::Bool {
-        return Ok(sum(tensor, dim, false, None)?.into());
-    }
-    let not_zero = pointwise::ne(tensor, &wrapped(Scalar::Int(0)))?;
-    Ok(sum(&not_zero, dim, false, None)?.into())
-}
-
-fn sum_call(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool, dtype: Option<Dtype>) -> Result<Value> {
-    Ok(sum_cast(tensor, dim, keepdim, dtype)?.into())
-}
-
-/// `nansum`, which autocast leaves as it is; the gradient is 0 where the input is not a number.
-fn nansum_call(tensor: &Tensor, dim: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>) -> Result<Value> {
-    let mask = mask_of(dim, tensor.dim())?;
-    let output = sum_below(tensor, &mask, keeps, dtype)?;
-    record("NansumBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let grad = super::copy::to_dtype(first(grads)?, own.dtype())?;
-        let grad = spread(&grad, &own.shape(), &mask, keeps)?;
-        let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
-        let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
-        let result = mul(&grad, &is_number)?;
-        drop(is_number);
-        drop(is_nan);
-        Ok(vec![Some(result)])
-    })?;
-    Ok(output.into())
-}
-
-fn mean_call(tensor: &Tensor, dim: Option<&[i64]>, keepdim: bool, dtype: Option<Dtype>) -> Result<Value> {
-    Ok(mean(tensor, dim, keepdim, dtype)?.into())
-}
-
-fn max_call(
-    tensor: &Tensor,
-    dim: &Value,
-    keeps: bool,
-    nodes: [&'static str; 2],
-    in_pairs: fn(&Tensor, &Tensor) -> Result<Tensor>,
-) -> Result<Value> {
-    match dim {
-        Value::None => Ok(extremum_all(tensor, nodes[1])?.into()),
-        Value::Tensor(other) => Ok(in_pairs(tensor, other)?.into()),
-        Value::Scalar(_) => Ok(extremum_dim(tensor, integer(dim)?, keeps, nodes[0])?.into()),
-        other => {
-            Err(TorchError::Type(format!("max(): argument 'dim' must be int, not {}", other.type_name())))
-        }
-    }
-}
-
-fn norm_call(
-    tensor: &Tensor,
-    p: &Value,
-    dim: Option<&[i64]>,
-    keepdim: bool,
-    dtype: Option<Dtype>,
-) -> Result<Value> {
-    let order = match p {
-        Value::Scalar(order) => order.to_f64().unwrap_or(2.0),
-        _ => 2.0,
-    };
-    Ok(vector_norm(tensor, order, dim, keepdim, dtype)?.into())
-}
-
 pub(crate) const TABLE: &[Entry] = &[
-    op!("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
+    op!("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call)
+        .composed(&["SumBackward0", "SumBackward1"]),
     op!("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", nansum_call),
-    op!("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call),
+    op!("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call)
+        .composed(&["MeanBackward0", "MeanBackward1"]),
     op!(
         "var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {

@@ -439,16 +439,21 @@ fn logit(own: &Tensor, eps: Option<f64>, in_place: bool) -> Result<Value> {
 }
 
 macro_rules! two_tensors {
-    ($($name:literal $kind:ident),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
         &[$(
-            op!(concat!($name, "(Tensor self, Tensor other)"), |tensor: &Tensor, other: &Tensor| $kind.call(tensor, other)),
-            op!(concat!($name, "_(Tensor self, Tensor other)"), |tensor: &Tensor, other: &Tensor| $kind.call_in_place(tensor, other)),
+            op!(concat!($name, "(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call(own, other)
+            })$(.$attribute(&[$node]))?,
+            op!(concat!($name, "_(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call_in_place(own, other)
+            }),
         )*]
     };
 }
 
 pub(crate) const OF_TWO: &[Entry] = two_tensors! {
-    "hypot" HYPOT, "logaddexp" LOGADDEXP, "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
+    "hypot" HYPOT composed "HypotBackward0", "logaddexp" LOGADDEXP composed "LogaddexpBackward0",
+    "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
 };
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -479,9 +484,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("dist(Tensor self, Tensor other, Scalar p=2)", dist),
     op!(
         "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
-        |tensor: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool| {
-            isclose(tensor, other, rtol, atol, equal_nan)
-        }
+        isclose
     ),
     op!(
         "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",

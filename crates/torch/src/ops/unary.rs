@@ -91,7 +91,7 @@ fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! unary {
-    ($($name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
+    ($($($attribute:ident)? $name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
             node: $node,
             rule: Rule::$rule,
@@ -103,16 +103,16 @@ macro_rules! unary {
         };)*
 
         pub(crate) const TABLE: &[Entry] = &[$(
-            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor)),
+            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor))$(.$attribute(&[$node]))?,
             op!(concat!($name, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
         )*];
     };
 }
 
 unary! {
-    "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    composed "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
     "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    composed "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "sgn" SGN "SgnBackward0" Promoted InputAndOutput false None, no_slope;
     "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
@@ -121,22 +121,22 @@ unary! {
     "round" ROUND "RoundBackward0" Promoted Nothing false None, zero;
     "trunc" TRUNC "TruncBackward0" Promoted Nothing false None, zero;
     "frac" FRAC "FracBackward0" Promoted Nothing false None, none;
-    "exp" EXP "ExpBackward0" Float Output true None, mul;
+    composed "exp" EXP "ExpBackward0" Float Output true None, mul;
     "exp2" EXP2 "Exp2Backward0" Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
     "expm1" EXPM1 "Expm1Backward0" Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
-    "log" LOG "LogBackward0" Float Input true None, div;
+    composed "log" LOG "LogBackward0" Float Input true None, div;
     "log2" LOG2 "Log2Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
     "log10" LOG10 "Log10Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
     "log1p" LOG1P "Log1PBackward0" Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
-    "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
-    "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
+    composed "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
+    composed "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
         mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
     };
-    "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
+    composed "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
-    "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
-    "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
+    composed "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
+    composed "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
     "tan" TAN "TanBackward0" Float Output true None, |grad, result| {
         mul(grad, &add(&pow_scalar(result, Scalar::Int(2))?, &number(1.0))?)
     };
@@ -188,10 +188,10 @@ unary! {
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
     "isnan" ISNAN "" Bool NoGradient false None, zero;
-    "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
-    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
-    "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
-    "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
+    composed "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
+    composed "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
+    composed "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
+    composed "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
     "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
     "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
     "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
@@ -223,7 +223,7 @@ fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! parametrized {
-    ($($schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
+    ($($($attribute:ident)? $schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
             node: $node,
             backward: $backward,
@@ -233,7 +233,9 @@ macro_rules! parametrized {
         };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
-            op!($schema, |tensor: &Tensor, _: Rest| if $in_place { $constant.call_in_place(tensor) } else { $constant.call(tensor) }),
+            op!($schema, |tensor: &Tensor, _: Rest| {
+                if $in_place { $constant.call_in_place(tensor) } else { $constant.call(tensor) }
+            })$(.$attribute(&[$node]))?,
         )*];
     };
 }
@@ -249,13 +251,13 @@ const PARAMETRIZED: Unary = Unary {
 };
 
 parametrized! {
-    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
+    composed "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
     "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate_of_leaky_relu;
     "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward1" true kernels::elu_of_result;
     "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "CeluBackward1" true kernels::elu_of_result;
     "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate_of_hardtanh;
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
-    "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
+    composed "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
+    composed "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate_of_hardtanh;
     "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
     "threshold_(Tensor self, Scalar threshold, Scalar value)" THRESHOLD_IN_PLACE "ThresholdBackward1" true kernels::gate;
@@ -385,7 +387,8 @@ pub(crate) const OTHERS: &[Entry] = &[
     op!(
         "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)",
         |tensor: &Tensor, _: Unread, _: Unread| SOFTPLUS.call(tensor)
-    ),
+    )
+    .composed(&["SoftplusBackward0"]),
     op!("square(Tensor self)", |tensor: &Tensor| pow_scalar(tensor, Scalar::Int(2))),
     in_place!("square_(Tensor self)", |tensor: &Tensor| super::vector_norm::pow_in_place(tensor, 2.0)),
     op!("log_sigmoid(Tensor self)", log_sigmoid),

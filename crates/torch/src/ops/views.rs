@@ -389,27 +389,31 @@ pub(crate) const TABLE: &[Entry] = &[
         }
         Ok(Tensor::over(tensor.storage(), &tensor.shape(), &tensor.strides(), tensor.offset(), dtype))
     }),
-    op!("view(Tensor self, int[] size)", view),
+    op!("view(Tensor self, int[] size)", view).composed(&["ViewBackward0"]),
     op!("view_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| view(tensor, &other.shape())),
-    op!("reshape(Tensor self, int[] shape)", reshape),
+    op!("reshape(Tensor self, int[] shape)", reshape).composed(&["UnsafeViewBackward0"]),
     op!("reshape_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
         reshape(tensor, &other.shape())
     }),
-    op!("permute(Tensor self, int[] dims)", permute),
-    op!("transpose(Tensor self, int dim0, int dim1)", transpose),
+    op!("permute(Tensor self, int[] dims)", permute).composed(&["PermuteBackward0"]),
+    op!("transpose(Tensor self, int dim0, int dim1)", transpose).composed(&["TransposeBackward0"]),
     op!("swapaxes(Tensor self, int axis0, int axis1)", transpose),
     op!("swapdims(Tensor self, int dim0, int dim1)", transpose),
-    op!("t(Tensor self)", t),
-    op!("expand(Tensor self, int[] size)", expand),
+    op!("t(Tensor self)", t).composed(&["TBackward0"]),
+    op!("expand(Tensor self, int[] size)", expand).composed(&["ExpandBackward0"]),
     op!("broadcast_to(Tensor self, int[] size)", expand),
     op!("expand_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
         expand(tensor, &other.shape())
     }),
-    op!("unsqueeze(Tensor self, int dim)", unsqueeze),
+    op!("unsqueeze(Tensor self, int dim)", unsqueeze).composed(&["UnsqueezeBackward0"]),
     op!("unsqueeze_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
         Ok(in_place(tensor, &unsqueeze(tensor, dim)?))
     }),
-    op!("squeeze(Tensor self, int[]? dim=None)", squeeze),
+    op!("squeeze(Tensor self, int[]? dim=None)", squeeze).composed(&[
+        "SqueezeBackward0",
+        "SqueezeBackward1",
+        "SqueezeBackward2",
+    ]),
     op!("squeeze_(Tensor self, int[]? dim=None)", |tensor: &Tensor, dim: Option<&[i64]>| {
         Ok(in_place(tensor, &squeeze(tensor, dim)?))
     }),
@@ -417,9 +421,9 @@ pub(crate) const TABLE: &[Entry] = &[
         Ok(in_place(tensor, &transpose(tensor, dim0, dim1)?))
     }),
     op!("t_(Tensor self)", |tensor: &Tensor| Ok(in_place(tensor, &t(tensor)?))),
-    op!("select(Tensor self, int dim, int index)", select),
-    op!("narrow(Tensor self, int dim, int start, int length)", narrow),
-    op!("split(Tensor self, Any split_size_or_sections, int dim=0)", split_by),
+    op!("select(Tensor self, int dim, int index)", select).composed(&["SelectBackward0"]),
+    op!("narrow(Tensor self, int dim, int start, int length)", narrow).composed(&["SliceBackward0"]),
+    op!("split(Tensor self, Any split_size_or_sections, int dim=0)", split_by).composed(&["SplitBackward0"]),
     op!("split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", split_with_sizes),
     op!("chunk(Tensor self, int chunks, int dim=0)", chunk),
     op!("unbind(Tensor self, int dim=0)", unbind),

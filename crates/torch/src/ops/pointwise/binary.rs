@@ -410,11 +410,11 @@ pub(crate) fn logical_and(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! binary {
-    ($($name:literal $kind:ident),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
         &[$(
             op!(concat!($name, "(Operand self, Operand other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call(own, other)
-            }),
+            })$(.$attribute(&[$node]))?,
             op!(concat!($name, "_(Tensor self, Operand other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call_in_place(own, other)
             }),
@@ -423,7 +423,8 @@ macro_rules! binary {
 }
 
 pub(crate) const BINARY: &[Entry] = binary! {
-    "mul" MUL, "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
+    "mul" MUL composed "MulBackward0",
+    "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
