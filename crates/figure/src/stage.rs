@@ -163,6 +163,13 @@ impl Stage {
         made
     }
 
+    /// The same moment for paper, where no other follows: no room is kept for a request that fails later.
+    #[must_use]
+    pub fn of_one_moment(self) -> Self {
+        let has_failures = self.failed.is_some();
+        Self { has_failures, ..self }
+    }
+
     /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
     /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there.
     #[must_use]
