@@ -176,6 +176,11 @@ pub(crate) fn listen<E: JsCast + 'static>(
     listen_to_any(target, name, Box::new(move |event| handler(event.unchecked_into())));
 }
 
+/// Whether a finger points.
+pub(crate) fn is_touch() -> bool {
+    media("(pointer: coarse)").is_some_and(|list| list.matches())
+}
+
 /// As [`listen`], but for the events of all elements inside the target, including events that do not bubble.
 pub(crate) fn listen_within<E: JsCast + 'static>(
     target: &EventTarget,

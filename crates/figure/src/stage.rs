@@ -107,8 +107,6 @@ pub struct StageView {
     pub lit: Option<Term>,
     /// The chosen block.
     pub selected: Option<BlockId>,
-    /// Patterns beside colors, for print and for those who tell colors apart badly.
-    pub is_patterned: bool,
     /// Fewer rows, for a small box.
     pub is_compact: bool,
 }

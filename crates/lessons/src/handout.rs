@@ -214,7 +214,7 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     if let Some(outside) = outside_at(lesson, card, step) {
         figure = figure.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN);
     }
-    let view = StageView { is_patterned: true, is_compact: true, ..StageView::default() };
+    let view = StageView { is_compact: true, ..StageView::default() };
     let svg = figure.scene(&view, WIDTH_PX).to_svg(
         Theme::Light,
         &plain(&card.title),

@@ -9,7 +9,6 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::{CONTEXT, Session, Story};
 use crate::surface::{self, Drawn};
@@ -55,10 +54,10 @@ fn stage_of(session: Session) -> Option<Stage> {
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
-pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> Option<Scene> {
+pub(crate) fn scene_now(session: Session, width_px: f32) -> Option<Scene> {
     untrack(|| {
         let stage = stage_of(session)?;
-        let view = StageView { selected: session.selected(), is_patterned, ..StageView::default() };
+        let view = StageView { selected: session.selected(), ..StageView::default() };
         let mut scene = stage.scene(&view, width_px);
         session.with_state(|_, state| session.color_lesson(&mut scene, state));
         Some(scene)
@@ -227,7 +226,6 @@ impl StageCanvas {
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
-            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
             is_compact: is_compact || session.outside().is_some(),
         };
         session.appearance.track();

@@ -102,15 +102,6 @@ pub fn process_stage_height(width_px: f32, has_failures: bool) -> f32 {
     Metrics::new(width_px, has_failures, false, true).height_px()
 }
 
-/// How the stage fills a class: plain colors, with patterns where colors do not do.
-pub(super) fn fill_of(class: BreakdownClass, view: &StageView) -> Fill {
-    let fill = Fill::of(class);
-    match class {
-        BreakdownClass::Cached if !view.is_patterned => Fill { pattern: Pattern::Tint, ..fill },
-        _ => fill,
-    }
-}
-
 impl Stage {
     /// The stage as marks. The scene is as high as [`stage_height`] says.
     #[must_use]
@@ -287,7 +278,7 @@ impl Painter<'_> {
             let rect = Rect::new(left, y, (right - left).max(1.0), bar_px);
             let gap = if rect.width_px > 6.0 { 1.0 } else { 0.0 };
             let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
-            self.scene.rounded(inner, fill_of(class, self.view), 4.0);
+            self.scene.rounded(inner, Fill::of(class), 4.0);
             self.scene.target(rect, TargetId::Class(class));
             // A class on its way to nothing has no number any more.
             if !number.is_zero() {
@@ -318,8 +309,7 @@ impl Painter<'_> {
         let word = word.filter(|_| is_high);
         let Point { x_px, y_px } = rect.center();
         let role = if class == BreakdownClass::Requested { Role::TextOnRequested } else { Role::Text };
-        let is_plain =
-            matches!(fill_of(class, self.view).pattern, Pattern::Solid | Pattern::Faint | Pattern::Tint);
+        let is_plain = matches!(Fill::of(class).pattern, Pattern::Solid | Pattern::Faint | Pattern::Tint);
         let value_y = if word.is_some() { y_px + text_px * 0.65 } else { y_px };
         let lines = [
             (word.map(str::to_owned), y_px - size * 0.62, text_px, Weight::Normal),

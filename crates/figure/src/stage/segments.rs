@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockState, PoolKind};
 
-use super::draw::{Painter, fill_of};
+use super::draw::Painter;
 use super::{Change, StageBlock, StageSegment};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -104,13 +104,13 @@ impl Painter<'_> {
     }
 
     fn draw_block_fill(&mut self, block: &StageBlock, state: BlockState, rect: &Rect) {
-        self.scene.rounded(*rect, fill_of(class_of(state), self.view), 3.0);
+        self.scene.rounded(*rect, Fill::of(class_of(state)), 3.0);
         let beyond = block.size - block.requested;
         if state == BlockState::Allocated && beyond > 0.0 && block.size > 0.0 {
             let width = (rect.width_px * px(beyond / block.size)).round();
             if width >= 1.0 {
                 let part = Rect::new(rect.right_px() - width, rect.y_px, width, rect.height_px);
-                self.scene.rounded(part, fill_of(BreakdownClass::Rounding, self.view), 2.0);
+                self.scene.rounded(part, Fill::of(BreakdownClass::Rounding), 2.0);
             }
         }
     }
@@ -149,7 +149,7 @@ impl Painter<'_> {
 
     /// Text on a pattern gets a plate.
     fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
-        if style.role == Role::Text && (self.view.is_patterned || style.weight == Weight::Bold) {
+        if style.role == Role::Text {
             let width = text_width_px(text, style.size_px, style.weight).ceil();
             let plate = Rect::new(x_px - 3.0, y_px - style.size_px, width + 6.0, style.size_px * 1.3);
             self.scene.rect(plate, Fill::solid(Role::Background), None);
@@ -330,7 +330,7 @@ impl Narrow {
         let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);
         let lower = Rect::new(rect.x_px, rect.bottom_px() - active, rect.width_px, active);
         if upper.height_px > 0.0 {
-            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
+            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Dots }, None);
         }
         if lower.height_px > 0.0 {
             scene.rect(lower, Fill::solid(Role::Requested), None);
