@@ -11,6 +11,7 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
+use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
@@ -38,7 +39,6 @@ pub(crate) fn map(session: Session) -> AnyView {
         edge,
         dissolve: Dissolve::new(session, Slot::Map, canvas),
         area,
-        canvas,
         size: surface::size_of(area),
         drawn,
         tip,
@@ -147,6 +147,9 @@ fn hint(session: Session) -> String {
     } else {
         ""
     };
+    if browser::is_touch() {
+        return "Tap a block to choose it; drag its right end to change its size. Double tap zooms into a segment.".to_owned();
+    }
     format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
 }
 

@@ -25,7 +25,6 @@ use crate::view::tip::Tip;
 pub(crate) struct MapActions {
     pub(crate) session: Session,
     pub(crate) area: NodeRef<html::Div>,
-    pub(crate) canvas: NodeRef<html::Canvas>,
     pub(crate) size: RwSignal<Size>,
     pub(crate) drawn: Drawn,
     pub(crate) tip: Tip,
