@@ -423,9 +423,6 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         let link = session.link();
         let is_playing = session.player.with(|player| player.is_playing);
         browser::cancel(timer.get_value());
-        if is_playing {
-            return;
-        }
         let before = written.get_value();
         if before == link {
             return;
@@ -437,6 +434,10 @@ pub(crate) fn follow(session: Session, samples: Samples) {
             Link { step, event, block, with, on, limit, ..link.clone() }
         };
         let is_step = without_steps(&before) == without_steps(&link);
+        // While it plays, the step is not written. Another place or another card is, at once: its address may be copied.
+        if is_step && is_playing {
+            return;
+        }
         let write = move || {
             let hash = link.write();
             let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };

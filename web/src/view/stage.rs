@@ -9,7 +9,6 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::{CONTEXT, Presenting, Session, Story};
 use crate::surface::{self, Drawn};

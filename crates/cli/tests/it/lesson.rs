@@ -117,7 +117,7 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
         "a figure a card, but for a question on the page of the moment that it is about, and one behind each of four answers"
     );
     assert_eq!(html.matches("<section").count(), html.matches("</section>").count());
-    assert!(html.contains("<h2>Answers: Splits and merges</h2>") && html.contains("<strong>9 MiB</strong>"));
+    assert!(html.contains("<h2>Splits and merges: answers</h2>") && html.contains("<strong>9 MiB</strong>"));
     assert!(!html.contains("<script") && !html.contains("src=") && !html.contains("href="));
     // The answers apart, for the teacher.
     let answers = file("answers.html", "");
@@ -128,7 +128,7 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     assert!(!cards.contains("Hint: ") && answers.contains("Hint: "), "hints are the teacher's to give");
     assert!(answers.contains("<pre class=\"code\">free b\nfree c</pre>"), "{answers}");
     assert!(
-        answers.contains("<h2>Answers: Splits and merges</h2>") && answers.contains("<strong>9 MiB</strong>")
+        answers.contains("<h2>Splits and merges: answers</h2>") && answers.contains("<strong>9 MiB</strong>")
     );
     assert_eq!(
         cards.matches("<svg ").count() - cards.matches("<svg x=").count() + answers.matches("<svg ").count()
@@ -147,7 +147,7 @@ fn several_lessons_share_a_sheet_and_a_key() {
         assert!(
             cards.contains(&format!("<h1>{title}</h1>")) && cards.contains(&format!("{title}, page 1 of"))
         );
-        assert!(answers.contains(&format!("<h2>Answers: {title}</h2>")), "{answers}");
+        assert!(answers.contains(&format!("<h2>{title}: answers</h2>")), "{answers}");
     }
     assert!(cards.contains("<title>Allocated and reserved · Splits and merges</title>"));
     let called = blockyard(["lesson", "reserved", "splits"]);

@@ -242,7 +242,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
         page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=reserved,splits'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
-        page.wait_text(".handout", "Answers: Splits and merges")?;
+        page.wait_text(".handout", "Splits and merges: answers")?;
         page.check_accessible()
     })
 }
@@ -274,6 +274,6 @@ fn an_author_sees_all_errors_and_prints_the_lesson() -> Result<()> {
         page.wait_text(".handout", "Two tensors, page 1 of 2")?;
         // The text is remembered, so a reload prints the same.
         page.execute("location.reload()", &[])?;
-        page.wait_text(".handout", "Answers: Two tensors")
+        page.wait_text(".handout", "Two tensors: answers")
     })
 }
