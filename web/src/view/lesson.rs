@@ -390,6 +390,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
         let steps = session.player.with(|player| player.steps);
         session.hidden_after().is_some_and(|last| steps >= last)
     });
+    let is_asked = flag(move || session.is_asked());
     let is_first = flag(move || card_of.get() == 0);
     let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
     let next = click(move || {
@@ -416,7 +417,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             >
                 "← Back"
             </button>
-            <button type="button" class="icon large" data-testid="play" aria-label=label title=label disabled=is_end on:click=play>
+            <button type="button" class="icon large" data-testid="play" aria-label=label title=label disabled=is_asked on:click=play>
                 {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
             </button>
             <span class="steps" role="group" aria-label="Steps of the figure">
