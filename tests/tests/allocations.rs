@@ -102,7 +102,7 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
             }
             // A name or a size is written whole or not at all.
             for width_px in [260.0, 480.0, 900.0] {
-                let scene = flame_scene(&flame, recording.stacks(), 0, width_px);
+                let scene = flame_scene(&flame, recording.stacks(), 0, width_px, &|_| None);
                 let mut texts = scene.marks.iter().filter_map(|mark| match mark {
                     Mark::Text { text, .. } => Some(text),
                     _ => None,

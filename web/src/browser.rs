@@ -136,14 +136,6 @@ pub(crate) fn scroll_into_sight(css: &str) {
     }
 }
 
-/// Brings the top of the first element that matches into the window if it lies above.
-pub(crate) fn scroll_up_to(css: &str) {
-    let found = document().and_then(|document| document.query_selector(css).ok().flatten());
-    if let Some(element) = found.filter(|element| element.get_bounding_client_rect().top() < 0.0) {
-        element.scroll_into_view();
-    }
-}
-
 /// Opens the browser's dialog for printing.
 pub(crate) fn print() {
     if let Some(window) = window() {
@@ -174,6 +166,11 @@ pub(crate) fn listen<E: JsCast + 'static>(
     mut handler: impl FnMut(E) + 'static,
 ) {
     listen_to_any(target, name, Box::new(move |event| handler(event.unchecked_into())));
+}
+
+/// Whether a finger points.
+pub(crate) fn is_touch() -> bool {
+    media("(pointer: coarse)").is_some_and(|list| list.matches())
 }
 
 /// As [`listen`], but for the events of all elements inside the target, including events that do not bubble.

@@ -1,7 +1,9 @@
 //! Draws a [`Scene`] on a canvas. Knows colors and pixels and nothing about memory.
 
 use blockyard_figure::typeface::FONT_FAMILY;
-use blockyard_figure::{Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Weight, text_width_px};
+use blockyard_figure::{
+    Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Tile, Weight, text_width_px,
+};
 use wasm_bindgen::prelude::*;
 use web_sys::{CanvasPattern, CanvasRenderingContext2d, HtmlCanvasElement};
 
@@ -17,7 +19,7 @@ pub(crate) struct Paints {
     patterns: Vec<(Fill, Option<CanvasPattern>)>,
     /// Device pixels per pixel of a figure.
     ratio: f64,
-    /// Whether areas have patterns and blocks have outlines in addition to colors: on paper, and if colors are forced.
+    /// Whether blocks have outlines in addition to colors: on paper, and if colors are forced.
     is_patterned: bool,
 }
 
@@ -80,7 +82,12 @@ impl Paints {
 
     fn pattern(&mut self, fill: Fill) -> Option<&CanvasPattern> {
         let place = self.patterns.iter().position(|(made, _)| *made == fill).unwrap_or_else(|| {
-            let pattern = make_pattern(self.color(fill.role), fill.pattern, self.ratio);
+            let mut tile = fill.pattern.tile();
+            // A screen has more colors than paper: dots lie on a stronger tint.
+            if fill.pattern == Pattern::Dots && !self.is_patterned {
+                tile.tint = Pattern::Tint.tile().tint;
+            }
+            let pattern = make_pattern(self.color(fill.role), tile, self.ratio);
             self.patterns.push((fill, pattern));
             self.patterns.len() - 1
         });
@@ -106,6 +113,29 @@ impl Paints {
     }
 }
 
+/// Draws the part `share` of the picture `to` and the rest of the picture `from`, which have one size.
+pub(crate) fn blend(
+    canvas: &HtmlCanvasElement,
+    from: &HtmlCanvasElement,
+    to: &HtmlCanvasElement,
+    share: f64,
+) {
+    let (width, height) = (to.width(), to.height());
+    if canvas.width() != width || canvas.height() != height {
+        canvas.set_width(width);
+        canvas.set_height(height);
+    }
+    let Some(context) = context_of(canvas) else { return };
+    context.clear_rect(0.0, 0.0, f64::from(width), f64::from(height));
+    let _ = context.set_global_composite_operation("lighter");
+    for (picture, share) in [(from, 1.0 - share), (to, share)] {
+        context.set_global_alpha(share);
+        let _ = context.draw_image_with_html_canvas_element(picture, 0.0, 0.0);
+    }
+    context.set_global_alpha(1.0);
+    let _ = context.set_global_composite_operation("source-over");
+}
+
 fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
     canvas.get_context("2d").ok()??.dyn_into().ok()
 }
@@ -119,8 +149,7 @@ fn device_length(length_px: f32, ratio: f64) -> u32 {
     (f64::from(length_px) * ratio).round().clamp(1.0, 16384.0) as u32
 }
 
-fn make_pattern(color: &str, pattern: Pattern, ratio: f64) -> Option<CanvasPattern> {
-    let tile = pattern.tile();
+fn make_pattern(color: &str, tile: Tile, ratio: f64) -> Option<CanvasPattern> {
     let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
     // The side is a whole number of pixels. Otherwise a line would be seen between the tiles.
     let side = device_length(tile.size_px, ratio);
@@ -281,8 +310,6 @@ impl Brush<'_> {
     }
 
     fn set_fill(&mut self, fill: Fill) {
-        let is_dotted = fill.pattern == Pattern::Dots && !self.paints.is_patterned;
-        let fill = if is_dotted { Fill { pattern: Pattern::Tint, ..fill } } else { fill };
         if self.fill == Some(fill) {
             return;
         }

@@ -30,7 +30,7 @@ fn file_name(session: Session, ending: &str) -> String {
 
 /// The stage as an SVG file with a title, a description and the link.
 pub(crate) fn svg(session: Session) {
-    let Some(scene) = stage_scene(session, WIDTH_PX, false) else { return };
+    let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
         .unwrap_or_default();
     let title = untrack(|| session.heading());
@@ -40,7 +40,7 @@ pub(crate) fn svg(session: Session) {
 
 /// The stage as a PNG file, in the page's colors.
 pub(crate) fn png(session: Session, ratio: f64) {
-    let Some(scene) = stage_scene(session, WIDTH_PX, false) else { return };
+    let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
     match picture(&scene, ratio) {
         Some(url) => browser::download_url(&file_name(session, ending), &url),

@@ -154,6 +154,8 @@ fn escape(session: Session) {
     let view = session.map_view.get_untracked();
     if session.cancel_resize() {
         // The size is as it was before the drag.
+    } else if session.leave_told_panels() {
+        // What a key has hidden is back.
     } else if session.message.with_untracked(Option::is_some) {
         session.message.set(None);
     } else if session.unpick() {

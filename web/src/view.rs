@@ -1,5 +1,6 @@
 //! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the workbench together.
 
+mod dissolve;
 mod divider;
 mod drag;
 mod edge;
@@ -21,7 +22,6 @@ mod lifetimes;
 pub(crate) mod make_lesson;
 mod map;
 mod map_actions;
-mod map_motion;
 mod map_overview;
 mod map_scroll;
 mod messages;

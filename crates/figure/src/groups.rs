@@ -7,6 +7,7 @@ use blockyard_record::{AllocationId, Bytes, Recording, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
+use crate::fill::{Fill, Pattern};
 use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
 use crate::numbers::grouped_count;
 use crate::role::Role;
@@ -64,6 +65,21 @@ pub struct LegendEntry {
     pub count: usize,
     /// The sizes of all of them, added up over the whole recording.
     pub bytes: Bytes,
+}
+
+impl LegendEntry {
+    /// The color, hatched where no stack was recorded, which is no site among others.
+    #[must_use]
+    pub fn fill(&self) -> Fill {
+        let pattern = if self.is_hatched() { Pattern::Hatch } else { Pattern::Solid };
+        Fill { role: self.role, pattern }
+    }
+
+    /// Whether the color is hatched.
+    #[must_use]
+    pub fn is_hatched(&self) -> bool {
+        self.role == Role::Site(Role::SITES - 1)
+    }
 }
 
 /// The color of each allocation.

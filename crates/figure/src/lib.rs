@@ -42,8 +42,8 @@
 //!   below it, a line of pixels each. Stacked allocations stay a grid everywhere, since each free moves all allocations above.
 //! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB), which are data. So a text has one
 //!   width in every browser, on paper and in a PNG of the command. A saved SVG holds no font, and each of its texts states its width.
-//! - **The stage is interpolated in bytes.** [`Stage`] is plain data along one ruler, so a moment between two is arithmetic, numbers count by
-//!   themselves, and every moment can be tested, drawn as SVG and printed.
+//! - **One moment dissolves into the next.** No mark slides to another place, since most marks of two pictures have nothing to do with each
+//!   other; between the two is one picture that tells what happened ([`Scene::halfway_to`]), which can be tested as any other.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(
@@ -71,7 +71,7 @@ mod player;
 mod rects;
 mod role;
 mod scene;
-mod scene_motion;
+mod scene_halfway;
 mod scene_text;
 mod stage;
 mod state_cursor;
@@ -109,8 +109,7 @@ pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
-pub use scene_motion::SceneMotion;
-pub use stage::{Stage, StageView, has_failures, process_stage_height, stage_height};
+pub use stage::{Stage, StageForm, StageView, has_failures, process_stage_height, stage_height};
 pub use state_cursor::StateCursor;
 pub use term::Term;
 pub use text_width::text_width_px;

@@ -4,13 +4,11 @@ mod draw;
 mod ruler;
 mod segments;
 
-use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
-use std::collections::BTreeMap;
-
 use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, Event, MemoryAtFailure, MemoryState, OomRequest, PoolId,
     PoolKind, Recording, SegmentId, SegmentSnapshot, StepOutcome, StreamId,
 };
+use blockyard_rules::size::DEFAULT_LARGE_SEGMENT_SIZE;
 
 use crate::changes::Changes;
 use crate::numbers::bytes_f64;
@@ -19,10 +17,7 @@ use crate::term::Term;
 
 pub use draw::{process_stage_height, stage_height};
 
-/// One moment of a run, or a moment between two, as the stage shows it: bytes along one ruler.
-///
-/// Lengths and places are bytes, as floats, so that a moment between two is a plain interpolation. Texts have their own numbers,
-/// those of one moment: a number that no moment has is never shown.
+/// One moment of a run as the stage shows it: bytes along one ruler. Lengths and places are bytes, as floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     capacity: Bytes,
@@ -37,8 +32,8 @@ pub struct Stage {
     numbers: Numbers,
     /// The memory of the process beside its segments; `None` if only the allocator is shown.
     context: Option<Bytes>,
-    /// Whether that is more than the CUDA context.
-    has_more_than_context: bool,
+    /// The parts of that, with their names.
+    outside: Vec<(String, Bytes)>,
     limit: Option<Bytes>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
@@ -46,7 +41,7 @@ pub struct Stage {
     has_failures: bool,
 }
 
-/// The texts about one moment; never interpolated.
+/// The texts about one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Numbers {
     /// In [`BreakdownClass::ALL`]'s order.
@@ -62,12 +57,16 @@ struct StageSegment {
     id: SegmentId,
     start: f64,
     size: f64,
-    /// 1 where it is shown, less while it comes and goes.
-    presence: f32,
     pool: PoolKind,
     pool_name: Option<String>,
     stream_name: Option<String>,
     is_new: bool,
+}
+
+impl StageSegment {
+    fn kind(&self) -> (PoolKind, &Option<String>, &Option<String>) {
+        (self.pool, &self.pool_name, &self.stream_name)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -76,14 +75,10 @@ struct StageBlock {
     segment: SegmentId,
     start: f64,
     size: f64,
-    /// What the text says, while `size` may be on its way there.
     bytes: Bytes,
     requested: f64,
     state: BlockState,
-    /// The state before, while this one takes its place.
-    before: Option<BlockState>,
     name: Option<String>,
-    presence: f32,
     change: Option<Change>,
 }
 
@@ -112,16 +107,26 @@ pub struct StageView {
     pub lit: Option<Term>,
     /// The chosen block.
     pub selected: Option<BlockId>,
-    /// Patterns beside colors, for print and for those who tell colors apart badly.
-    pub is_patterned: bool,
-    /// Fewer rows, for a small box.
-    pub is_compact: bool,
+    /// How much there is room for.
+    pub form: StageForm,
     /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.
     pub least_height_px: f32,
 }
 
-/// How many blocks are moved one by one; with more, the next moment is shown at once.
-const MOST_MOVED: usize = 600;
+/// How much of a stage there is room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StageForm {
+    /// All of it.
+    #[default]
+    Full,
+    /// Lower rows, for a small box.
+    Compact,
+    /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a text.
+    Small,
+}
+
+/// A stage narrower than this has small letters and few words.
+const NARROW_PX: f32 = 560.0;
 
 impl Stage {
     /// The moment after the player's step; `changes` are those of the step, `names` has the names of pools.
@@ -152,7 +157,7 @@ impl Stage {
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
             context: None,
-            has_more_than_context: false,
+            outside: Vec::new(),
             limit: state.limit(),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -170,24 +175,47 @@ impl Stage {
         Self { has_failures, ..self }
     }
 
-    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
-    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there.
+    /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of reserved bytes is at most half of
+    /// the device: so the blocks have room, and the scale stays while the run plays.
     #[must_use]
-    pub fn of_process(self, context: Bytes, least_shown: Bytes) -> Self {
-        let shown = self.shown.max(least_shown).min(self.capacity);
-        Self { context: Some(context), shown, ..self }
+    pub fn up_to_peak(self, peak: Bytes) -> Self {
+        let shown = round_part(self.capacity, peak.max(self.numbers.max_reserved), 2);
+        Self { shown, ..self }
     }
 
-    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
-    /// perhaps more than the CUDA context, which are not free.
+    /// The same moment as the process that `nvidia-smi` shows: its CUDA context is drawn before the ruler, not to scale, and the
+    /// peaks are left out. The ruler shows at least `least_shown`, so that it stays while memory grows up to there. Where a request
+    /// `may_fail`, the row for it is kept free before one does.
     #[must_use]
-    pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {
-        let mut made = Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown) };
+    pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
+        let shown = self.shown.max(least_shown).min(self.capacity);
+        let outside = vec![("context".to_owned(), context)];
+        let has_failures = self.has_failures || may_fail;
+        Self { context: Some(context), outside, shown, has_failures, ..self }
+    }
+
+    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts beside its segments, which
+    /// are not free.
+    #[must_use]
+    pub fn of_whole_device(self, outside: &[(String, Bytes)], least_shown: Bytes) -> Self {
+        let all = outside.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
+        let mut made = Self { outside: outside.to_vec(), ..self.of_process(all, least_shown, false) };
         let [.., free] = &mut made.numbers.classes;
-        *free = free.saturating_sub(outside);
+        *free = free.saturating_sub(all);
         let [.., drawn] = &mut made.classes;
-        *drawn = (*drawn - bytes_f64(outside)).max(0.0);
+        *drawn = (*drawn - bytes_f64(all)).max(0.0);
+        if let Some(failed) = &mut made.failed {
+            failed.device_free = failed.device_free.saturating_sub(all);
+        }
         made
+    }
+
+    /// The blocks before the ruler; one for all parts where there is little room.
+    fn blocks_outside(&self, width_px: f32) -> Vec<(&str, Bytes)> {
+        match self.context {
+            Some(all) if self.outside.len() > 1 && width_px < NARROW_PX => vec![("outside", all)],
+            _ => self.outside.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
+        }
     }
 
     /// Segments by pool and then by address, side by side from the ruler's start.
@@ -210,7 +238,6 @@ impl Stage {
                 id: segment.id,
                 start: at,
                 size: mapped,
-                presence: 1.0,
                 pool: segment.pool,
                 pool_name: (segment.pool_id != PoolId::DEFAULT)
                     .then(|| pool_name(segment.pool_id).unwrap_or_else(|| segment.pool_id.to_string())),
@@ -241,87 +268,12 @@ impl Stage {
                 bytes: block.size,
                 requested: bytes_f64(block.requested.min(block.size)),
                 state: block.state,
-                before: None,
                 name: block.allocation.and_then(|id| recording.name(id)).map(str::to_owned),
-                presence: 1.0,
                 change: change_of(block, changes),
             });
             at += size;
         }
         at
-    }
-
-    /// The moment between this one (`progress` 0) and `next` (1): blocks slide apart and together, segments come and go. Texts
-    /// have the numbers of `next`, and those of this moment where a block or segment goes away.
-    #[must_use]
-    pub fn between(&self, next: &Self, progress: f32) -> Self {
-        let progress = if progress.is_finite() { progress.clamp(0.0, 1.0) } else { 1.0 };
-        let is_same_run = self.capacity == next.capacity;
-        if progress >= 1.0 || !is_same_run || self.blocks.len() + next.blocks.len() > MOST_MOVED {
-            return next.clone();
-        }
-        let eased = f64::from(ease(progress));
-        let mix = |from: f64, to: f64| from + (to - from) * eased;
-        let mut classes = next.classes;
-        for (class, from) in classes.iter_mut().zip(self.classes) {
-            *class = mix(from, *class);
-        }
-        Self {
-            classes,
-            max_allocated: mix(self.max_allocated, next.max_allocated),
-            max_reserved: mix(self.max_reserved, next.max_reserved),
-            segments: self.segments_between(next, &mix, ease(progress)),
-            blocks: self.blocks_between(next, &mix, ease(progress)),
-            ..next.clone()
-        }
-    }
-
-    fn segments_between(&self, next: &Self, mix: &dyn Fn(f64, f64) -> f64, eased: f32) -> Vec<StageSegment> {
-        let before: BTreeMap<_, _> = self.segments.iter().map(|segment| (segment.id, segment)).collect();
-        let after: BTreeMap<_, _> = next.segments.iter().map(|segment| (segment.id, segment)).collect();
-        let gone = self.segments.iter().filter(|segment| !after.contains_key(&segment.id));
-        let gone = gone.map(|segment| StageSegment { presence: 1.0 - eased, ..segment.clone() });
-        let there = next.segments.iter().map(|segment| match before.get(&segment.id) {
-            Some(from) => StageSegment {
-                start: mix(from.start, segment.start),
-                size: mix(from.size, segment.size),
-                ..segment.clone()
-            },
-            None => StageSegment { presence: eased, ..segment.clone() },
-        });
-        gone.chain(there).collect()
-    }
-
-    fn blocks_between(&self, next: &Self, mix: &dyn Fn(f64, f64) -> f64, eased: f32) -> Vec<StageBlock> {
-        let before: BTreeMap<_, _> = self.blocks.iter().map(|block| (block.id, block)).collect();
-        let after: BTreeMap<_, _> = next.blocks.iter().map(|block| (block.id, block)).collect();
-        let stays = |id: SegmentId| next.segments.iter().any(|segment| segment.id == id);
-        let is_old = |id: SegmentId| self.segments.iter().any(|segment| segment.id == id);
-        // What was merged away lies below what grows over it, and what was split off below what slides away from it.
-        let gone = self.blocks.iter().filter(|block| !after.contains_key(&block.id)).map(|block| {
-            let presence = if stays(block.segment) { 1.0 } else { 1.0 - eased };
-            StageBlock { presence, change: None, ..block.clone() }
-        });
-        let new = next.blocks.iter().filter(|block| !before.contains_key(&block.id)).map(|block| {
-            let presence = if is_old(block.segment) { 1.0 } else { eased };
-            StageBlock { presence, ..block.clone() }
-        });
-        let there = next.blocks.iter().filter_map(|block| {
-            let from = before.get(&block.id)?;
-            Some(StageBlock {
-                start: mix(from.start, block.start),
-                size: mix(from.size, block.size),
-                before: (from.state != block.state).then_some(from.state),
-                presence: eased,
-                ..block.clone()
-            })
-        });
-        gone.chain(new)
-            .chain(there.map(|block| match block.before {
-                Some(_) => block,
-                None => StageBlock { presence: 1.0, ..block },
-            }))
-            .collect()
     }
 
     fn allocated(&self) -> f64 {
@@ -348,17 +300,17 @@ impl Stage {
 ///
 /// The part depends on the peak and not on the moment, so that the scale does not change during playback.
 fn shown_bytes(capacity: Bytes, peak: Bytes) -> Bytes {
-    // A sum beyond 2^63 is more than an eighth of any device: then the capacity is shown.
+    round_part(capacity, peak, 8)
+}
+
+/// A round part of the capacity that contains the peak, if that is at most the `most`-th part of the capacity; else the capacity.
+fn round_part(capacity: Bytes, peak: Bytes, most: u64) -> Bytes {
+    // A sum beyond 2^63 is more than such a part of any device: then the capacity is shown.
     let wanted = peak.get().max(DEFAULT_LARGE_SEGMENT_SIZE.get()).saturating_add(peak.get() / 16);
     let power = wanted.checked_next_power_of_two().unwrap_or(u64::MAX);
     let three_quarters = power.saturating_sub(power / 4);
     let round = if three_quarters >= wanted { three_quarters } else { power };
-    if round <= capacity.get() / 8 { Bytes::new(round) } else { capacity }
-}
-
-/// Slow at both ends.
-fn ease(progress: f32) -> f32 {
-    progress * progress * (3.0 - 2.0 * progress)
+    if round <= capacity.get().checked_div(most).unwrap_or(0) { Bytes::new(round) } else { capacity }
 }
 
 fn change_of(block: &BlockSnapshot, changes: &Changes) -> Option<Change> {

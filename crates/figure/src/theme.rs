@@ -90,7 +90,8 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(7), "#fc5758", "#ff8a58"),
     (Role::Group(8), "#3b7b1a", "#7b7b00"),
     (Role::Group(9), "#727379", "#86908d"),
-    // Five hues with four shades each, from the one nearest to the background on, and what has no stack.
+    // Five hues with four shades each, from the one nearest to the background on, and a grey for what has no
+    // stack.
     (Role::Site(0), "#309ed2", "#2c86ba"),
     (Role::Site(1), "#1578b5", "#0ba2f5"),
     (Role::Site(2), "#055b7f", "#55cbff"),
@@ -111,7 +112,7 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Site(17), "#4f5286", "#7178c0"),
     (Role::Site(18), "#412a75", "#9274a4"),
     (Role::Site(19), "#20025f", "#9677e2"),
-    (Role::Site(20), "#6b5b52", "#c7b5ae"),
+    (Role::Site(20), "#5a5451", "#cfc9c3"),
 ];
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) fn write(
     let stage = Stage::new(&moment.state, recording, &changes, last, pool_name);
     let words = breakdown_text(&moment.state, recording);
     figure(out, "Segments", &words, SEGMENTS, &SIZES, &|size| {
-        let view = StageView { is_patterned: true, ..StageView::default() };
+        let view = StageView::default();
         stage.scene(&view, size.width_px)
     });
     classes(out, moment, recording.known_capacity());

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blockyard_cli::{PlayedProgram, play_program};
+use blockyard_cli::{PlayedProgram, json_line, play_program};
 use pyo3::prelude::*;
 
 use crate::error::BlockyardError;
@@ -49,5 +49,7 @@ pub(crate) fn run_program(
         }
     };
     let played = ended.map_err(BlockyardError::new_err)?;
-    Ok((played.summary.to_string(), SnapshotData { file: played.snapshot }))
+    let summary =
+        json_line(&played.summary).map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
+    Ok((summary, SnapshotData { file: played.snapshot }))
 }

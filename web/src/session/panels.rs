@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::session::Session;
+use crate::session::{Message, Session};
 
 /// A panel of the workbench that the reader may hide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,8 @@ impl PanelLayout {
 }
 
 const KEY: &str = "blockyard.panels";
+/// How a message about panels ends.
+const TOLD: &str = "Esc or 0 shows all panels.";
 
 impl Session {
     /// Hides the panel, or shows it again.
@@ -120,8 +122,41 @@ impl Session {
         self.announce(if is_alone { format!("{} alone.", panel.title()) } else { "All figures.".to_owned() });
     }
 
+    /// Says what a key has hidden, since a reader may have meant the digit for a field.
+    pub(crate) fn tell_panels(self, panel: WorkbenchPanel) {
+        let layout = self.panels.get_untracked();
+        let what = match layout.alone {
+            Some(_) => "This panel alone".to_owned(),
+            None if layout.is_hidden(panel) => format!("{} hidden", panel.title()),
+            None => {
+                self.forget_told_panels();
+                return;
+            }
+        };
+        self.show_note(format!("{what}; {TOLD}"));
+    }
+
+    fn forget_told_panels(self) -> bool {
+        let is_told = |message: &Option<Message>| message.as_ref().is_some_and(|it| it.text.ends_with(TOLD));
+        let is_told = self.message.with_untracked(is_told);
+        if is_told {
+            self.message.set(None);
+        }
+        is_told
+    }
+
+    /// Shows every panel if the reader was just told how to. Returns whether that is so.
+    pub(crate) fn leave_told_panels(self) -> bool {
+        let is_told = self.forget_told_panels();
+        if is_told {
+            self.lay_out(PanelLayout::default());
+        }
+        is_told
+    }
+
     /// Shows every panel.
     pub(crate) fn show_all_panels(self) {
+        self.forget_told_panels();
         self.lay_out(PanelLayout::default());
         self.announce("All panels shown.".to_owned());
     }

@@ -326,6 +326,8 @@ impl Session {
     }
 
     fn change_story(self, change: impl FnOnce(&mut Story)) {
+        // The block may be another one in what is shown next.
+        self.select(None);
         self.story.update(change);
         self.follow_story();
     }

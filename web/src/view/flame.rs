@@ -1,7 +1,9 @@
 //! A flame graph of the call stacks whose allocations hold the bytes of a moment.
 
-use blockyard_figure::{FlameGraph, TargetId, flame_scene};
-use blockyard_record::Stacks;
+use std::collections::{BTreeMap, BTreeSet};
+
+use blockyard_figure::{ColorBy, FlameGraph, Groups, LegendEntry, Role, TargetId, flame_scene};
+use blockyard_record::{StackId, Stacks};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -11,6 +13,7 @@ use crate::session::Session;
 use crate::surface::{self, Drawn};
 use crate::view::holders::{Answer, percent};
 use crate::view::kit::{effect, on, text};
+use crate::view::lifetimes::swatch;
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
 
@@ -20,6 +23,8 @@ struct Flame {
     session: Session,
     answer: PtrEq<Answer>,
     graph: PtrEq<FlameGraph>,
+    /// The colors of stacks, which are those of the allocations over time, and what they mean.
+    colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
     focus: RwSignal<usize>,
     drawn: Drawn,
 }
@@ -34,6 +39,7 @@ pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
         session,
         answer: answer.clone(),
         graph: PtrEq::new(FlameGraph::new(allocations, recording, &answer.rows)),
+        colors: PtrEq::new(colors(answer)),
         focus: RwSignal::new(0),
         drawn: Drawn::new(),
     };
@@ -41,7 +47,8 @@ pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
     effect(move || {
         let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
         if size.width_px >= 1.0 {
-            let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px);
+            let role_of = |stack| shown.colors.0.get(&stack).copied();
+            let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px, &role_of);
             surface::fit(&canvas, &scene);
             session.draw(&canvas, &scene);
             shown.drawn.keep(scene);
@@ -63,16 +70,46 @@ pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
             keyed.choose(to);
         }
     });
+    let legend = flame_legend(&spoken.colors.1);
     let label = text(move || spoken.label());
     view! {
         <div class="flame" node_ref=area tabindex="0" role="application" aria-label=label data-testid="flame"
             on:pointermove=moved on:pointerleave=on(move |_: ev::PointerEvent| tip.hide()) on:click=click on:keydown=key
+            // Else the tooltip would stay where its node was.
+            on:wheel=on(move |_: ev::WheelEvent| tip.hide())
         >
             <canvas node_ref=canvas aria-hidden="true"></canvas>
             {tip.view()}
         </div>
+        {legend}
     }
     .into_any()
+}
+
+/// The color of each stack as in the allocations over time, where they are colored by stacks, and the entries of the legend that are present.
+fn colors(answer: &Answer) -> (BTreeMap<StackId, Role>, Vec<LegendEntry>) {
+    let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
+    let groups = Groups::new(allocations, recording, ColorBy::Stack);
+    let mut colors = BTreeMap::new();
+    let mut present = BTreeSet::new();
+    for row in &answer.rows {
+        let Some(entry) = groups.legend().get(groups.place(*row)) else { continue };
+        present.insert(groups.place(*row));
+        if let Some(id) = allocations.id(*row) {
+            colors.insert(recording.allocation_stack(id), entry.role);
+        }
+    }
+    let entries = present.into_iter().filter_map(|place| groups.legend().get(place).cloned());
+    (colors, entries.collect())
+}
+
+fn flame_legend(entries: &[LegendEntry]) -> AnyView {
+    let entry = |entry: &LegendEntry| {
+        view! { <li><span class="swatch" style=swatch(entry)></span>{entry.text.clone()}</li> }.into_any()
+    };
+    let entries = entries.iter().map(entry).collect::<Vec<_>>();
+    view! { <ul class="flame-legend quiet" aria-label="Colors" data-testid="flame-legend">{entries}</ul> }
+        .into_any()
 }
 
 impl Flame {

@@ -160,6 +160,7 @@ impl Help {
                     <h3>"How to read the figures"</h3>
                     <dl class="facts">{figures}</dl>
                 </section>
+                <p class="touch">"With a finger: tap or drag over time to go to a step, two fingers zoom; tap a block to choose it, drag its end to change its size; from side to side turns the cards of a lesson."</p>
                 <div class="keys">{groups}</div>
                 <section>
                     <h3>"The language of workloads"</h3>

@@ -22,10 +22,10 @@ impl Icon {
     fn path(self) -> &'static str {
         match self {
             Self::Start => "M1 2h2.4v12H1zM15 2v12L4.6 8z",
-            Self::Back => "M12.6 2v12L3.4 8z",
+            Self::Back => "M8.8 2v12L1 8zM11 2h3v12h-3z",
             Self::Play => "M3.4 1.6v12.8L14 8z",
             Self::Pause => "M3 2h3.6v12H3zM9.4 2H13v12H9.4z",
-            Self::Forward => "M3.4 2v12l9.2-6z",
+            Self::Forward => "M7.2 2v12L15 8zM2 2h3v12H2z",
             Self::End => "M12.6 2H15v12h-2.4zM1 2v12l10.4-6z",
             Self::PreviousFailedStep => {
                 "M6 2 0 8l6 6zM10.5 2h2.6l-.4 7.6h-1.8zM11.8 11a1.5 1.5 0 1 1 0 3 1.5 1.5 0 0 1 0-3z"

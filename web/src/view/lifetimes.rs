@@ -8,9 +8,10 @@ mod save;
 mod words;
 
 use blockyard_figure::{
-    ColorBy, GridCursor, GridKind, GridView, Groups, Point, Rects, Role, Scene, Size, grid_cursor, grid_plot,
-    grid_scene,
+    Allocations, ColorBy, GridCursor, GridKind, GridView, Groups, LegendEntry, Point, Rects, Role, Scene,
+    Size, grid_cursor, grid_plot, grid_scene,
 };
+use blockyard_record::Recording;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -34,6 +35,10 @@ use crate::view::tip::Tip;
 const SLICE_MILLIS: f64 = 1.5;
 /// The same in a frame in which the shown part moves, and the figures over time are drawn anew.
 const MOVING_SLICE_MILLIS: f64 = 0.4;
+/// With more allocations than these the names of groups are written and not their own.
+const MOST_NAMED: usize = 400;
+/// How many steps are shown around the peak.
+const AROUND_PEAK: usize = 200;
 /// While the GPU draws, the grid is computed again after the view has not changed for so long.
 const REST_MILLIS: i32 = 120;
 
@@ -163,6 +168,9 @@ fn head(it: Lifetimes) -> AnyView {
             ])}
             {select("color-by", "What colors say", colors, text(move || session.color_by().name().to_owned()), pick_color)}
             <span class="spacer"></span>
+            <span hidden=flag(move || session.run.get().recording.step_count() < 2 * AROUND_PEAK)>
+                {button("", "to-peak", "Around the peak", "Show 200 steps around the moment where most is allocated", click(move || session.show_around_peak(AROUND_PEAK)))}
+            </span>
             <span hidden=is_fit>
                 {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || it.fit()))}
             </span>
@@ -180,7 +188,7 @@ fn legend(it: Lifetimes) -> AnyView {
         let entries = groups.legend().iter().enumerate().map(|(place, entry)| {
             let bit = 1_u16.checked_shl(u32::try_from(place).unwrap_or(0)).unwrap_or(0);
             let is_shown = text(move || (filtered.get() & bit == 0).to_string());
-            let swatch = format!("background:var({})", entry.role.css_variable());
+            let swatch = swatch(entry);
             let title = format!(
                 "{}: {} allocations, {} in all. Click to hide or show.",
                 entry.text,
@@ -215,6 +223,16 @@ impl Lifetimes {
             let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
             let names = picture.with_value(|picture| {
                 let grid = picture.grid().filter(|grid| grid.is_done())?;
+                // Few tensors are known by their names; many allocations by what they have in common.
+                let columns = session.columns()?;
+                let (allocations, recording) = (&columns.allocations, &columns.recording);
+                let rows = allocations.len();
+                if rows <= MOST_NAMED && (0..rows).any(|row| name_of(allocations, recording, row).is_some()) {
+                    let name = |row: usize| {
+                        name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
+                    };
+                    return Some(grid.row_names(rows, name, plot));
+                }
                 Some(grid.names(&groups, is_shown, plot))
             });
             PtrEq::new(names.unwrap_or_default())
@@ -406,6 +424,21 @@ impl Lifetimes {
         }
         Some(marked)
     }
+}
+
+/// The style of a legend's color.
+pub(crate) fn swatch(entry: &LegendEntry) -> String {
+    let color = entry.role.css_variable();
+    if entry.is_hatched() {
+        format!("background:repeating-linear-gradient(135deg,var({color}) 0 2px,transparent 2px 4px)")
+    } else {
+        format!("background:var({color})")
+    }
+}
+
+/// The program's name of an allocation.
+fn name_of<'a>(allocations: &Allocations, recording: &'a Recording, row: usize) -> Option<&'a str> {
+    recording.name(allocations.id(row)?)
 }
 
 /// A length in whole pixels, which is also a count of cells of the grid.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{
-    MapOrder, MapScale, Scene, TargetId, describe_target, segment_map, segment_map_height,
+    MapOrder, MapScale, RowHeight, Scene, TargetId, describe_target, segment_map, segment_map_height,
 };
 use blockyard_record::{BlockId, PoolId};
 use leptos::ev;
@@ -11,16 +11,22 @@ use leptos::html;
 use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
+use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
 use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
-use crate::view::map_motion::MapMotion;
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
+
+/// The height that few rows fill with high bars; more rows have lower ones.
+const COMFORTABLE_PX: f32 = 260.0;
+/// What stands above the rows, and some room below them.
+const HEADER_PX: f32 = 48.0;
 
 pub(crate) fn map(session: Session) -> AnyView {
     frames::forget_with_view(&[Slot::Map, Slot::Hover, Slot::Scroll, Slot::Follow]);
@@ -31,9 +37,8 @@ pub(crate) fn map(session: Session) -> AnyView {
     let actions = MapActions {
         session,
         edge,
-        motion: MapMotion::new(),
+        dissolve: Dissolve::new(session, Slot::Map, canvas),
         area,
-        canvas,
         size: surface::size_of(area),
         drawn,
         tip,
@@ -50,8 +55,17 @@ pub(crate) fn map(session: Session) -> AnyView {
         }
     });
     actions.follow();
+    // As high as the most rows of the run, so that nothing moves while the run plays.
+    let rows = text(move || {
+        let most = session.run.get().most_segments.max(1);
+        let row_px = RowHeight::fitting(most, COMFORTABLE_PX).row_px();
+        format!(
+            "--map-rows:{}px",
+            surface::on_page(HEADER_PX + row_px * surface::pixels(frames::count(most)))
+        )
+    });
     view! {
-        <section class="panel map" aria-label="Segments">
+        <section class="panel map" aria-label="Segments" style=rows>
             <div class="map-top">
                 {toolbar(session)}
                 {map_overview(actions)}
@@ -88,7 +102,7 @@ pub(crate) fn map(session: Session) -> AnyView {
 /// Draws the rows in sight. Reads signals.
 fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     let MapActions { session, size, .. } = actions;
-    // A motion draws outside of this effect.
+    // A dissolve draws outside of this effect.
     session.appearance.track();
     let size = size.get();
     if size.width_px < 1.0 {
@@ -104,7 +118,9 @@ fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     });
     if let Some(scene) = scene {
         surface::fit(canvas, &scene);
-        actions.motion.show(actions, canvas, &view, scene);
+        // What the pointer is on is where it will be.
+        actions.drawn.keep(scene.clone());
+        actions.dissolve.show(&view, scene);
     }
 }
 
@@ -131,6 +147,9 @@ fn hint(session: Session) -> String {
     } else {
         ""
     };
+    if browser::is_touch() {
+        return "Tap a block to choose it; drag its right end to change its size. Double tap zooms into a segment.".to_owned();
+    }
     format!("Click a block to choose it{frees}. Double click or Ctrl + wheel zooms into a segment.")
 }
 

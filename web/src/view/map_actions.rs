@@ -12,9 +12,9 @@ use leptos::prelude::*;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
+use crate::view::dissolve::Dissolve;
 use crate::view::edge::Edge;
 use crate::view::map::{block_at, words};
-use crate::view::map_motion::MapMotion;
 use crate::view::map_scroll::DrawnRows;
 use crate::view::stage::bytes_f64;
 use crate::view::timeline::zoom_factor;
@@ -25,12 +25,11 @@ use crate::view::tip::Tip;
 pub(crate) struct MapActions {
     pub(crate) session: Session,
     pub(crate) area: NodeRef<html::Div>,
-    pub(crate) canvas: NodeRef<html::Canvas>,
     pub(crate) size: RwSignal<Size>,
     pub(crate) drawn: Drawn,
     pub(crate) tip: Tip,
     pub(crate) edge: Edge,
-    pub(crate) motion: MapMotion,
+    pub(crate) dissolve: Dissolve,
     pub(crate) drawn_rows: StoredValue<Option<DrawnRows>>,
 }
 

@@ -70,6 +70,10 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
 pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
     // The code of the key, because with Shift a digit key types a different letter on each keyboard layout.
     let digit = event.code().strip_prefix("Digit").and_then(|digit| digit.parse::<usize>().ok());
+    if digit == Some(0) && session.panels.get_untracked().is_changed() {
+        session.show_all_panels();
+        return true;
+    }
     let place = digit.and_then(|digit| digit.checked_sub(1));
     let Some(panel) = place.and_then(|place| WorkbenchPanel::ALL.get(place).copied()) else { return false };
     match event.shift_key() {
@@ -77,5 +81,6 @@ pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
         true => return false,
         false => session.toggle_panel(panel),
     }
+    session.tell_panels(panel);
     true
 }

@@ -75,7 +75,7 @@ fn content(session: Session) -> Option<String> {
         "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
     );
     let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
-    if let Some(scene) = stage_scene(session, WIDTH_PX, true) {
+    if let Some(scene) = stage_scene(session, WIDTH_PX) {
         let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
         let _ = write!(
             out,

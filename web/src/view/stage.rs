@@ -1,42 +1,25 @@
-//! The stage on a canvas. A step is shown in motion, and pointing at a part describes it.
+//! The stage on a canvas. A step dissolves into the next one, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, Rect, Scene, Size, Stage, StageView, TargetId, Term, breakdown_text, describe_target,
-    process_stage_height, stage_height,
+    BreakdownClass, MapView, Rect, Scene, Size, Stage, StageForm, StageView, TargetId, Term, breakdown_text,
+    describe_target, process_stage_height, stage_height,
 };
 use blockyard_record::{BlockId, Bytes};
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::browser;
 use crate::frames::{self, Slot};
-use crate::session::{CONTEXT, Presenting, Session};
+use crate::session::{CONTEXT, Presenting, Session, Story};
 use crate::surface::{self, Drawn};
+use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
 use crate::view::edge::Edge;
 use crate::view::kit::{effect, on, text};
 use crate::view::tip::Tip;
 
-/// How long one moment takes to become the next.
-const MOTION_MILLIS: f64 = 250.0;
-/// While a size is dragged the next moment comes before this one is reached: a motion that begins anew is this far already.
-const HEAD_START_MILLIS: f64 = 90.0;
-/// A player that makes more moves a second than this shows the moments without motion between them.
-const FASTEST_WITH_MOTION: f32 = 2.5;
-
 /// The least that the ruler of a lesson about a process shows.
 const LEAST_SHOWN: Bytes = Bytes::mib(64);
-
-/// The motion from one moment to another.
-struct Motion {
-    from: Stage,
-    to: Stage,
-    /// When the motion began, by [`browser::now_millis`]; `f64::MIN` if `to` is shown at once.
-    start_millis: f64,
-    /// How many steps were done at `to`.
-    steps: usize,
-}
 
 /// The canvas and what is drawn on it; a handle that is copied freely.
 #[derive(Clone, Copy)]
@@ -44,9 +27,7 @@ struct StageCanvas {
     session: Session,
     canvas: NodeRef<html::Canvas>,
     drawn: Drawn,
-    motion: StoredValue<Option<Motion>, LocalStorage>,
-    /// The width and the view of the last drawing.
-    last: StoredValue<(f32, StageView), LocalStorage>,
+    dissolve: Dissolve,
 }
 
 /// The stage at the moment under the cursor. Reads signals.
@@ -58,24 +39,47 @@ fn stage_of(session: Session) -> Option<Stage> {
     };
     let stage = session.with_state(|run, state| {
         let pool_name = |pool| run.workload.pool_name(pool).map(str::to_owned);
-        Stage::new(state, &run.recording, &changes, step, &pool_name)
+        let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
+        stage.up_to_peak(run.series.peaks().1)
     })?;
     if let Some(outside) = session.outside() {
-        return Some(stage.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN));
+        return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));
     }
     if !session.shows_story() {
         return Some(stage);
     }
-    let least_shown = session.story.with(|story| story.situation().least_shown);
-    Some(stage.of_process(CONTEXT, least_shown))
+    let (least_shown, is_first) =
+        session.story.with(|story| (story.situation().least_shown, story.is_first()));
+    Some(stage.of_process(CONTEXT, least_shown, !is_first))
+}
+
+/// Whether the stage has all the height that a presentation leaves. Reads signals.
+fn fills(session: Session) -> bool {
+    session.presenting.get() != Presenting::No && !session.is_narrow.get()
+}
+
+/// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
+const SMALL_PX: f32 = 560.0;
+
+/// How much of the stage there is room for. Reads signals.
+fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
+    if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
+        StageForm::Small
+    } else if is_compact || session.outside().is_some() || session.shows_story() {
+        StageForm::Compact
+    } else {
+        StageForm::Full
+    }
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
-pub(crate) fn scene_now(session: Session, width_px: f32, is_patterned: bool) -> Option<Scene> {
+pub(crate) fn scene_now(session: Session, width_px: f32) -> Option<Scene> {
     untrack(|| {
         let stage = stage_of(session)?;
-        let view = StageView { selected: session.selected(), is_patterned, ..StageView::default() };
-        Some(stage.scene(&view, width_px))
+        let view = StageView { selected: session.selected(), ..StageView::default() };
+        let mut scene = stage.scene(&view, width_px);
+        session.with_state(|_, state| session.color_lesson(&mut scene, state));
+        Some(scene)
     })
 }
 
@@ -88,20 +92,21 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         session,
         canvas,
         drawn: Drawn::new(),
-        motion: StoredValue::new_local(None),
-        last: StoredValue::new_local((0.0, StageView::default())),
+        dissolve: Dissolve::new(session, Slot::Stage, canvas),
     };
     let tip = Tip::new();
     let edge = Edge::new(session, shown.drawn, tip, bytes_per_px);
     let pointer = StagePointer { shown, drag: Drag::new(session), edge, tip };
     let height = Memo::new(move |_| {
         let run = session.run.get();
-        let has_failures = blockyard_figure::has_failures(&run.recording);
+        let may_fail = session.shows_story() && !session.story.with(Story::is_first);
+        let has_failures = may_fail || blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
+        let form = form(session, width_px, is_compact);
         if session.shows_story() || session.outside().is_some() {
-            process_stage_height(width_px, has_failures)
+            process_stage_height(width_px, has_failures, form)
         } else {
-            stage_height(width_px, has_failures, is_compact)
+            stage_height(width_px, has_failures, form)
         }
     });
     effect(move || {
@@ -241,18 +246,21 @@ impl StageCanvas {
             return;
         }
         let session = self.session;
-        let fills = session.presenting.get() != Presenting::No && !session.is_narrow.get();
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
-            is_patterned: browser::is_contrast_forced() || session.is_on_paper.get(),
-            is_compact: is_compact || session.outside().is_some(),
-            least_height_px: if fills { room.height_px } else { 0.0 },
+            form: form(session, width_px, is_compact),
+            least_height_px: if fills(session) { room.height_px } else { 0.0 },
         };
         session.appearance.track();
+        let Some(canvas) = self.canvas.get_untracked() else { return };
         if let Some(stage) = stage_of(session) {
-            self.last.set_value((width_px, view));
-            self.move_to(stage);
+            let mut scene = stage.scene(&view, width_px);
+            session.with_state(|_, state| session.color_lesson(&mut scene, state));
+            surface::fit(&canvas, &scene);
+            // What the pointer is on is where it will be.
+            self.drawn.keep(scene.clone());
+            self.dissolve.show(&MapView::default(), scene);
         }
     }
 
@@ -261,77 +269,11 @@ impl StageCanvas {
         let (x, y) = surface::offset_px(event);
         self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what))
     }
-
-    /// Shows another moment: in motion if it is the next or the previous step, and otherwise at once.
-    fn move_to(self, stage: Stage) {
-        let now = browser::now_millis();
-        let (steps, speed) = self
-            .session
-            .player
-            .with_untracked(|player| (player.steps, if player.is_playing { player.speed } else { 0.0 }));
-        let is_moving = self.motion.try_update_value(|motion| {
-            let Some(before) = motion.as_mut() else {
-                *motion = Some(Motion { from: stage.clone(), to: stage, start_millis: f64::MIN, steps });
-                return false;
-            };
-            if before.to == stage {
-                return now - before.start_millis < MOTION_MILLIS;
-            }
-            let is_near = before.steps.abs_diff(steps) <= 1 && speed <= FASTEST_WITH_MOTION;
-            let from = before.from.between(&before.to, progress(before.start_millis, now));
-            let is_moving = is_near && !browser::is_motion_reduced();
-            let is_dragged = self.session.resizing.with_untracked(Option::is_some);
-            let begun = if is_dragged { now - HEAD_START_MILLIS } else { now };
-            let start_millis = if is_moving { begun } else { f64::MIN };
-            *before = Motion { from, to: stage, start_millis, steps };
-            is_moving
-        });
-        self.draw();
-        if is_moving == Some(true) {
-            self.tick();
-        }
-    }
-
-    fn tick(self) {
-        frames::plan(Slot::Stage, move || {
-            self.draw();
-            let is_moving = self.motion.with_value(|motion| {
-                motion
-                    .as_ref()
-                    .is_some_and(|motion| browser::now_millis() - motion.start_millis < MOTION_MILLIS)
-            });
-            if is_moving {
-                self.tick();
-            }
-        });
-    }
-
-    fn draw(self) {
-        let Some(canvas) = self.canvas.get_untracked() else { return };
-        let (width_px, view) = self.last.get_value();
-        let scene = self.motion.with_value(|motion| {
-            let motion = motion.as_ref()?;
-            let progress = progress(motion.start_millis, browser::now_millis());
-            if progress >= 1.0 {
-                return Some(motion.to.scene(&view, width_px));
-            }
-            Some(motion.from.between(&motion.to, progress).scene(&view, width_px))
-        });
-        if let Some(scene) = scene {
-            surface::fit(&canvas, &scene);
-            untrack(|| self.session.draw(&canvas, &scene));
-            self.drawn.keep(scene);
-        }
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a scale of pixels")]
 pub(crate) fn bytes_f64(bytes: Bytes) -> f64 {
     bytes.get() as f64
-}
-
-fn progress(start_millis: f64, now_millis: f64) -> f32 {
-    surface::pixels(((now_millis - start_millis) / MOTION_MILLIS).clamp(0.0, 1.0))
 }
 
 /// The term that lights up under the pointer.

@@ -5,7 +5,7 @@ use blockyard_record::Bytes;
 use super::{AddressMap, Cell, Grid, GridKind, GridView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::groups::Groups;
+use crate::groups::{Groups, LegendEntry};
 use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
@@ -155,7 +155,7 @@ impl Grid {
         match Cell::of(value) {
             Cell::Row(row) if is_shown(groups.place(row)) => {
                 let place = groups.legend().get(groups.place(row));
-                Fill::solid(place.map_or(Role::Group(Role::GROUPS - 1), |entry| entry.role))
+                place.map_or(Fill::solid(Role::Group(Role::GROUPS - 1)), LegendEntry::fill)
             }
             Cell::Small => Fill { role: Role::Group(Role::GROUPS - 1), pattern: Pattern::Tint },
             _ => Fill { role: Role::Cached, pattern: Pattern::Faint },

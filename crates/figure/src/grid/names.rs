@@ -38,7 +38,7 @@ impl Grid {
     pub fn names(&self, groups: &Groups, is_shown: impl Fn(usize) -> bool, plot: Rect) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
         let mut taken: Vec<Rect> = Vec::new();
-        let strips = self.strips(groups, plot);
+        let strips = self.strips(groups.legend().len(), |row| Some(groups.place(row)), plot);
         for (place, (entry, strips)) in groups.legend().iter().zip(strips).enumerate() {
             if !is_shown(place) {
                 continue;
@@ -54,19 +54,46 @@ impl Grid {
         scene
     }
 
-    /// The longest run of each group's cells in each of the columns that are looked at.
-    fn strips(&self, groups: &Groups, plot: Rect) -> Vec<Vec<Strip>> {
+    /// As [`Grid::names`], the names of single allocations: `name_of` is the name of a row, for the first `rows` rows.
+    #[must_use]
+    pub fn row_names<'a>(
+        &self,
+        rows: usize,
+        name_of: impl Fn(usize) -> Option<&'a str>,
+        plot: Rect,
+    ) -> Scene {
+        let mut scene = Scene::new(0.0, 0.0);
+        let strips = self.strips(rows, |row| name_of(row).map(|_| row), plot);
+        let mut taken: Vec<Rect> = Vec::new();
+        for (row, strips) in strips.iter().enumerate() {
+            let Some(name) = name_of(row) else { continue };
+            let width = text_width_px(name, TEXT_PX, Weight::Bold).ceil() + 8.0;
+            let Some(found) = roomiest(strips, width, PLATE_PX, &taken) else { continue };
+            plated_text(&mut scene, found.center(), name, TEXT_PX, Weight::Bold);
+            taken.push(found.grown(2.0));
+        }
+        scene
+    }
+
+    /// The longest run of the cells with each number, of `count` numbers, in each of the columns that are looked at; `number_of` is that of
+    /// a row.
+    fn strips(
+        &self,
+        count: usize,
+        number_of: impl Fn(usize) -> Option<usize>,
+        plot: Rect,
+    ) -> Vec<Vec<Strip>> {
         let (width, height) = self.size();
         let step = width.div_ceil(MOST_COLUMNS).max(1);
         let cell_px = (plot.width_px / count_px(width), plot.height_px / count_px(height));
-        let mut strips: Vec<Vec<Strip>> = vec![Vec::new(); groups.legend().len()];
+        let mut strips: Vec<Vec<Strip>> = vec![Vec::new(); count];
         for column in (0..width).step_by(step) {
             let mut longest = vec![(0, 0); strips.len()];
             let mut at = 0;
             while at < height {
-                let group = self.group(groups, column, at);
+                let group = self.number(&number_of, column, at);
                 let from = at;
-                while at < height && self.group(groups, column, at) == group {
+                while at < height && self.number(&number_of, column, at) == group {
                     at += 1;
                 }
                 if let Some(kept) = group.and_then(|group| longest.get_mut(group))
@@ -87,10 +114,15 @@ impl Grid {
         strips
     }
 
-    /// The place in the legend of what a cell shows.
-    fn group(&self, groups: &Groups, column: usize, row: usize) -> Option<usize> {
+    /// The number of what a cell shows.
+    fn number(
+        &self,
+        number_of: &impl Fn(usize) -> Option<usize>,
+        column: usize,
+        row: usize,
+    ) -> Option<usize> {
         match self.cell(column, row) {
-            Cell::Row(found) => Some(groups.place(found)),
+            Cell::Row(found) => number_of(found),
             _ => None,
         }
     }

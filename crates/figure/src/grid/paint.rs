@@ -12,6 +12,8 @@ pub struct GridPaint<'a> {
     pub ground: [u8; 4],
     /// Of an allocation, by its row.
     pub of_row: &'a dyn Fn(usize) -> [u8; 4],
+    /// Whether an allocation is hatched, by its row.
+    pub is_hatched: &'a dyn Fn(usize) -> bool,
 }
 
 impl std::fmt::Debug for GridPaint<'_> {
@@ -22,6 +24,12 @@ impl std::fmt::Debug for GridPaint<'_> {
 
 /// Neighbors are divided by a line where an allocation is at least this many cells high or wide.
 const DIVIDED: usize = 5;
+
+/// A line of a hatch and the gap to the next one, in cells.
+const HATCH: usize = 6;
+
+/// An allocation over another color is divided from it by a line where it is at least this many cells high.
+const BORDERED: usize = 3;
 
 /// This many columns are turned into lines of the image at a time.
 const BAND: usize = 16;
@@ -61,6 +69,7 @@ impl Grid {
         // Nothing behind the last columns.
         let behind = self.column(column + DIVIDED);
         let begun = colors.len();
+        let mut below = None;
         for run in cells.chunk_by(|one, other| one == other) {
             let from = colors.len() - begun;
             let cell = run.first().map_or(Cell::Nothing, |value| Cell::of(*value));
@@ -71,16 +80,24 @@ impl Grid {
                 Cell::Row(found) => (paint.of_row)(found),
             };
             colors.resize(colors.len() + run.len(), color);
+            // A whole line between two colors, and a pale one between two allocations of one color.
+            let is_border = below.replace(color).is_some_and(|below| below != color) && run.len() >= BORDERED;
             if !matches!(cell, Cell::Row(_)) {
                 continue;
             }
             let edge = halfway(color, paint.ground);
+            let is_hatched = matches!(cell, Cell::Row(found) if (paint.is_hatched)(found));
             let Some(added) = colors.get_mut(begun + from..) else { continue };
             for (place, (color, value)) in added.iter_mut().zip(run).enumerate() {
                 let at = from + place;
+                if place == 0 && is_border {
+                    *color = paint.ground;
+                    continue;
+                }
                 let is_lowest = place == 0 && run.len() >= DIVIDED;
                 let is_first = before.get(at) != Some(value) && behind.get(at) == Some(value);
-                if is_lowest || is_first {
+                let is_gap = is_hatched && (column + at) % HATCH >= HATCH / 2;
+                if is_lowest || is_first || is_gap {
                     *color = edge;
                 }
             }
@@ -119,7 +136,13 @@ mod tests {
         grid.cells =
             (0..width).flat_map(|column| [u32::try_from(column).unwrap(), RESERVED, NOTHING]).collect();
         let of_row = |row: usize| [u8::try_from(row).unwrap(), 0, 0, 255];
-        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
+        let paint = GridPaint {
+            reserved: [1; 4],
+            small: [2; 4],
+            ground: [255; 4],
+            of_row: &of_row,
+            is_hatched: &|_| false,
+        };
         let image = grid.pixels(&paint, 0..width);
         assert_eq!(grid.pixels(&paint, 20..22)[..8], image[80..88]);
         let pixel = |column: usize, line: usize| &image[(line * width + column) * 4..][..4];

@@ -1,7 +1,7 @@
 use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;
-use crate::fill::Fill;
+use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
 use crate::holders::frame_text;
 use crate::labels::baseline;
@@ -29,6 +29,8 @@ pub struct FlameNode {
     pub count: usize,
     /// How many frames are above it.
     pub depth: usize,
+    /// The first of the stacks that end here; `None` if none does.
+    pub stack: Option<StackId>,
     children: Vec<usize>,
 }
 
@@ -55,6 +57,7 @@ impl FlameGraph {
             bytes: Bytes::ZERO,
             count: 0,
             depth: 0,
+            stack: None,
             children: Vec::new(),
         };
         let mut graph = Self { nodes: vec![whole] };
@@ -85,6 +88,8 @@ impl FlameGraph {
             at = child.unwrap_or_else(|| self.insert(at, frame));
             self.grow(at, bytes, count);
         }
+        // Stacks that differ only in frames that are left out end at one node, and nearly always belong to one site.
+        self.nodes[at].stack.get_or_insert(stack);
     }
 
     fn insert(&mut self, parent: usize, frame: Option<FrameId>) -> usize {
@@ -96,6 +101,7 @@ impl FlameGraph {
             bytes: Bytes::ZERO,
             count: 0,
             depth,
+            stack: None,
             children: Vec::new(),
         });
         self.nodes[parent].children.push(place);
@@ -183,6 +189,8 @@ impl FlameGraph {
 }
 
 const TEXT_PX: f32 = 11.0;
+/// The width of what has a node's whole color.
+const EDGE_PX: f32 = 4.0;
 /// The height of a row: one line of text at least, and three at most.
 const ROW_PX: std::ops::RangeInclusive<f32> = 19.0..=48.0;
 const LINE_PX: f32 = 14.0;
@@ -190,9 +198,16 @@ const LINE_PX: f32 = 14.0;
 const FULL_PX: f32 = 480.0;
 
 /// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Rows are the higher the fewer they
-/// are: a high row has room for the name, the place and the bytes below each other.
+/// are: a high row has room for the name, the place and the bytes below each other. Nodes at which stacks end have the color that
+/// `role_of` gives to the stack; the others are grey.
 #[must_use]
-pub fn flame_scene(graph: &FlameGraph, stacks: &Stacks, focus: usize, width_px: f32) -> Scene {
+pub fn flame_scene(
+    graph: &FlameGraph,
+    stacks: &Stacks,
+    focus: usize,
+    width_px: f32,
+    role_of: &dyn Fn(StackId) -> Option<Role>,
+) -> Scene {
     let width_px = Size::new(width_px, 1.0).tame().width_px;
     let path = graph.path(focus);
     let (above, own) = path.split_at(path.len().saturating_sub(1));
@@ -216,7 +231,8 @@ pub fn flame_scene(graph: &FlameGraph, stacks: &Stacks, focus: usize, width_px: 
     let row_px = (FULL_PX / rows).clamp(*ROW_PX.start(), *ROW_PX.end()).floor();
     let mut scene = Scene::new(width_px, rows * row_px);
     for (index, (place, left, width)) in boxes.into_iter().enumerate() {
-        draw(&mut scene, graph, stacks, place, (left, width, row_px), index < above.len());
+        let role = graph.node(place).and_then(|node| role_of(node.stack?)).filter(|_| index >= above.len());
+        draw(&mut scene, graph, stacks, place, (left, width, row_px), role);
     }
     scene
 }
@@ -227,27 +243,26 @@ fn draw(
     stacks: &Stacks,
     place: usize,
     (left, width, row_px): (f32, f32, f32),
-    is_above: bool,
+    role: Option<Role>,
 ) {
     let Some(node) = graph.node(place) else { return };
     let top = count_px(node.depth) * row_px;
     let rect = Rect::new(left, top, width, row_px);
     let inner = Rect::new(left, top, (width - 1.0).max(0.5), row_px - 1.0);
-    let role = node.frame.map_or(Role::Group(Role::GROUPS - 1), |frame| {
-        // Frames of one file have one color.
-        Role::Group(file_color(stacks.frame(frame).filename))
-    });
-    let fill = if is_above {
-        Fill { role, pattern: crate::fill::Pattern::Faint }
-    } else {
-        Fill { role, pattern: crate::fill::Pattern::Tint }
-    };
-    scene.rect(inner, fill, None);
-    let lines = lines(graph, stacks, place, width - 8.0, floor_count(f64::from(row_px / LINE_PX)).max(1));
+    match role {
+        // The whole color at the left end, and a tint below the text.
+        Some(role) => {
+            scene.rect(inner, Fill { role, pattern: Pattern::Tint }, None);
+            let edge = Rect { width_px: EDGE_PX.min(inner.width_px), ..inner };
+            scene.rect(edge, Fill::solid(role), None);
+        }
+        None => scene.rect(inner, Fill { role: Role::TextMuted, pattern: Pattern::Faint }, None),
+    }
+    let lines = lines(graph, stacks, place, width - 10.0, floor_count(f64::from(row_px / LINE_PX)).max(1));
     let first = top + (row_px - 1.0 - LINE_PX * count_px(lines.len())) / 2.0;
     for (index, text) in lines.into_iter().enumerate() {
         let center = first + LINE_PX * (count_px(index) + 0.5);
-        let at = crate::geometry::Point::new(left + 4.0, baseline(center, TEXT_PX));
+        let at = crate::geometry::Point::new(left + 7.0, baseline(center, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
     scene.target(rect, TargetId::FlameNode(index_u32(place)));
@@ -283,11 +298,4 @@ fn lines(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32, most: 
     lines.push(bytes);
     lines.retain(fits);
     lines
-}
-
-fn file_color(name: &str) -> u8 {
-    // The last color is for what has no file.
-    const COLORS: u8 = Role::GROUPS - 1;
-    let sum = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
-    u8::try_from(sum.checked_rem(u32::from(COLORS)).unwrap_or(0)).unwrap_or(0)
 }

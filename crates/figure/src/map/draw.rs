@@ -227,7 +227,9 @@ impl Map<'_> {
 
 /// Texts about rows and blocks that are not visible, the longest wording first.
 fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
-    let segments = |end: usize| rows.list.iter().take(end).filter(|row| row.is_segment()).count();
+    let segments =
+        |end: usize| rows.list.iter().take(end).filter(|row| matches!(row, Row::Segment(_))).count();
+    let gone = rows.list.iter().filter(|row| matches!(row, Row::Ghost(_))).count();
     let (total, visible) = (segments(rows.list.len()), (segments(visible.0), segments(visible.1)));
     let shown = match total {
         0 => "no segments".to_owned(),
@@ -238,6 +240,7 @@ fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
             format!("segments {first} to {last} of {}", grouped_count(total))
         }
     };
+    let shown = if gone == 0 { shown } else { format!("{shown}, {} just released", grouped_count(gone)) };
     if hidden.count == 0 {
         return vec![shown];
     }

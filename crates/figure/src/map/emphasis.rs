@@ -8,8 +8,8 @@ use crate::numbers::px;
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene};
 
-/// Marks the changes of the current step in one bar: lines above and below a block (solid for allocated, dashed for freed,
-/// dotted for pending), and a wedge at a split.
+/// Marks the changes of the current step in one bar: a frame around a block (solid for allocated, dashed for freed, dotted for
+/// pending), and a wedge at a split.
 pub(super) fn draw_changes(
     scene: &mut Scene,
     changed: &Changes,
@@ -30,9 +30,8 @@ pub(super) fn draw_changes(
         };
         let (left, right) = edges_px(block, scale);
         if let Some(dash) = dash {
-            for y in [top_px - 2.0, top_px + scale.bar_px + 2.0] {
-                scene.line(Point::new(left, y), Point::new(right, y), Role::Changed, dash, 2.0);
-            }
+            let rect = Rect::new(left, top_px, right - left, scale.bar_px);
+            scene.frame(rect.grown(3.0), Role::Changed, dash, 2.0);
         }
         if changed.split_fronts.contains(&id) {
             let x = right;

@@ -2,7 +2,7 @@
 
 use blockyard_record::{BlockState, PoolKind};
 
-use super::draw::{Painter, fill_of};
+use super::draw::Painter;
 use super::{Change, StageBlock, StageSegment};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
@@ -16,6 +16,13 @@ use crate::text_width::{first_fitting, fitted, text_width_px};
 /// Blocks narrower than this are drawn together.
 const NARROW_PX: f32 = 2.0;
 const CHANGED_PX: f32 = 4.0;
+/// A segment is framed, since its borders are other borders than those of its blocks. A narrower one has no room for a frame.
+const FRAMED_PX: f32 = 12.0;
+const FRAME_PX: f32 = 1.0;
+
+fn is_framed(segment: &Rect) -> bool {
+    segment.width_px >= FRAMED_PX - 2.0
+}
 
 fn class_of(state: BlockState) -> BreakdownClass {
     match state {
@@ -32,6 +39,9 @@ impl Painter<'_> {
         self.draw_free_part();
         for segment in &stage.segments {
             let rect = self.segment_rect(segment);
+            if is_framed(&rect) {
+                self.scene.frame(rect, Role::TextMuted, Dash::Solid, FRAME_PX);
+            }
             self.scene.target(rect, TargetId::Segment(segment.id));
         }
         let mut narrow = Narrow::default();
@@ -49,8 +59,10 @@ impl Painter<'_> {
                 self.draw_change(block, &rect);
             }
         }
+        let mut before = None;
         for segment in &stage.segments {
-            self.draw_segment_label(segment);
+            self.draw_segment_label(segment, before);
+            before = Some(segment);
         }
         self.draw_selected();
     }
@@ -60,22 +72,24 @@ impl Painter<'_> {
         self.rects = rects.collect();
     }
 
-    /// A segment grows in and shrinks out.
+    /// The segment with a gap to its neighbors.
     fn segment_rect(&self, segment: &StageSegment) -> Rect {
         let (left, right) = self.span_px(segment.start, segment.size);
-        let height = self.metrics.segment_px * segment.presence;
-        let y = self.metrics.segments_y_px() + (self.metrics.segment_px - height) / 2.0;
-        Rect::new(left, y, (right - left).max(1.0), height.max(0.0))
+        let gap = if right - left >= FRAMED_PX { 1.0 } else { 0.0 };
+        let width = (right - left - 2.0 * gap).max(1.0);
+        Rect::new(left + gap, self.metrics.segments_y_px(), width, self.metrics.segment_px)
     }
 
     fn span_px(&self, start: f64, size: f64) -> (f32, f32) {
         (self.ruler.x_px(start).round(), self.ruler.x_px(start + size).round())
     }
 
-    /// The block inside its segment, with a gap to its neighbors.
+    /// The block inside the frame of its segment, with a gap to its neighbors.
     fn block_rect(&self, block: &StageBlock) -> Option<Rect> {
         let outer = self.rects.get(&block.segment)?;
+        let outer = if is_framed(outer) { outer.grown(-FRAME_PX - 1.0) } else { *outer };
         let (left, right) = self.span_px(block.start, block.size);
+        let (left, right) = (left.max(outer.x_px), right.min(outer.right_px()));
         let gap = if right - left > 5.0 { 1.0 } else { 0.0 };
         let rect = Rect::new(left + gap, outer.y_px, (right - left - 2.0 * gap).max(0.0), outer.height_px);
         // What changed is seen, however small.
@@ -85,33 +99,25 @@ impl Painter<'_> {
 
     fn draw_block(&mut self, block: &StageBlock, rect: &Rect) {
         self.draw_block_fill(block, block.state, rect);
-        // The new state runs over the old one from the left.
-        if let Some(before) = block.before {
-            let done = rect.width_px * block.presence;
-            let left = Rect::new(rect.x_px + done, rect.y_px, rect.width_px - done, rect.height_px);
-            if left.width_px >= 1.0 {
-                self.scene.rounded(left, fill_of(class_of(before), self.view), 3.0);
-            }
-        }
         self.draw_block_text(block, rect);
         self.scene.target(*rect, TargetId::Block(block.id));
     }
 
     fn draw_block_fill(&mut self, block: &StageBlock, state: BlockState, rect: &Rect) {
-        self.scene.rounded(*rect, fill_of(class_of(state), self.view), 3.0);
+        self.scene.rounded(*rect, Fill::of(class_of(state)), 3.0);
         let beyond = block.size - block.requested;
         if state == BlockState::Allocated && beyond > 0.0 && block.size > 0.0 {
             let width = (rect.width_px * px(beyond / block.size)).round();
             if width >= 1.0 {
                 let part = Rect::new(rect.right_px() - width, rect.y_px, width, rect.height_px);
-                self.scene.rounded(part, fill_of(BreakdownClass::Rounding, self.view), 2.0);
+                self.scene.rounded(part, Fill::of(BreakdownClass::Rounding), 2.0);
             }
         }
     }
 
     fn draw_block_text(&mut self, block: &StageBlock, rect: &Rect) {
         let text_px = self.metrics.text_px;
-        if rect.height_px < text_px * 1.4 || block.before.is_some() && block.presence < 0.5 {
+        if rect.height_px < text_px * 1.4 {
             return;
         }
         let is_allocated = block.state == BlockState::Allocated;
@@ -143,7 +149,7 @@ impl Painter<'_> {
 
     /// Text on a pattern gets a plate.
     fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
-        if style.role == Role::Text && (self.view.is_patterned || style.weight == Weight::Bold) {
+        if style.role == Role::Text {
             let width = text_width_px(text, style.size_px, style.weight).ceil();
             let plate = Rect::new(x_px - 3.0, y_px - style.size_px, width + 6.0, style.size_px * 1.3);
             self.scene.rect(plate, Fill::solid(Role::Background), None);
@@ -153,7 +159,14 @@ impl Painter<'_> {
 
     /// Amber around what the step changed; a split also has a cut, a merge a mark where the border was.
     fn draw_change(&mut self, block: &StageBlock, rect: &Rect) {
-        self.scene.frame(rect.grown(1.0), Role::Changed, Dash::Solid, CHANGED_PX.min(rect.height_px / 2.0));
+        // Around a narrow block, so that its color can be seen.
+        let line = CHANGED_PX.min((rect.width_px / 6.0).max(1.5));
+        self.scene.frame(
+            rect.grown((line - 1.0).min(1.0).max(3.0 - rect.width_px)),
+            Role::Changed,
+            Dash::Solid,
+            line,
+        );
         if block.change == Some(Change::Allocated) {
             let x = rect.right_px() + 1.0;
             let top = Point::new(x, rect.y_px - 5.0);
@@ -171,27 +184,30 @@ impl Painter<'_> {
         }
     }
 
-    fn draw_segment_label(&mut self, segment: &StageSegment) {
+    /// The segment's number below its middle. What it has in common with the segment `before` it is said there.
+    fn draw_segment_label(&mut self, segment: &StageSegment, before: Option<&StageSegment>) {
         let text_px = self.metrics.text_px;
         let (left, right) = self.span_px(segment.start, segment.size);
-        let kind = if segment.pool == PoolKind::Small { "small" } else { "large" };
+        let kind = if segment.pool == PoolKind::Small { "small pool" } else { "large pool" };
         let number = segment.id.get().saturating_add(1);
-        let stream = segment.stream_name.as_ref().map(|name| format!(", stream {name}")).unwrap_or_default();
-        let pool =
-            segment.pool_name.as_ref().map(|name| format!(", private pool {name}")).unwrap_or_default();
-        let mut texts = vec![format!("segment {number}, {kind} pool{stream}{pool}")];
-        let names = [&segment.pool_name, &segment.stream_name].into_iter().flatten();
-        texts.extend(names.map(|name| format!("segment {number}, {name}")));
-        // No text is shorter: a number or a letter alone says nothing.
-        texts.push(format!("segment {number}"));
-        let room = right - left - 3.0;
-        if segment.presence < 0.5 {
-            return;
+        let mut texts = Vec::new();
+        if before.is_none_or(|before| before.kind() != segment.kind()) {
+            let stream = segment.stream_name.as_ref().map(|name| format!(", stream {name}"));
+            let pool = segment.pool_name.as_ref().map(|name| format!(", private pool {name}"));
+            let (stream, pool) = (stream.unwrap_or_default(), pool.unwrap_or_default());
+            texts.push(format!("segment {number}, {kind}{stream}{pool}"));
+            let names = [&segment.pool_name, &segment.stream_name].into_iter().flatten();
+            texts.extend(names.map(|name| format!("segment {number}, {name}")));
+            texts.push(format!("{number}, {kind}"));
+        } else {
+            texts.push(format!("segment {number}"));
         }
+        texts.push(number.to_string());
+        let room = right - left - text_px;
         if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
             let role = if segment.is_new { Role::Text } else { Role::TextMuted };
-            let y = self.metrics.labels_y_px() + text_px * 1.25;
-            self.scene.text(Point::new(left + 2.0, y), text, TextStyle::new(role, text_px));
+            let at = Point::new(left.midpoint(right).round(), self.metrics.labels_y_px() + text_px * 1.25);
+            self.scene.text(at, text, TextStyle::new(role, text_px).anchored(Anchor::Middle));
         }
     }
 
@@ -314,7 +330,7 @@ impl Narrow {
         let upper = Rect::new(rect.x_px, rect.y_px, rect.width_px, rect.height_px - active);
         let lower = Rect::new(rect.x_px, rect.bottom_px() - active, rect.width_px, active);
         if upper.height_px > 0.0 {
-            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
+            scene.rect(upper, Fill { role: Role::Cached, pattern: Pattern::Dots }, None);
         }
         if lower.height_px > 0.0 {
             scene.rect(lower, Fill::solid(Role::Requested), None);

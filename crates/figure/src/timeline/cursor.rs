@@ -42,7 +42,7 @@ pub fn timeline_cursor(
     draw_line(&mut scene, base, x, &plot);
     draw_flag(&mut scene, base, x, &plot, &grouped_count(step));
     if let Some(recording) = recording.filter(|_| has_values(size)) {
-        draw_values(&mut scene, base, recording, step, x);
+        draw_values(&mut scene, recording, step, x);
     }
     scene
 }
@@ -90,32 +90,23 @@ fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
     scene.text(Point::new(flag.center().x_px, baseline(flag.center().y_px, TEXT_PX)), text, style);
 }
 
-/// The values of the moment above the plot: to the right of the line, or to the left where the right has no room. A value whose peak is
-/// named in the figure at this moment is not said again.
-fn draw_values(scene: &mut Scene, base: &Scene, recording: &Recording, step: usize, x: f32) {
+/// The values of the moment above the plot: to the right of the line, or to the left where the right has no room.
+fn draw_values(scene: &mut Scene, recording: &Recording, step: usize, x: f32) {
     let plot = timeline_plot(size_of(scene));
     let breakdown = match step.checked_sub(1) {
         Some(last) => recording.breakdown_after(last).unwrap_or_default(),
         None => recording.breakdown_before(),
     };
-    let here = format!(", step {}", grouped_count(step));
-    let is_said = |value: &str| {
-        base.marks.iter().any(|mark| {
-            matches!(mark, Mark::Text { text, .. } if text.strip_suffix(&here).is_some_and(|text| text.strip_prefix("peak ") == Some(value)))
-        })
-    };
     let texts = [
         (format!("allocated {}", breakdown.allocated()), Role::PeakAllocated),
         (format!("reserved {}", breakdown.reserved()), Role::PeakReserved),
     ];
-    let widths = texts.each_ref().map(|(text, _)| {
-        if is_said(text) { 0.0 } else { text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 9.0 }
-    });
+    let widths = texts.each_ref().map(|(text, _)| text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 9.0);
     let width: f32 = widths.iter().sum();
     let (beside, flipped) = (x + 3.0, x - 3.0 - width);
     let left = if beside + width <= scene.width_px || flipped < plot.x_px { beside } else { flipped };
     let mut left = left.min(scene.width_px - width).max(0.0).round();
-    for ((text, role), width) in texts.into_iter().zip(widths).filter(|(_, width)| *width > 0.0) {
+    for ((text, role), width) in texts.into_iter().zip(widths) {
         let plate = Rect::new(left, plot.y_px - VALUES_PX + 1.0, width, VALUES_PX - 4.0);
         scene.rect(plate, Fill::solid(Role::Background), None);
         let at = Point::new(left + 4.0, baseline(plate.center().y_px, TEXT_PX));

@@ -77,6 +77,7 @@ pub(super) fn draw_labels(
         }
     }
     let mut index = from;
+    let mut before = "";
     while let Some((step, name)) = labels.get(index).filter(|_| index < to) {
         let x = scale.x_px(begin(step));
         let x_line = x.floor() + 0.5;
@@ -86,7 +87,10 @@ pub(super) fn draw_labels(
         scene.line(line.0, line.1, Role::TextMuted, Dash::Dotted, 1.0);
         let left = x_line + 4.0;
         let room = (right - left).min(220.0);
-        if left >= text_end
+        // A name that the label before has already is not said again.
+        let is_new = std::mem::replace(&mut before, name) != name;
+        if is_new
+            && left >= text_end
             && let Some(text) = fitted(name, TEXT_PX, Weight::Normal, room)
         {
             let width = text_width_px(&text, TEXT_PX, Weight::Normal);

@@ -48,7 +48,8 @@ pub(super) fn draw_peak(
     ] {
         let (bytes, moment) = series.highest(recording, border);
         let (left, right) = column(scale, moment);
-        let x = if right - left >= 2.0 { f32::midpoint(left, right) } else { left.floor() + 0.5 };
+        // Where the step ends, as the ticks and the cursor.
+        let x = if right - left >= 2.0 { right } else { left.floor() + 0.5 };
         let is_seen = x >= range.plot.x_px && x <= range.plot.right_px() && range.holds(bytes);
         if bytes.is_zero() || !is_seen {
             continue;
@@ -56,7 +57,7 @@ pub(super) fn draw_peak(
         let texts = [
             format!("{name} {bytes}, step {}", grouped_count(moment)),
             format!("{name} {bytes}"),
-            bytes.to_string(),
+            format!("peak {bytes}"),
         ];
         draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), columns, range);
     }

@@ -60,8 +60,7 @@ fn a_step_that_splits_a_new_segment() {
         line 294.5,27 294.5,47 SplitEdge
         frame 178,27 716x20 SplitEdge
         frame 175,24 722x26 Changed 2px
-        line 178,25 294,25 Changed 2px
-        line 178,49 294,49 Changed 2px
+        frame 175,24 122x26 Changed 2px
         line 294,27 294,47 Background 4px
         line 294,24 294,50 Changed 2px
         area 290,24 298,24 294,30 Changed

@@ -75,7 +75,7 @@ fn distance(one: Color, other: Color) -> (f64, &'static str) {
 fn of_fill(theme: Theme, fill: Fill) -> Color {
     let (color, ground) = (hex(&theme.color(fill.role)), hex(&theme.color(Role::Background)));
     let opacity = match fill.pattern {
-        // On the screen dots are a tint.
+        // On the screen dots lie on this tint.
         Pattern::Dots => Pattern::Tint.tile().tint,
         Pattern::Hatch | Pattern::BackHatch => 1.0,
         other => other.tile().tint,

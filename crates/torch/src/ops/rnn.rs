@@ -1,34 +1,18 @@
-//! Recurrent layers: cuDNN's, whose workspaces are recorded, and PyTorch's own cells.
+//! Recurrent layers: cuDNN's, and PyTorch's own cells.
 
-mod estimate;
+use blockyard_gpus::recurrent::{self, Kind as Mode};
 
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::not_implemented;
 use crate::registry::{Entry, op};
 use crate::schema::Args;
-use crate::{Dtype, Result, Tensor, Value, session, tables};
+use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like_as, zeros};
 use super::sort::temporary;
 use super::views::{first, narrow, transpose, view};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Relu = 0,
-    Tanh = 1,
-    Lstm = 2,
-    Gru = 3,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Forward = 0,
-    Input = 1,
-    Weight = 2,
-    Reserve = 3,
-}
 
 /// One call of `_cudnn_rnn`.
 #[derive(Clone, Copy, Debug)]
@@ -61,39 +45,38 @@ impl Layer {
         self.packed.unwrap_or_else(|| times(&[self.batch, self.time]))
     }
 
-    fn bytes(&self, part: Part) -> u64 {
-        let mut numbers = vec![
-            2,
-            part as i64,
-            self.mode as i64,
-            self.input,
-            self.hidden,
-            self.layers,
-            self.batch,
-            self.time,
-            self.directions,
-            i64::from(self.has_dropout),
-            i64::from(self.is_training),
-            self.dtype as i64,
-        ];
-        numbers.extend(self.packed);
-        let element = self.dtype.size();
-        let steps = self.steps().max(0) as u64 * element;
-        let plain = [
-            steps * self.input.max(0) as u64,
-            steps * (self.hidden * self.directions).max(0) as u64,
-            steps * (self.hidden * self.directions * self.layers).max(0) as u64,
-        ];
-        let operands = tables::Operands { plain, padded: plain, ..tables::Operands::default() };
-        tables::lookup(&numbers, &operands).unwrap_or_else(|| {
-            session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
-            match part {
-                Part::Reserve => self.estimated_reserve(),
-                Part::Forward => self.estimated_workspace(true),
-                Part::Input | Part::Weight => self.estimated_workspace(false),
-            }
-        })
+    /// The layer as cuDNN is asked about it.
+    fn asked(&self) -> recurrent::Layer {
+        let count = |size: i64| u64::try_from(size).unwrap_or(0);
+        recurrent::Layer {
+            kind: self.mode,
+            input: count(self.input),
+            hidden: count(self.hidden),
+            layers: count(self.layers),
+            directions: count(self.directions),
+            batch: count(self.batch),
+            time: count(self.time),
+            steps: count(self.steps()),
+            is_packed: self.packed.is_some(),
+            has_dropout: self.has_dropout,
+            is_training: self.is_training,
+            dtype: self.dtype as i64,
+            element: self.dtype.size(),
+        }
     }
+
+    fn workspace(&self, is_forward: bool) -> u64 {
+        let asked = self.asked();
+        marked(asked.workspace(asked.algorithm(is_forward, session().profile())))
+    }
+}
+
+/// The bytes, and a mark where they are an estimate.
+fn marked(size: recurrent::Size) -> u64 {
+    if !size.is_exact {
+        session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
+    }
+    size.bytes
 }
 
 /// The product, or the most that the type holds.
@@ -202,8 +185,8 @@ fn cudnn(
         if input.dtype() == Dtype::BF16 {
             packed = Some(empty(&[weights.iter().map(Tensor::numel).sum()], input.dtype(), device)?);
         }
-        let workspace = temporary(device, layer.bytes(Part::Forward))?;
-        let bytes = if layer.is_training { layer.bytes(Part::Reserve) } else { 0 };
+        let workspace = temporary(device, layer.workspace(true))?;
+        let bytes = if layer.is_training { marked(layer.asked().reserve()) } else { 0 };
         reserve = Some(empty(&[bytes as i64], Dtype::U8, device)?);
         drop(workspace);
     }
@@ -275,7 +258,7 @@ fn backward(
         for _ in 0..state_count {
             to_states.push(empty(&state_shape, input.dtype(), device)?);
         }
-        drop(temporary(device, layer.bytes(Part::Input))?);
+        drop(temporary(device, layer.workspace(false))?);
         drop(flow);
         drop(read);
         let to_input = if batch_first {
@@ -290,7 +273,7 @@ fn backward(
     let flat = {
         let read = contiguous(&turned(&input)?)?;
         let flat = zeros(&[total], input.dtype(), device)?;
-        drop(temporary(device, layer.bytes(Part::Weight))?);
+        drop(temporary(device, layer.workspace(false))?);
         drop(read);
         flat
     };

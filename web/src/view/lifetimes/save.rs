@@ -1,6 +1,6 @@
 //! Saves the figure as a file.
 
-use blockyard_figure::{Fill, Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
+use blockyard_figure::{Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
 use leptos::prelude::*;
 
 use super::{Lifetimes, cells};
@@ -44,7 +44,7 @@ impl Lifetimes {
 fn add_legend(scene: &mut Scene, groups: &Groups) {
     for entry in groups.legend() {
         let top = scene.height_px + 4.0;
-        scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), Fill::solid(entry.role), &entry.text);
+        scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), entry.fill(), &entry.text);
         scene.height_px += 18.0;
     }
     scene.height_px += 6.0;

@@ -18,7 +18,11 @@ impl Lifetimes {
             let grid = picture.grid()?;
             Some((grid.most_hidden(), grid.is_done()))
         });
-        let help = "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses.";
+        let help = if browser::is_touch() {
+            "Two fingers zoom, one moves, a tap chooses."
+        } else {
+            "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses."
+        };
         // The ticks have a color of their own and no number.
         let gaps = match self.session.figures.kind.get() {
             GridKind::Address => " An orange tick: addresses that nothing ever reserves are left out there.",

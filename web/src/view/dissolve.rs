@@ -1,0 +1,147 @@
+//! The way from one picture of a figure to the next. No mark moves: the first picture turns into the second one in its place, since most
+//! marks of the two have nothing to do with each other. In the middle is a picture that tells what happened (see [`Scene::halfway_to`]).
+
+use blockyard_figure::{MapView, Scene};
+use leptos::html;
+use leptos::prelude::*;
+use wasm_bindgen::JsCast;
+use web_sys::HtmlCanvasElement;
+
+use crate::browser;
+use crate::canvas;
+use crate::frames::{self, Slot};
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::Session;
+
+/// How long one picture takes to become the next.
+const MILLIS: f64 = 480.0;
+/// The part of that time after which the picture in the middle is reached.
+const MIDDLE: f64 = 0.45;
+/// Pictures that follow each other faster than this belong to one change.
+const SAME_CHANGE_MILLIS: f64 = 40.0;
+/// A player that makes more moves a second than this shows the moments at once.
+const FASTEST: f32 = 2.0;
+
+/// What a figure showed last, and the way to what is to be seen; a handle that is copied freely.
+#[derive(Clone, Copy)]
+pub(crate) struct Dissolve {
+    session: Session,
+    slot: Slot,
+    canvas: NodeRef<html::Canvas>,
+    shown: StoredValue<Option<Shown>, LocalStorage>,
+}
+
+struct Shown {
+    scene: Scene,
+    /// The rows in sight, and how they are drawn, in a figure that has such.
+    view: MapView,
+    run: PtrEq<Run>,
+    steps: usize,
+    way: Option<Way>,
+}
+
+/// The pictures at the beginning, in the middle and at the end, each on a canvas of its own.
+struct Way {
+    from: Scene,
+    pictures: [HtmlCanvasElement; 3],
+    begun_millis: f64,
+}
+
+impl Dissolve {
+    pub(crate) fn new(session: Session, slot: Slot, canvas: NodeRef<html::Canvas>) -> Self {
+        Self { session, slot, canvas, shown: StoredValue::new_local(None) }
+    }
+
+    /// Shows a picture: at once, or as the outcome of the picture before where that is one step away.
+    pub(crate) fn show(self, view: &MapView, scene: Scene) {
+        let run = self.session.run.get_untracked();
+        let (steps, speed) = self
+            .session
+            .player
+            .with_untracked(|player| (player.steps, if player.is_playing { player.speed } else { 0.0 }));
+        let now = browser::now_millis();
+        let before = self.shown.try_update_value(Option::take).flatten();
+        let way = before.and_then(|before| {
+            if before.run == run && before.steps == steps {
+                // The same moment: only what is emphasized has changed.
+                let way = before.way.filter(|way| now - way.begun_millis < MILLIS)?;
+                self.paint(&way.pictures[2], &scene);
+                return Some(way);
+            }
+            let is_near = before.steps.abs_diff(steps) <= 1
+                && speed <= FASTEST
+                && is_same_view(&before.view, view)
+                && (before.scene.width_px - scene.width_px).abs() < 0.5
+                && (before.scene.height_px - scene.height_px).abs() < 0.5;
+            // A hand that drags an edge moves it itself.
+            if !is_near
+                || browser::is_motion_reduced()
+                || self.session.resizing.with_untracked(Option::is_some)
+            {
+                return None;
+            }
+            let just_begun = before.way.filter(|way| now - way.begun_millis < SAME_CHANGE_MILLIS);
+            let from = just_begun.map_or(before.scene, |way| way.from);
+            self.way(from, &scene, now)
+        });
+        let is_moving = way.is_some();
+        self.shown.set_value(Some(Shown { scene, view: view.clone(), run, steps, way }));
+        if is_moving {
+            return self.tick();
+        }
+        let Some(canvas) = self.canvas.get_untracked() else { return };
+        self.shown.with_value(|shown| {
+            if let Some(shown) = shown {
+                self.paint(&canvas, &shown.scene);
+            }
+        });
+    }
+
+    fn way(self, from: Scene, to: &Scene, begun_millis: f64) -> Option<Way> {
+        let middle = from.halfway_to(to)?;
+        let document = browser::document()?;
+        let picture = |scene: &Scene| {
+            let canvas: HtmlCanvasElement = document.create_element("canvas").ok()?.dyn_into().ok()?;
+            self.paint(&canvas, scene);
+            Some(canvas)
+        };
+        let pictures = [picture(&from)?, picture(&middle)?, picture(to)?];
+        Some(Way { from, pictures, begun_millis })
+    }
+
+    fn paint(self, canvas: &HtmlCanvasElement, scene: &Scene) {
+        untrack(|| self.session.draw(canvas, scene));
+    }
+
+    /// Draws the picture of now, and goes on in the next frame until the end is reached.
+    fn tick(self) {
+        let Some(canvas) = self.canvas.get_untracked() else { return };
+        let is_moving = self.shown.try_update_value(|shown| {
+            let Some(shown) = shown else { return false };
+            let Some(way) = &shown.way else { return false };
+            let progress = (browser::now_millis() - way.begun_millis) / MILLIS;
+            if progress >= 1.0 {
+                shown.way = None;
+                self.paint(&canvas, &shown.scene);
+                return false;
+            }
+            let [from, middle, to] = &way.pictures;
+            if progress < MIDDLE {
+                canvas::blend(&canvas, from, middle, progress / MIDDLE);
+            } else {
+                canvas::blend(&canvas, middle, to, (progress - MIDDLE) / (1.0 - MIDDLE));
+            }
+            true
+        });
+        if is_moving == Some(true) {
+            frames::plan(self.slot, move || self.tick());
+        }
+    }
+}
+
+/// Whether both show the same rows in the same way.
+fn is_same_view(one: &MapView, other: &MapView) -> bool {
+    let of = |view: &MapView| (view.zoom, view.scale, view.order, view.rows);
+    of(one) == of(other) && (one.scroll_px - other.scroll_px).abs() < 0.5
+}
