@@ -15,7 +15,7 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_lab::{Conditions, Found, LabAnswer as Answer, Question, Row, RunSource};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;

@@ -32,7 +32,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let gpus = gpus(options);
     let [gpu, others @ ..] = gpus.as_slice() else { bail!("--gpu names no GPU") };
     if !options.file.is_file() {
-        bail!("{}: there is no such file", options.file.display());
+        bail!("{}: no such file", options.file.display());
     }
     let ranks = options.ranks.ranks()?;
     if ranks.as_ref().is_some_and(|ranks| ranks.asked().len() > 1) && options.opens_page {
@@ -149,7 +149,7 @@ impl OpenedSnapshot {
     fn open(&self, options: &DryRunOptions) -> anyhow::Result<()> {
         let Some(file) = self.path.as_deref().filter(|path| Path::is_file(path)) else {
             return Ok(output::warn(
-                "there is no snapshot to open: the program did not use the GPU to its end",
+                "no snapshot can be opened: the program did not use the GPU to its end",
             )?);
         };
         let page = OpenOptions {

@@ -9,7 +9,7 @@ use blockyard_record::Bytes;
 use crate::run::{RunningProgram, wait};
 use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
 
-/// Where segments lie.
+/// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressOrder {
     /// As NVIDIA's driver puts them.
@@ -21,10 +21,10 @@ pub enum AddressOrder {
 }
 
 impl AddressOrder {
-    /// All, the driver's first.
+    /// All orders, the driver's first.
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
-    /// Its name, as `STANDIN_ADDRESSES` has it.
+    /// The name of the order, as `STANDIN_ADDRESSES` has it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl AddressOrder {
     }
 }
 
-/// The least and the most that the orders gave.
+/// The least and the most bytes over the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BytesRange {
     /// The least.
@@ -45,14 +45,14 @@ pub struct BytesRange {
 }
 
 impl BytesRange {
-    /// Whether all orders gave the same.
+    /// Whether all orders gave the same bytes.
     #[must_use]
     pub fn is_one(self) -> bool {
         self.least == self.most
     }
 }
 
-/// What a device has under all orders.
+/// The bytes of a device over all orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceRange {
     /// Most bytes of allocated blocks.
@@ -71,7 +71,7 @@ pub struct OtherOrders {
 }
 
 impl OtherOrders {
-    /// What each device of `own` has under all orders, where the runs ended as the own one did.
+    /// The bytes of each device over all orders whose runs ended as `own` ended.
     #[must_use]
     pub fn devices(&self, own: &Report) -> Vec<DeviceRange> {
         let ranges = own.devices.iter().enumerate().map(|(at, device)| {
@@ -124,7 +124,7 @@ impl OtherOrders {
         self.runs.iter().map(|(_, report)| report).filter(|report| is_like(report, own))
     }
 
-    /// As JSON has it.
+    /// The runs for JSON.
     #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
         let range = |range: BytesRange| DryRunRange { least: range.least.get(), most: range.most.get() };
@@ -150,9 +150,9 @@ fn is_like(report: &Report, own: &Report) -> bool {
     report.status == own.status && report.is_cut == own.is_cut && report.devices.len() == own.devices.len()
 }
 
-/// Runs the program under the orders that are not the driver's, without output and snapshot; side by side where the host has the memory that
-/// the program took under the driver's order twice, else one after the other. Once `is_stopped` is true no further run is begun, and runs
-/// that were begun are left out.
+/// Runs the program under the orders that are not the driver's, without output and snapshot. The runs go side by side if the host has twice the
+/// memory that the program took under the driver's order, else one after the other. Once `is_stopped` is true no further run begins, and the
+/// result leaves out the runs that have begun.
 ///
 /// # Errors
 ///

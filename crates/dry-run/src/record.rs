@@ -8,7 +8,7 @@ use crate::{FailedRequest, Note, Taken};
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrintedLine {
-    /// Without its end.
+    /// The line without its end.
     pub text: String,
     /// The first note that was written before the line; none where the line is exact.
     pub why: Option<String>,
@@ -17,11 +17,11 @@ pub struct PrintedLine {
 /// The bytes of one device over one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct StepPeak {
-    /// Most bytes of allocated blocks.
+    /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments.
+    /// The most bytes of segments.
     pub peak_reserved: Bytes,
-    /// Bytes of allocated blocks at its end.
+    /// The bytes of allocated blocks at the end.
     pub allocated: Bytes,
 }
 
@@ -34,7 +34,7 @@ pub struct Step {
     pub devices: Vec<StepPeak>,
 }
 
-/// Most bytes of a device that a process had which the program started: its segments, and whatever else it took.
+/// The most bytes of a device that a process of the program took: its segments, and all else that the process took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ChildPeak {
     /// The process's number.
@@ -44,19 +44,19 @@ pub struct ChildPeak {
     /// The bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// What PyTorch's allocator in this process said at the process's end; none where the process ended before, or has no PyTorch.
+    /// The counts of PyTorch's allocator at the process's end; none if the process ended before they were written, or has no PyTorch.
     #[serde(skip)]
     pub counted: Option<ChildCounts>,
 }
 
-/// What PyTorch's allocator said of one device at the end of a process that the program started.
+/// The counts of PyTorch's allocator for one device at the end of a process that the program started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ChildCounts {
-    /// Most bytes of allocated blocks.
+    /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments.
+    /// The most bytes of segments.
     pub peak_reserved: Bytes,
-    /// Bytes of allocated blocks at its end.
+    /// The bytes of allocated blocks at the end.
     pub allocated: Bytes,
     /// Whether a request found no memory, even if the process went on.
     pub has_run_out: bool,
@@ -72,9 +72,9 @@ pub(crate) struct Records {
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
     pub(crate) failed_in_child: Option<FailedRequest>,
-    /// What the driver and CUDA's libraries took, each once, with its last count.
+    /// The memory that the driver and CUDA's libraries took, each taker once, with its last count.
     pub(crate) taken: Vec<Taken>,
-    /// What a person should know and what makes no number an estimate.
+    /// Sentences that a person should read and that make no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
     pub(crate) signal: Option<i32>,

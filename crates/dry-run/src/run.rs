@@ -1,4 +1,4 @@
-//! Starts the program and waits.
+//! Starts a program and waits for its end.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,44 +25,45 @@ const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its file.
+    /// The file of the program.
     pub file: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// The folder that it starts in; without one, the folder of this process. A relative `file` is looked for there.
+    /// The folder in which the program starts; none for the folder of this process. A relative `file` is a path from this folder.
     pub folder: Option<PathBuf>,
-    /// The Python that runs it.
+    /// The Python that runs the program.
     pub python: String,
-    /// The GPU that it sees.
+    /// The GPU that the program sees.
     pub gpu: GpuProfile,
-    /// How many of them.
+    /// How many GPUs the program sees.
     pub devices: u32,
-    /// `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// `PYTORCH_CUDA_ALLOC_CONF`; none for the environment's.
     pub conf: Option<String>,
-    /// Where a snapshot with stacks goes.
+    /// The file for a snapshot with stacks.
     pub snapshot: Option<PathBuf>,
-    /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
+    /// After how many steps of the first optimizer the program ends; the report then has the peaks of each step.
     pub steps: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
     /// Whether the report has the lines that the program prints.
     pub lists_lines: bool,
-    /// Further variables of its environment.
+    /// Further variables of the program's environment.
     pub environment: Vec<(String, String)>,
     /// What the program prints: shown (`None`), or kept in this file.
     pub output: Option<PathBuf>,
     /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
     pub fraction: Option<f64>,
-    /// Whether what the driver and CUDA's libraries take is taken off the memory of each device, by what was recorded of an H100.
+    /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as recorded on an H100.
     pub counts_outside: bool,
-    /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
+    /// Whether the process ends at the first request that runs out of memory, even if the program would catch the error. The run then writes no
+    /// snapshot.
     pub ends_at_oom: bool,
     /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
     pub preloaded: Option<Preloaded>,
 }
 
 impl Program {
-    /// A program that a Python runs on one GPU to its end, without any options; what it prints is shown.
+    /// A program that a Python runs on one GPU to its end, without any options; the output of the program is shown.
     #[must_use]
     pub fn new(file: PathBuf, python: String, gpu: GpuProfile) -> Self {
         Self {
@@ -107,12 +108,12 @@ impl Scratch {
         Err(DryRunError::NoCache)
     }
 
-    /// What the runner counted at the end.
+    /// The runner's counts at the end.
     fn counted(&self) -> PathBuf {
         self.0.join("counted.json")
     }
 
-    /// What was said while the program ran.
+    /// The lines that were written while the program ran.
     fn lines(&self) -> PathBuf {
         self.0.join("report.jsonl")
     }
@@ -133,7 +134,7 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
     run_until(program, torch, prepared, || false)
 }
 
-/// The same, until `is_stopped` is true: the process is killed then, and its report says what its steps said.
+/// [`run`], until `is_stopped` is true: then the process is killed, and the report has the steps that were made.
 ///
 /// # Errors
 ///

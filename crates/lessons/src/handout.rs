@@ -214,7 +214,6 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     if let Some(outside) = outside_at(lesson, card, step) {
         figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
     }
-    // Shades and names tell the classes apart in grey; a browser prints each patterned block as a picture, which makes a sheet of megabytes.
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let mut scene = figure.scene(&view, WIDTH_PX);
     // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well in grey, beside the full color

@@ -37,7 +37,7 @@
 mod document;
 mod figures;
 mod fit;
-mod holders;
+mod holding_lines;
 mod html;
 mod moment;
 mod redact;

@@ -20,7 +20,7 @@ enum Message {
 /// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that it prints. Returns what
 /// the command prints with `--json`, and the devices.
 ///
-/// Where a signal handler raises, the program is left to itself: its time limit ends it.
+/// If a signal handler raises, the program goes on until its time limit.
 #[pyfunction]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn run_program(
     std::thread::spawn(move || {
         let printed = send.clone();
         let played = play_program(&arguments, move |text| {
-            // Whoever has been interrupted listens no more.
+            // After an interrupt nobody receives messages.
             let _gone = printed.send(Message::Printed(text.to_owned()));
         });
         let _gone = send.send(Message::Ended(Box::new(played.map_err(|error| format!("{error:#}")))));
@@ -45,7 +45,9 @@ pub(crate) fn run_program(
             }
             Ok(Message::Ended(ended)) => break *ended,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => break Err("the interpreter broke down".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err("the interpreter ended without a result".to_owned());
+            }
         }
     };
     let played = ended.map_err(BlockyardError::new_err)?;

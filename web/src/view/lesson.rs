@@ -225,7 +225,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         ("Check", "Runs it on the allocator (Ctrl + Enter)")
     };
     let output = is_python.then(|| answer_run::answer_output(session));
-    let language = (!is_python).then(language);
+    let language = (!is_python).then(|| language(&exercise));
     let grade = {
         let exercise = exercise.clone();
         move || session.grade(&exercise)
@@ -284,13 +284,28 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     .into_any()
 }
 
-/// The few words of the language of workloads that exercises need.
-fn language() -> AnyView {
+/// The statements of workloads that exercises have: how a line with one begins or what is in it, an example, what it does.
+const STATEMENTS: [(&str, &str, &str); 9] = [
+    ("alloc", "x = alloc 3 MiB", "makes a tensor"),
+    ("free", "free x", "deletes it"),
+    ("[*]", "free x[*]", "deletes x[0], x[1] and so on"),
+    ("repeat", "repeat 10 as i { … }", "makes its lines ten times, with i from 0 to 9"),
+    ("pool", "pool p", "makes a memory pool"),
+    ("enter", "enter p, leave p", "lets the lines between them allocate from it"),
+    ("stream", "stream s", "makes a stream, and “on s” allocates on it"),
+    ("record_stream", "record_stream x s", "says that s uses x, too"),
+    ("set ", "set KEY:VALUE", "changes a setting"),
+];
+
+/// The statements that the exercise has, since they are no Python.
+fn language(exercise: &Exercise) -> AnyView {
+    let lines = exercise.start().to_owned() + exercise.solution().unwrap_or_default();
+    let rows = STATEMENTS.iter().filter(|(word, ..)| lines.contains(word)).map(|(_, example, meaning)| {
+        view! { <span><code>{*example}</code>" "{*meaning}"; "</span> }.into_any()
+    });
     view! {
         <p class="quiet language" data-testid="exercise-language">
-            "These lines are requests to the allocator. "<code>"x = alloc 3 MiB"</code>" makes a tensor, "<code>"free x"</code>
-            " deletes it, "<code>"free x[*]"</code>" deletes all of "<code>"x[0]"</code>", "<code>"x[1]"</code>" and so on. "
-            <code>"repeat 10 as i { … }"</code>" makes its lines ten times, with "<code>"i"</code>" from 0 to 9."
+            "These lines are requests to the allocator, not Python: "{rows.collect::<Vec<_>>()}"a comment begins with "<code>"#"</code>"."
         </p>
     }
     .into_any()

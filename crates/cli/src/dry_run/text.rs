@@ -71,7 +71,7 @@ pub(super) fn details(
                 format!(": peak allocated {allocated}, peak reserved {reserved}")
             },
         );
-        let rest = if report.is_of_children { "" } else { "; in no other number here" };
+        let rest = if report.is_of_children { "" } else { "; no other number has these bytes" };
         writeln!(
             text,
             "  process {}, which the program started, took {} of cuda:{}{counted}{rest}",
@@ -105,7 +105,7 @@ pub(crate) fn beside(text: &mut String, what: &str, outside: &Outside, reserved:
         )?;
     }
     for unknown in &outside.unknown {
-        writeln!(text, "  {what}: nvidia-smi will show more by what is not known: {unknown}")?;
+        writeln!(text, "  {what}: nvidia-smi will show more bytes, which are not known: {unknown}")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-"""The largest value of a program's option that fits a GPU, by runs of the program without one."""
+"""The largest value of a program's option that fits a GPU, by runs of the program without a GPU."""
 
 import itertools
 import json
@@ -33,17 +33,17 @@ def fit(
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
 ) -> "Fit":
-    """Finds the largest value of an option with which a PyTorch program fits a GPU, by running it without one: a `Fit`.
+    """Finds the largest value of an option with which a PyTorch program fits a GPU, by runs of the program without a GPU: a `Fit`.
 
     `vary` is one name with its lowest and its highest value, `{"batch-size": (1, 512)}` for the program's own option `--batch-size`,
-    `{"env:BATCH": (1, 64)}` for a variable of its environment; a third number means that the values are its multiples. `args` are the program's other
+    `{"env:BATCH": (1, 64)}` for a variable of its environment; with a third number the values are the multiples of this number. `args` are the program's other
     arguments. `gpu` is the GPU, or several, each with its own answer, or "all". `limit` is the most that may be reserved on each
-    device, in bytes or with a unit ("16 GiB"); without it, the GPU's memory. Each run ends after `steps` steps of the program's first optimizer.
+    device, in bytes or with a unit ("16 GiB"); None for the GPU's memory. Each run ends after `steps` steps of the program's first optimizer.
     `conf` is PYTORCH_CUDA_ALLOC_CONF; with `try_settings` the search is made with expandable segments, too. Searches for several GPUs run
-    `at_once` side by side, as far as the host's memory allows. `report` is where a page of HTML with the curves goes. Runs are kept, in `keep` or
+    `at_once` side by side, as far as the host's memory allows. `report` is the file for a page of HTML with the curves. Runs are kept, in `keep` or
     in the cache directory, so that a second call goes on; `fresh` forgets them. The report is printed, unless `echo` is false.
 
-    BlockyardError is raised where the program cannot be started at all. A run that fails ends the search: the answer has `failed_at` and
+    BlockyardError is raised if the program cannot be started. A run that fails ends the search: the answer has `failed_at` and
     `error`. Ctrl-C raises KeyboardInterrupt; the runs that were made are kept.
     """
     if len(vary) != 1:
@@ -141,13 +141,13 @@ def fit_layouts(
 ) -> "FitLayouts":
     """Which layouts of `ranks` ranks fit: a `FitLayouts`.
 
-    `mesh` has for each dimension all numbers of ranks that it may have, `{"dp": range(1, 65), "tp": [1, 2, 4, 8]}`: the program gets them as its
+    `mesh` has all numbers of ranks of each dimension, `{"dp": range(1, 65), "tp": [1, 2, 4, 8]}`: the program gets them as its
     options `--dp` and `--tp`. Layouts whose product is the number of ranks run, `at_once` side by side. `preload` names modules that are loaded once
     for all of them, ["torch", "torch.distributed.fsdp"].
 
-    `scheduler` is None for this machine, a `dask.distributed.Client`, or "ray" (which is initialized if need be): each layout is a task then, and
+    `scheduler` is None for this machine, a `dask.distributed.Client`, or "ray" (which is initialized if it is not): then each layout is a task, and
     with `preload` all layouts with one size of the first dimension, which share the loaded modules. Workers need the program under the same path,
-    this package and PyTorch. The work of a lost worker is done again; runs that were kept on its machine are known there. All else is as in `fit`.
+    this package and PyTorch. The scheduler repeats the work of a lost worker; runs that were kept on a machine are known on this machine. All else is as in `fit`.
     """
     asked: dict[str, Any] = {"nproc_per_node": nproc_per_node, "at_once": at_once, "preload": list(preload), "gpu": gpu, "limit": limit}
     asked |= {"steps": steps, "conf": conf, "keep": keep, "fresh": fresh, "python": python}
@@ -155,7 +155,7 @@ def fit_layouts(
     if scheduler is None:
         return FitLayouts.of(_layouts(program, args, mesh, ranks, asked, echo))
     if fresh:
-        raise ValueError("fresh would make tasks forget what others keep; name a new file as keep instead")
+        raise ValueError("with a scheduler, fresh would delete runs that other tasks keep; name a new file as keep")
     path, words = os.path.abspath(os.fspath(program)), [str(word) for word in args]
     meshes = _meshes(mesh, ranks, bool(preload))
     if not os.path.isfile(path) or not meshes:
@@ -196,7 +196,7 @@ def _meshes(mesh: Mapping[str, Sequence[int]], ranks: int, is_shared: bool) -> l
 
 
 def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapping[str, Sequence[int]]], answers: Sequence[Any]) -> Any:
-    """The answers of tasks as one. A task that failed has its error in each of its layouts; where all failed, there is no answer."""
+    """The answers of tasks as one. A task that failed has its error in each of its layouts; if all tasks failed, the first error is raised."""
     raws = [answer for answer in answers if not isinstance(answer, Exception)]
     if not raws:
         raise answers[0]

@@ -395,6 +395,13 @@ fn panels_are_hidden_shown_alone_and_remembered() -> Result<()> {
         page.execute("document.activeElement.blur()", &[])?;
         page.press("3")?;
         page.wait_for(".map")?;
+        // A digit that was meant for a field hides a panel, and says how it comes back.
+        page.press("5")?;
+        page.wait_gone(".side")?;
+        page.wait_text(&id("message"), "Esc or 0 shows all panels")?;
+        page.press(Key::Escape)?;
+        page.wait_for(".side")?;
+        page.wait_gone(&id("message"))?;
         page.press("5")?;
         page.wait_gone(".side")?;
         page.press_with(&Key::Shift, "1")?;

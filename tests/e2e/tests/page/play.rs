@@ -47,6 +47,23 @@ fn a_chosen_block_is_freed_and_the_text_follows() -> Result<()> {
 }
 
 #[test]
+fn the_buttons_stay_under_the_hand_while_the_words_of_the_step_change() -> Result<()> {
+    drive(|page| {
+        choose(page, "preset", "empty")?;
+        let before = page.rect(&id("allocate"))?.y;
+        for size in ["size-3-MiB", "size-10-MiB", "size-512-KiB", "size-20-MiB"] {
+            page.click(&id(size))?;
+            page.wait_until(
+                "document.querySelector('[data-testid=step-title]').textContent.includes('alloc')",
+            )?;
+            let now = page.rect(&id("allocate"))?.y;
+            ensure!((now - before).abs() < 0.5, "after {size} the button is at {now}, not at {before}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
 fn memory_is_allocated_by_form_and_given_back_by_button() -> Result<()> {
     drive(|page| {
         choose(page, "preset", "empty")?;

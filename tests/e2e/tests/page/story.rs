@@ -220,3 +220,18 @@ fn the_keyboard_alone_tells_the_story() -> Result<()> {
         focus_stays("story-replay")
     })
 }
+
+#[test]
+fn the_buttons_stay_where_they_are_when_memory_runs_out() -> Result<()> {
+    at_home(|page| {
+        screen(page, 1366, 768)?;
+        page.click(&id("story-next"))?;
+        page.wait_text(&id("answer"), "12 GiB")?;
+        let before = page.rect(&id("story-create"))?;
+        page.click(&id("story-create"))?;
+        page.wait_for(&id("failure"))?;
+        let after = page.rect(&id("story-create"))?;
+        ensure!((before.y - after.y).abs() < 0.5, "the button moved from {before:?} to {after:?}");
+        Ok(())
+    })
+}

@@ -170,8 +170,8 @@ fn an_exercise_has_its_button_and_its_figure_in_sight() -> Result<()> {
             return top >= 0 && bottom <= innerHeight; })()";
         page.wait_until(figure).map(drop)
     })?;
-    at("/#lesson=fragmentation&card=6", LAPTOP, |page| {
-        page.wait_text(&id("exercise-language"), "makes its lines ten times").map(drop)
+    at("/#lesson=pools&card=7", LAPTOP, |page| {
+        page.wait_text(&id("exercise-language"), "makes a memory pool").map(drop)
     })
 }
 

@@ -4,6 +4,7 @@ use blockyard_figure::{AllocationLifetime, GridKind};
 use leptos::prelude::*;
 
 use super::Lifetimes;
+use crate::browser;
 use crate::session::Columns;
 use crate::view::numbers::grouped_count;
 

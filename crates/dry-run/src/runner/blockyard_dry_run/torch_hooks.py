@@ -130,7 +130,7 @@ class Measured:
         if self.peaks.stats is None:
             # It was loaded in a way that the finder did not see.
             self.peaks.install(torch, is_by_step=False)
-            record({"kind": "remark", "text": "PyTorch was loaded unseen: no steps were counted, and peaks are those since the program's own reset"})
+            record({"kind": "remark", "text": "PyTorch was loaded before the dry run could observe it: no steps were counted, and peaks are those since the program's own reset"})
         found = {"devices": self.peaks.whole(), "holders": self.holders}
         if self.settings["ends_at_oom"]:
             found["files"] = places.own_files()

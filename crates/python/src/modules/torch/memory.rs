@@ -283,7 +283,7 @@ mod _torch_memory {
         }
     }
 
-    /// Marks the line that runs: what it gives rests on no record.
+    /// Marks the line that runs: its result is an unverified estimate.
     #[pyfunction]
     fn mark_estimated(operator: PyStrRef, reason: PyStrRef) {
         session().mark_estimated(&operator.to_string_lossy(), &reason.to_string_lossy());
