@@ -102,6 +102,7 @@ pub use course::{
     CourseLesson, CoursePart, CourseStretch, LessonFile, PARTS, QuizItem, TWO_HOURS, course, glossary,
     lessons, quiz,
 };
+pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
