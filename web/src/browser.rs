@@ -136,14 +136,6 @@ pub(crate) fn scroll_into_sight(css: &str) {
     }
 }
 
-/// Brings the top of the first element that matches into the window if it lies above.
-pub(crate) fn scroll_up_to(css: &str) {
-    let found = document().and_then(|document| document.query_selector(css).ok().flatten());
-    if let Some(element) = found.filter(|element| element.get_bounding_client_rect().top() < 0.0) {
-        element.scroll_into_view();
-    }
-}
-
 /// Opens the browser's dialog for printing.
 pub(crate) fn print() {
     if let Some(window) = window() {

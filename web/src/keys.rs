@@ -8,7 +8,7 @@ use web_sys::{Element, HtmlElement};
 
 use crate::browser;
 use crate::session::{Place, Session, WorkbenchPanel};
-use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key, present_key};
+use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key, present_key, takes_key};
 
 /// The factor by which one key press zooms.
 const ZOOM: f64 = 1.6;
@@ -19,7 +19,8 @@ pub(crate) fn listen(session: Session, help: Help) {
     let Some(document) = browser::document() else { return };
     browser::listen(&document, "keydown", move |event: ev::KeyboardEvent| {
         let target = event.target().and_then(|target| target.dyn_into::<Element>().ok());
-        let is_taken = target.as_ref().is_some_and(|element| takes(element, &event.key()));
+        let is_presented = takes_key(session, &event.key());
+        let is_taken = !is_presented && target.as_ref().is_some_and(|element| takes(element, &event.key()));
         let is_of_menu = event.key() == "Escape" && is_there("[popover]:popover-open");
         if event.default_prevented() || event.alt_key() || is_of_menu || is_there("dialog[open]") {
             return;

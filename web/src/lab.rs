@@ -155,11 +155,13 @@ impl Session {
                 })
             }
             // The snapshot that PyTorch would have taken at the end has the program's requests, with their lines.
-            Source::Program(_) => {
+            Source::Program(result) => {
                 let snapshot = SnapshotFile::from_recordings(&[(0, &run.recording)]).ok()?;
                 let mut bytes = Vec::new();
                 snapshot.write_pickle(&mut bytes).ok()?;
-                let source = RunSource::File { name: "program.pickle".to_owned(), bytes: Vec::new() };
+                let simulation = Box::new(result.simulation());
+                let source =
+                    RunSource::Simulated { name: "program.py".to_owned(), bytes: Vec::new(), simulation };
                 Some((source, Some(browser::blob_of(&bytes)?)))
             }
             _ => Some((source_of(&run, run.workload.clone()), None)),

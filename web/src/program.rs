@@ -1,6 +1,7 @@
 //! The commands for Python programs: edit, open, run, stop.
 
 use blockyard_figure::PlayerAction;
+use blockyard_lab::Simulation;
 use blockyard_program::{ProgramJob, ProgramRun};
 use blockyard_rules::Release;
 use blockyard_workload::{ParseErrorKind, parse_rounded_size};
@@ -298,6 +299,34 @@ impl Session {
     }
 }
 
+impl ProgramResult {
+    /// What is known of the run beside its requests.
+    pub(crate) fn simulation(&self) -> Simulation {
+        let input = &self.input;
+        let gpu = GPUS.iter().find(|(id, _)| *id == input.gpu).map_or(input.gpu.as_str(), |(_, name)| name);
+        let capacity = self.run.recording.info().capacity;
+        let at = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
+        let derived = (input.gpu != DEFAULT_GPU).then(|| DERIVED_NUMBERS.to_owned());
+        let notes = self.details.notes.iter().map(|note| format!("{}{}", at(note.line), note.text));
+        let estimates = self.details.estimates.iter().map(|estimate| {
+            format!("{}estimated, {}: {}", at(estimate.line), estimate.operator, estimate.reason)
+        });
+        Simulation {
+            program: input.text.clone(),
+            arguments: input.arguments.clone(),
+            gpu: gpu.to_owned(),
+            total: capacity.saturating_add(self.details.outside),
+            capacity,
+            release: input.release,
+            caveats: derived.into_iter().chain(notes).chain(estimates).collect(),
+        }
+    }
+}
+
+/// What is said of every GPU but the H200.
+pub(crate) const DERIVED_NUMBERS: &str =
+    "the numbers of this GPU are derived; those of the H200 were checked against recordings";
+
 /// The release of that name, as a link and the page's choice have it; the default for another name.
 pub(crate) fn release_of(name: &str) -> Release {
     Release::ALL.into_iter().find(|release| release.name() == name).unwrap_or(Release::OF_RECORDED_OPERATORS)
@@ -308,6 +337,8 @@ pub(crate) fn release_of(name: &str) -> Release {
 enum InputError {
     #[error("The memory of the GPU is wrong: {0}.")]
     Capacity(#[from] ParseErrorKind),
+    #[error("The memory of the GPU needs a unit: {0} GiB?")]
+    Unit(String),
     #[error("The arguments are wrong: a quotation mark has no other.")]
     Arguments,
 }
@@ -316,6 +347,9 @@ enum InputError {
 fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
     let capacity = match input.capacity.trim() {
         "" => None,
+        typed if typed.bytes().all(|letter| letter.is_ascii_digit()) => {
+            return Err(InputError::Unit(typed.to_owned()));
+        }
         typed => Some(parse_rounded_size(typed)?),
     };
     Ok(ProgramJob {
@@ -324,6 +358,7 @@ fn job(input: &ProgramInput) -> Result<ProgramJob, InputError> {
         gpu: input.gpu.clone(),
         release: input.release,
         capacity,
+        is_shared: true,
         config: input.config.trim().to_owned(),
         holders_at: None,
     })

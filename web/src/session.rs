@@ -379,7 +379,12 @@ impl Session {
     pub(crate) fn dispatch(self, action: PlayerAction) {
         let run = self.run.get_untracked();
         let before = self.player.get_untracked();
-        let after = reduce(&before, action, &run.recording);
+        let mut after = reduce(&before, action, &run.recording);
+        // The rest of the run would answer a question of the lesson.
+        if let Some(last) = untrack(|| self.hidden_after()).filter(|last| after.steps > *last) {
+            after = reduce(&before, PlayerAction::SeekStep(last), &run.recording);
+            after.is_playing = false;
+        }
         if after != before {
             // A zoomed timeline moves so that the cursor stays in sight.
             if let Some(view) = self.timeline_view.get_untracked()

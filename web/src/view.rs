@@ -55,7 +55,7 @@ pub(crate) use help::Help;
 pub(crate) use holders::SEARCH_ID;
 use kit::effect;
 pub(crate) use panels::panel_key;
-pub(crate) use present::key as present_key;
+pub(crate) use present::{key as present_key, takes_key};
 pub(crate) use stage::scene_now as stage_scene;
 pub(crate) use tabs::Tab;
 

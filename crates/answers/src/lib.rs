@@ -4,8 +4,8 @@
 //! The crate holds the contract and nothing else: no question is answered here, and no other crate of Blockyard is used. A program
 //! that reads Blockyard's answers needs this crate and a reader of JSON.
 //!
-//! Every document has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
-//! that, and readers pass over fields that they do not know. Sizes are bytes, addresses are those of a replay, requests and steps are
+//! Every document but those of `verify` and `python` has a version ([`QUESTIONS_VERSION`], [`SNAPSHOT_VERSION`], [`GUARD_VERSION`], [`DRY_RUN_VERSION`], [`FIT_VERSION`]). The version grows when a field changes its meaning or goes; a field may be added without
+//! that, and readers pass over fields that they do not know. [`read`] reads each version that Blockyard has written. Sizes are bytes, addresses are those of a replay, requests and steps are
 //! counted from 1, and `notes` are sentences about what is not known.
 //!
 //! With the feature `schema` each type has a JSON Schema; those of the documents are written in `docs/schema`.
@@ -29,11 +29,18 @@ mod bound;
 mod certificate;
 mod diff;
 mod dry_run;
+mod fit;
+mod fit_layouts;
+mod fit_map;
+mod fit_run;
+mod fit_settings;
 mod guard;
 mod leaks;
 mod limit;
 mod line;
 mod outcome;
+mod program;
+mod read;
 mod snapshot;
 mod verdict;
 
@@ -52,6 +59,16 @@ pub use dry_run::{
     DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
     DryRunRank, DryRunRanks, DryRunStep,
 };
+pub use fit::{
+    FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,
+};
+pub use fit_layouts::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank};
+pub use fit_map::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow};
+pub use fit_run::{
+    FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth, FitGrowthKind, FitHolder,
+    FitProbe, FitRun, FitTerms, FitValues, FitVary, FitVaryKind,
+};
+pub use fit_settings::{FitOom, FitReplay, FitReplayed, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };
@@ -62,6 +79,8 @@ pub use outcome::{
     ComparedOutcome, DifferingRequest, OutOfMemoryRequest, ReplayedOutcome, SearchAnswer, SettingOutcome,
     SettingResult, WhatIfAnswer,
 };
+pub use program::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
+pub use read::{Document, ReadError, read};
 pub use snapshot::{
     DeviceAnswer, HolderAnswer, MomentAnswer, OutOfMemoryEvent, SNAPSHOT_VERSION, SnapshotAnswer,
     SnapshotLine, StackFrame,

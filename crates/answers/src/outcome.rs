@@ -49,7 +49,7 @@ pub struct SearchAnswer {
 pub struct SettingOutcome {
     /// The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them.
     pub conf: String,
-    /// The release of PyTorch whose rules hold.
+    /// The release of PyTorch whose rules hold; empty in a document that was written before rows had a release.
     pub release: String,
     /// The bytes of the device.
     pub capacity: u64,

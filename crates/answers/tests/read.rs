@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use blockyard_answers::{
-    Answer, Line, QUESTIONS_VERSION, SNAPSHOT_VERSION, SettingResult, SnapshotLine, VerifyLine,
+    Answer, FIT_VERSION, FitAnswer, FitBy, FitReplay, FitResult, Line, QUESTIONS_VERSION, SNAPSHOT_VERSION,
+    SettingResult, SnapshotLine, VerifyLine,
 };
 use serde_json::{Value, json};
 
@@ -91,4 +92,59 @@ fn a_field_that_a_reader_does_not_know_is_passed_over() {
     assert_eq!(line.file, None);
     let Answer::Bound(bound) = line.answer else { panic!("another question") };
     assert_eq!(bound.lower_bound, 512);
+}
+
+/// The reports of `blockyard fit` that the command printed before the types existed, by name.
+fn recorded_fits() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/fit/answers");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<(String, String)> = files
+        .map(|path| {
+            (path.file_stem().unwrap().to_string_lossy().into_owned(), std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn each_recorded_fit_is_read_and_written_again_byte_for_byte() {
+    let recorded = recorded_fits();
+    assert_eq!(recorded.len(), 8);
+    for (name, text) in recorded {
+        let answer: FitAnswer = serde_json::from_str(&text).unwrap();
+        assert_eq!(answer.call.version, FIT_VERSION, "{name}");
+        // A field that the types do not know would be missing here.
+        assert_eq!(serde_json::to_value(&answer).unwrap().to_string() + "\n", text, "{name}");
+    }
+}
+
+#[test]
+fn the_recorded_fits_have_every_form() {
+    let read = |name: &str| -> FitResult {
+        let recorded = recorded_fits();
+        let (_, text) = recorded.iter().find(|(known, _)| known == name).unwrap();
+        serde_json::from_str::<FitAnswer>(text).unwrap().result
+    };
+    let FitResult::Largest(largest) = read("largest") else { panic!("another question") };
+    assert_eq!(
+        (largest.others.len(), largest.first.growth.is_some(), largest.first.settings.len()),
+        (1, true, 2)
+    );
+    let FitResult::Largest(fails) = read("largest-fails") else { panic!("another question") };
+    assert_eq!((fails.first.failed_at, fails.first.largest), (Some(8), None));
+    let FitResult::Largest(none) = read("largest-none") else { panic!("another question") };
+    assert_eq!((none.vary.values.list, none.first.largest), (Some(vec![60, 90, 100]), None));
+    let FitResult::Map(map) = read("map") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Option(_)) && map.first.rows.iter().all(|row| row.value.is_some()));
+    let FitResult::Map(map) = read("map-settings") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Settings { .. }) && map.first.rows.iter().all(|row| row.conf.is_some()));
+    let FitResult::Map(map) = read("map-layouts") else { panic!("another question") };
+    assert!(matches!(map.by, FitBy::Layouts { .. }) && map.first.rows.iter().all(|row| row.layout.is_some()));
+    let FitResult::Settings(settings) = read("settings") else { panic!("another question") };
+    assert!(settings.first.settings.iter().any(|row| matches!(row.result, FitReplay::Failed { .. })));
+    assert!(settings.first.settings.iter().any(|row| row.run.is_some()));
+    let FitResult::Layouts(layouts) = read("layouts") else { panic!("another question") };
+    assert!(layouts.first.layouts.iter().any(|row| row.under_limit.is_some()));
+    assert!(layouts.first.layouts.iter().any(|row| row.error.is_some()));
 }

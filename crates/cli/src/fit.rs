@@ -19,18 +19,19 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, bail};
+use blockyard_answers::FitAnswer;
 use blockyard_dry_run::{Torch, find_standin, prepare};
 use blockyard_fit::memory_fraction;
 use blockyard_report::FitPage;
-use serde_json::Value;
 
-use self::answer::{Answer, answer};
+use self::answer::{LargestOnGpu, answer};
 use self::at_once::{Answers, AtOnce, each};
 use self::kept::{Kept, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
 use self::runs::{Ended, Runs, Terms};
 use self::vary::Vary;
+use crate::questions::json_line;
 use crate::{dry_run, output, progress};
 
 /// The exit status of a process that Ctrl-C ended.
@@ -39,7 +40,7 @@ const INTERRUPTED: u8 = 130;
 /// The answer to a question, as text and as JSON, with the exit status.
 struct Reply {
     text: String,
-    json: Value,
+    json: FitAnswer,
     status: u8,
     /// The curves of searches, where there were some.
     page: Option<FitPage>,
@@ -112,8 +113,8 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
 
 /// The largest value that fits.
 fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Reply> {
-    let ask = |terms: &Terms, _before: &Answers<Answer>| answer(runs, terms, vary);
-    let answers = each(terms, runs.at_once.wanted(), ask, Answer::is_ended);
+    let ask = |terms: &Terms, _before: &Answers<LargestOnGpu>| answer(runs, terms, vary);
+    let answers = each(terms, runs.at_once.wanted(), ask, LargestOnGpu::is_ended);
     let mut text = String::new();
     for answer in &answers {
         if runs.options.quiet {
@@ -129,7 +130,7 @@ fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Repl
     let is_found = answers.iter().all(|answer| answer.largest.is_some());
     Ok(Reply {
         text,
-        json: json::report(runs, vary, &answers),
+        json: json::report(runs, vary, &answers)?,
         status: status(ended.map(|(_, ended)| ended), is_found),
         page: Some(curves::of_gpus(vary, &answers)),
     })
@@ -153,7 +154,7 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
     }
     out.flush()?;
     if let Some(path) = &options.json {
-        output::write_whole(path, (reply.json.to_string() + "\n").as_bytes())?;
+        output::write_whole(path, (json_line(&reply.json)? + "\n").as_bytes())?;
     }
     if let (Some(path), Some(page)) = (&options.report, &reply.page) {
         output::write_whole(path, curves::html(runs, page, &reply.text).as_bytes())?;

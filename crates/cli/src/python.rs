@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
 use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
@@ -15,11 +16,12 @@ use blockyard_record::Recording;
 use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
 use clap::Parser as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::heap;
 use crate::options::{Command, Options, PythonOptions};
 use crate::output;
+use crate::questions::json_line;
 
 pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
     let file = options.file.display().to_string();
@@ -44,7 +46,7 @@ pub(crate) fn python(options: &PythonOptions) -> anyhow::Result<ExitCode> {
         std::fs::write(path, recorded).with_context(|| path.display().to_string())?;
     }
     if options.json {
-        output::line(&mut output::stdout(), &summary(&text, &finished).to_string())?;
+        output::line(&mut output::stdout(), &json_line(&summary(&text, &finished))?)?;
     } else {
         report(&finished)?;
     }
@@ -75,6 +77,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
         devices: options.devices,
         config,
         folder: Some(options.file.parent().unwrap_or(Path::new("")).to_owned()),
+        outside: blockyard_gpus::outside_of_training(),
         is_recorded: options.record.is_some(),
         most_operators: options.max_operators,
         most_requests: options.max_events,
@@ -87,7 +90,7 @@ fn settings(options: &PythonOptions) -> anyhow::Result<ProgramSettings> {
 #[derive(Clone, Debug)]
 pub struct PlayedProgram {
     /// What the command prints with `--json`.
-    pub summary: Value,
+    pub summary: ProgramAnswer,
     /// The devices as a snapshot of PyTorch would have them, with the trace from the program's start.
     pub snapshot: SnapshotFile,
 }
@@ -157,25 +160,29 @@ fn report(finished: &Finished) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summary(printed: &str, finished: &Finished) -> Value {
-    let notes: Vec<Value> =
-        finished.notes.iter().map(|note| json!({"line": note.line, "text": note.text})).collect();
-    let mark = |mark: &blockyard_torch::Estimate| json!({"line": mark.line, "operator": mark.operator, "reason": mark.reason});
+fn summary(printed: &str, finished: &Finished) -> ProgramAnswer {
+    let notes = finished.notes.iter();
+    let notes = notes.map(|note| ProgramNoteAnswer { line: note.line, text: note.text.clone() });
+    let estimated = finished.marks.iter().map(|mark| EstimatedOperator {
+        line: mark.line,
+        operator: mark.operator.clone(),
+        reason: mark.reason.clone(),
+    });
     let device = |device: &DeviceRun| {
-        let stats: serde_json::Map<String, Value> = blockyard_pytorch::memory_stats(&device.stats)
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), json!(value)))
-            .collect();
-        json!({"requests": device.requests.len(), "stats": stats})
+        let stats = blockyard_pytorch::memory_stats(&device.stats).into_iter();
+        ProgramDevice {
+            requests: device.requests.len() as u64,
+            stats: stats.map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
     };
-    json!({
-        "stdout": printed,
-        "status": finished.status,
-        "traceback": finished.traceback,
-        "notes": notes,
-        "estimated": finished.marks.iter().map(mark).collect::<Vec<_>>(),
-        "devices": finished.devices.iter().map(device).collect::<Vec<_>>(),
-    })
+    ProgramAnswer {
+        stdout: printed.to_owned(),
+        status: finished.status,
+        traceback: finished.traceback.clone(),
+        notes: notes.collect(),
+        estimated: estimated.collect(),
+        devices: finished.devices.iter().map(device).collect(),
+    }
 }
 
 /// A recording in the format of recorded runs, and a line with the source line of each allocation.
@@ -185,7 +192,8 @@ fn recording(name: &str, gpu: &GpuProfile, device: &DeviceRun) -> anyhow::Result
         name: name.to_owned(),
         torch: recording.info().release.version().to_owned(),
         config: device.config.clone(),
-        total_memory: gpu.total_memory,
+        // What the driver and CUDA's libraries leave.
+        total_memory: recording.info().capacity,
         device: gpu.name.to_owned(),
         ..Meta::default()
     };

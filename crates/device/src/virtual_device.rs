@@ -30,6 +30,8 @@ pub enum AddressOrder {
 #[derive(Clone, Debug)]
 pub struct VirtualDevice {
     total: Bytes,
+    /// What others hold of `total`.
+    others: Bytes,
     used: Bytes,
     next: DeviceAddr,
     order: AddressOrder,
@@ -64,6 +66,7 @@ impl VirtualDevice {
     pub(crate) fn starting_at(total: Bytes, next: DeviceAddr) -> Self {
         Self {
             total,
+            others: Bytes::ZERO,
             used: Bytes::ZERO,
             next,
             order: AddressOrder::Growing,
@@ -72,6 +75,14 @@ impl VirtualDevice {
             ranges: BTreeMap::new(),
             streams: Streams::default(),
         }
+    }
+
+    /// The same device with so many of its bytes in the hands of others, such as the CUDA context of the process: they are neither free nor
+    /// in segments.
+    #[must_use]
+    pub const fn with_others(mut self, others: Bytes) -> Self {
+        self.others = others;
+        self
     }
 
     /// The same device with addresses in another order. Call this before the first segment is taken.
@@ -200,7 +211,7 @@ impl VirtualDevice {
     /// The bytes in use after `size` more bytes are allocated.
     fn used_with(&self, size: Bytes) -> Result<Bytes, DeviceError> {
         // PyTorch's statistics are signed numbers of 64 bits, so that no more than 8 EiB are allocated.
-        let most = self.total.min(Bytes::new(i64::MAX.unsigned_abs()));
+        let most = self.total.saturating_sub(self.others).min(Bytes::new(i64::MAX.unsigned_abs()));
         let used = self.used.checked_add(size).filter(|used| *used <= most);
         used.ok_or(DeviceError::OutOfMemory { requested: size })
     }
@@ -233,7 +244,7 @@ impl DeviceMemory for VirtualDevice {
     fn memory_info(&self) -> Result<MemoryInfo, DeviceError> {
         Ok(MemoryInfo {
             index: 0,
-            free: self.total.saturating_sub(self.used),
+            free: self.total.saturating_sub(self.others).saturating_sub(self.used),
             total: self.total,
             processes: Vec::new(),
         })

@@ -109,7 +109,7 @@ pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};
 pub use scene::{Anchor, Dash, Mark, Scene, Target, TargetId, Weight};
-pub use stage::{Stage, StageView, has_failures, process_stage_height, stage_height};
+pub use stage::{Stage, StageForm, StageView, has_failures, process_stage_height, stage_height};
 pub use state_cursor::StateCursor;
 pub use term::Term;
 pub use text_width::text_width_px;

@@ -32,8 +32,8 @@ pub struct Stage {
     numbers: Numbers,
     /// The memory of the process beside its segments; `None` if only the allocator is shown.
     context: Option<Bytes>,
-    /// Whether that is more than the CUDA context.
-    has_more_than_context: bool,
+    /// The parts of that, with their names.
+    outside: Vec<(String, Bytes)>,
     limit: Option<Bytes>,
     segments: Vec<StageSegment>,
     blocks: Vec<StageBlock>,
@@ -64,8 +64,8 @@ struct StageSegment {
 }
 
 impl StageSegment {
-    fn kind(&self) -> (PoolKind, &Option<String>, &Option<String>) {
-        (self.pool, &self.pool_name, &self.stream_name)
+    fn kind(&self) -> (PoolKind, Option<&str>, Option<&str>) {
+        (self.pool, self.pool_name.as_deref(), self.stream_name.as_deref())
     }
 }
 
@@ -107,9 +107,26 @@ pub struct StageView {
     pub lit: Option<Term>,
     /// The chosen block.
     pub selected: Option<BlockId>,
-    /// Fewer rows, for a small box.
-    pub is_compact: bool,
+    /// How much there is room for.
+    pub form: StageForm,
+    /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.
+    pub least_height_px: f32,
 }
+
+/// How much of a stage there is room for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StageForm {
+    /// All of it.
+    #[default]
+    Full,
+    /// Lower rows, for a small box.
+    Compact,
+    /// The bar and the segments in the lowest rows, without peaks and failures, to stay in sight beside a text.
+    Small,
+}
+
+/// A stage narrower than this has small letters and few words.
+const NARROW_PX: f32 = 560.0;
 
 impl Stage {
     /// The moment after the player's step; `changes` are those of the step, `names` has the names of pools.
@@ -140,7 +157,7 @@ impl Stage {
             max_reserved: bytes_f64(numbers.max_reserved),
             numbers,
             context: None,
-            has_more_than_context: false,
+            outside: Vec::new(),
             limit: state.limit(),
             segments: Vec::new(),
             blocks: Vec::new(),
@@ -165,20 +182,33 @@ impl Stage {
     #[must_use]
     pub fn of_process(self, context: Bytes, least_shown: Bytes, may_fail: bool) -> Self {
         let shown = self.shown.max(least_shown).min(self.capacity);
-        Self { context: Some(context), shown, has_failures: self.has_failures || may_fail, ..self }
+        let outside = vec![("context".to_owned(), context)];
+        let has_failures = self.has_failures || may_fail;
+        Self { context: Some(context), outside, shown, has_failures, ..self }
     }
 
-    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has `outside` bytes beside its segments,
-    /// perhaps more than the CUDA context, which are not free.
+    /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts beside its segments, which
+    /// are not free.
     #[must_use]
-    pub fn of_whole_device(self, outside: Bytes, is_context: bool, least_shown: Bytes) -> Self {
-        let mut made =
-            Self { has_more_than_context: !is_context, ..self.of_process(outside, least_shown, false) };
+    pub fn of_whole_device(self, outside: &[(String, Bytes)], least_shown: Bytes) -> Self {
+        let all = outside.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
+        let mut made = Self { outside: outside.to_vec(), ..self.of_process(all, least_shown, false) };
         let [.., free] = &mut made.numbers.classes;
-        *free = free.saturating_sub(outside);
+        *free = free.saturating_sub(all);
         let [.., drawn] = &mut made.classes;
-        *drawn = (*drawn - bytes_f64(outside)).max(0.0);
+        *drawn = (*drawn - bytes_f64(all)).max(0.0);
+        if let Some(failed) = &mut made.failed {
+            failed.device_free = failed.device_free.saturating_sub(all);
+        }
         made
+    }
+
+    /// The blocks before the ruler; one for all parts where there is little room.
+    fn blocks_outside(&self, width_px: f32) -> Vec<(&str, Bytes)> {
+        match self.context {
+            Some(all) if self.outside.len() > 1 && width_px < NARROW_PX => vec![("outside", all)],
+            _ => self.outside.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect(),
+        }
     }
 
     /// Segments by pool and then by address, side by side from the ruler's start.

@@ -61,7 +61,7 @@ impl Term {
         match self {
             Self::Allocated => "memory_allocated()",
             Self::Reserved => "memory_reserved()",
-            Self::Cached => "reserved − active",
+            Self::Cached => "reserved, not in use",
             Self::Free => "mem_get_info()[0]",
             Self::Requested => "requested_bytes in memory_stats()",
             Self::Rounding => "allocated − requested",
@@ -81,7 +81,7 @@ impl Term {
                  nvidia-smi shows this and the CUDA context on top."
             }
             Self::Cached => {
-                "ReservedRange, and in no tensor: PyTorch keeps these bytes for the next request. Other texts say \
+                "Reserved, and in no tensor: PyTorch keeps these bytes for the next request. Other texts say \
                  \"unallocated\"."
             }
             Self::Free => "What the device has left: other programs can take these bytes.",

@@ -6,6 +6,7 @@ use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
 use blockyard_workload::Request;
 
+use crate::source::Simulation;
 use crate::{LabError, Run};
 
 /// The memory that is assumed for a device where nothing states it: more than any GPU has.
@@ -22,17 +23,41 @@ impl Run {
         file: &SnapshotFile,
         on_progress: OnProgress,
     ) -> Result<Vec<Self>, LabError> {
-        let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
-        let runs: Vec<Self> =
-            traced.map(|(place, _)| from_device(name, file, place, on_progress)).collect::<Result<_, _>>()?;
-        if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
+        from_devices(name, file, None, on_progress)
     }
+
+    /// The runs of a simulated program, whose devices are known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Run::from_snapshot`].
+    pub fn from_simulation(
+        name: &str,
+        file: &SnapshotFile,
+        simulation: &Simulation,
+        on_progress: OnProgress,
+    ) -> Result<Vec<Self>, LabError> {
+        from_devices(name, file, Some(simulation), on_progress)
+    }
+}
+
+fn from_devices(
+    name: &str,
+    file: &SnapshotFile,
+    simulation: Option<&Simulation>,
+    on_progress: OnProgress,
+) -> Result<Vec<Run>, LabError> {
+    let traced = file.devices.iter().enumerate().filter(|(_, device)| !device.trace.is_empty());
+    let runs = traced.map(|(place, _)| from_device(name, file, place, simulation, on_progress));
+    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    if runs.is_empty() { Err(LabError::NoTrace) } else { Ok(runs) }
 }
 
 fn from_device(
     name: &str,
     file: &SnapshotFile,
     place: usize,
+    simulation: Option<&Simulation>,
     on_progress: OnProgress,
 ) -> Result<Run, LabError> {
     let device = file.devices.get(place).ok_or(LabError::NoTrace)?;
@@ -40,12 +65,20 @@ fn from_device(
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = blockyard_trace::recorded_run(file, place, &name)?;
     let (config, left_out) = known_config(&recorded.meta.config, recorded.meta.release());
-    let full = full_device(device, &config, recorded.meta.release())?;
+    let full = match simulation {
+        Some(simulation) => {
+            simulation.release.version().clone_into(&mut recorded.meta.torch);
+            Some(simulation.capacity)
+        }
+        None => full_device(device, &config, recorded.meta.release())?,
+    };
     recorded.meta.config = config;
     let needed = recorded.meta.total_memory;
     recorded.meta.total_memory = full.unwrap_or_else(|| LEAST_CAPACITY.max(needed));
-    let is_refused_by_device = full.is_some();
+    let is_capacity_known = full.is_some();
+    let recorded_reserved = most_reserved(device);
     let mut run = Run::from_recorded(&recorded, on_progress)?;
+    run.recorded_reserved = Some(recorded_reserved);
     let entries: Vec<_> = device
         .trace
         .iter()
@@ -73,7 +106,7 @@ fn from_device(
     });
     let labels = labels.collect();
     run.set_stacks(file.stacks.clone(), stacks, labels);
-    if !is_refused_by_device {
+    if !is_capacity_known {
         run.is_capacity_assumed = true;
         run.add_note(format!(
             "a snapshot does not say how much memory the device has: {} are assumed where nothing limits the run",
@@ -84,7 +117,27 @@ fn from_device(
         run.add_note(note);
     }
     run.add_notes(&file.notes);
+    if let Some(simulation) = simulation {
+        run.device_words = Some(simulation.device_words());
+        run.add_notes(&simulation.caveats);
+    }
     Ok(run)
+}
+
+/// The most bytes that the segments had in the time of the trace.
+fn most_reserved(device: &DeviceSnapshot) -> Bytes {
+    let end: Bytes = device.segments.iter().map(|segment| segment.size).sum();
+    let entries = device.trace.iter().rev().map(|entry| entry.entry);
+    // Back from the end, where it is known what was held.
+    let held = entries.scan(end, |held, TraceEntry { action, size, .. }| {
+        *held = match action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held.saturating_sub(size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held.saturating_add(size),
+            _ => *held,
+        };
+        Some(*held)
+    });
+    held.fold(end, Bytes::max)
 }
 
 /// What the device had for PyTorch, where a request failed because the device had no more.

@@ -83,7 +83,7 @@ pub use question::{Answer, Question};
 pub use replay::Replay;
 pub use run::Run;
 pub use search::{Found, SearchStep, candidates, judge, plain_candidates, recommended, search};
-pub use source::RunSource;
+pub use source::{RunSource, Simulation};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 

@@ -29,6 +29,10 @@ pub struct Run {
     pub capacity: Bytes,
     /// Whether the file does not say how much memory the device has, and nothing in it tells.
     pub(crate) is_capacity_assumed: bool,
+    /// The most bytes that the recorded run had reserved, where its snapshot tells.
+    pub(crate) recorded_reserved: Option<Bytes>,
+    /// What the device is, as a part of a sentence; `None` where its memory is all that is known.
+    pub(crate) device_words: Option<String>,
     workload: Workload,
     plan: PreparedWorkload,
     /// How many of the first requests stand for memory from before the recording.
@@ -116,6 +120,8 @@ impl Run {
             release: Release::default(),
             capacity,
             is_capacity_assumed: false,
+            recorded_reserved: None,
+            device_words: None,
             plan: PreparedWorkload::new(&workload),
             workload,
             from_before: 0,

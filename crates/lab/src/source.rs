@@ -1,11 +1,14 @@
 //! From files and workloads to runs.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 
+use blockyard_gpus::OUTSIDE_RECORDED_ON;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, FileKind, SnapshotError, file_kind};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress, RunError};
+use blockyard_rules::Release;
 use blockyard_workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,15 @@ pub enum RunSource {
         /// Its content.
         bytes: Vec<u8>,
     },
+    /// A program that ran in Blockyard's own PyTorch, without a GPU.
+    Simulated {
+        /// Its name.
+        name: String,
+        /// The snapshot that PyTorch would have taken at the end.
+        bytes: Vec<u8>,
+        /// What ran, and on what.
+        simulation: Box<Simulation>,
+    },
     /// A workload with what it runs on.
     Workload {
         /// What to call it.
@@ -32,6 +44,40 @@ pub enum RunSource {
         /// All bytes of its device.
         capacity: Bytes,
     },
+}
+
+/// A run without a GPU: what is known of it beside its requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// The program's text.
+    pub program: String,
+    /// What follows its name in a shell.
+    pub arguments: String,
+    /// The name of the GPU.
+    pub gpu: String,
+    /// All bytes of the GPU.
+    pub total: Bytes,
+    /// Those that the driver and CUDA's libraries leave.
+    pub capacity: Bytes,
+    /// The release of PyTorch whose rules held.
+    pub release: Release,
+    /// Why numbers may differ from those of a real GPU, in sentences.
+    pub caveats: Vec<String>,
+}
+
+impl Simulation {
+    /// What the device is, as a part of a sentence.
+    pub(crate) fn device_words(&self) -> String {
+        let (total, capacity, gpu) = (self.total, self.capacity, &self.gpu);
+        let outside = total.saturating_sub(capacity);
+        if outside == Bytes::ZERO {
+            return format!("the device is a {gpu} of {total}");
+        }
+        format!(
+            "the device is a {gpu} of {total}, of which the CUDA context and libraries take {outside}, as recorded on an \
+             {OUTSIDE_RECORDED_ON}: PyTorch has {capacity}"
+        )
+    }
 }
 
 /// What a workload's text runs on that does not say.
@@ -46,6 +92,10 @@ impl RunSource {
     pub fn runs(&self, on_progress: OnProgress) -> Result<Vec<Run>, LabError> {
         match self {
             Self::File { name, bytes } => Run::read(name, bytes, on_progress),
+            Self::Simulated { name, bytes, simulation } => {
+                let file = snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(()))?;
+                Run::from_simulation(name, &file, simulation, on_progress)
+            }
             Self::Workload { name, workload, config, capacity } => {
                 Ok(vec![Run::from_workload(name, (**workload).clone(), config, *capacity)])
             }

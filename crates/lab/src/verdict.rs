@@ -7,7 +7,7 @@ mod settings;
 
 pub use moments::{MomentName, VerdictMoment};
 
-use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_line};
+use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_caller, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 use serde::{Deserialize, Serialize};
@@ -186,7 +186,14 @@ fn failed(
     let is_about_less =
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
     let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
-    findings.extend(less.map(|change| Finding::about(About::Less, &change.sentence, None)));
+    findings.extend(less.map(|change| {
+        let is_limit = matches!(change.kind, ChangeKind::Limit(_));
+        let until = if is_leak && is_limit { ", until what the iterations keep fills that too" } else { "" };
+        Finding::about(About::Less, format!("{}{until}", change.sentence), None)
+    }));
+    if found.limit.source == LimitSource::Fraction {
+        findings.push(Finding::about(About::Passes, LIMIT_OF_THE_PROCESS, None));
+    }
     findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
@@ -202,8 +209,12 @@ fn failed(
     Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
 }
 
+/// A memory fraction refuses what the GPU could give: whoever meets one looks for where it is set.
+const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, and not the GPU: look for `torch.cuda.set_per_process_memory_fraction` in the \
+     program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
+
 /// One file has one batch size: what another one takes is found by running the program with it.
-const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: `blockyard dry-run` runs the program with one, without a GPU";
+const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, here under Python or with `blockyard dry-run`";
 
 fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();
@@ -230,21 +241,39 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     let moments = Moments::of(run);
     let (allocated, reserved) = (outcome.peak_allocated, outcome.peak_reserved);
     let growing = line_of_a_growing_run(&lines, &grows, allocated);
+    let is_capacity_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity);
+    let is_limited = own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
+    let is_device_known = is_capacity_known || is_limited;
+    // The run's own number, where its own settings are asked for: a replay that begins late does not have what was cached then.
+    let own_reserved = run.recorded_reserved.filter(|_| *conditions == run.conditions());
+    let most_reserved = own_reserved.unwrap_or(reserved);
     let (kind, headline) = match growing {
         Some(line) => (VerdictKind::Grows, growth_headline(line, allocated)),
-        None => (VerdictKind::Fits, format!("it fits: at most {allocated} are allocated")),
+        None if is_device_known => (
+            VerdictKind::Fits,
+            format!("it fits: at most {allocated} are allocated, and {most_reserved} reserved"),
+        ),
+        None => {
+            let text =
+                format!("no request fails: at most {allocated} are allocated, and {most_reserved} reserved");
+            (VerdictKind::Fits, text)
+        }
+    };
+    // What was cached when a recording began late is not requested again.
+    let reserving = match (run.requests_from_before(), own_reserved) {
+        (0, _) => format!("reserved are at most {reserved}"),
+        (_, Some(own)) if own == reserved => format!("reserved are at most {reserved}"),
+        (_, Some(own)) => format!(
+            "the run reserved at most {own}; a replay from what was live at the beginning, without what was cached then, \
+             reserves at most {reserved}"
+        ),
+        (_, None) => format!("a replay from what was live at the beginning reserves at most {reserved}"),
     };
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "all requests are served ({}), and none runs out of memory; {} at most {reserved}",
+            "all requests are served ({}), and none runs out of memory; {reserving}",
             counted(run.requests().len(), "request"),
-            // What was cached when a recording began late is not requested again.
-            if run.requests_from_before() > 0 {
-                "a replay from what was live at the beginning reserves"
-            } else {
-                "reserved are"
-            }
         ),
         None,
     )];
@@ -261,12 +290,16 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         findings.extend(steps_left(&lines, most, reserved));
         findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
     }
-    let limit = own.limit.map_or_else(|| named_device(conditions.capacity_of(run)), |limit| limit.sentence());
+    let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
+        Some(words) => words.clone(),
+        None => named_device(conditions.capacity_of(run)),
+    };
+    let limit = own.limit.map_or_else(device, |limit| limit.sentence());
     // A note says that an assumed capacity is assumed.
-    let is_known = !(run.is_capacity_assumed && conditions.capacity_of(run) == run.capacity)
-        || own.limit.is_some_and(|limit| limit.source != LimitSource::Capacity);
-    let limit = Some(&limit).filter(|_| is_known).into_iter().chain(run.notes());
-    findings.extend(limit.map(|note| Finding::about(About::Sure, note, None)));
+    if is_device_known {
+        findings.push(Finding::about(About::Gpus, limit, None));
+    }
+    findings.extend(run.notes().iter().map(|note| Finding::about(About::Sure, note, None)));
     let unused = reserved.saturating_sub(allocated);
     findings.push(Finding::about(
         About::Less,
@@ -285,7 +318,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
         findings.extend(compared(&row.conditions.conf, row, outcome));
     }
-    findings.extend(gpus_that_hold(reserved, growing.is_some() || run.recorded_oom().is_some()));
+    findings.push(gpus_that_hold(reserved, growing.is_some() || run.recorded_oom().is_some()));
     findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;
@@ -341,10 +374,19 @@ fn failure_headline(found: &Autopsy) -> String {
                 |name| format!("at `{name}`"),
             )
         },
-        |line| format!("at `{}`", frame_words(line)),
+        |line| {
+            let caller = own_caller(&request.stack)
+                .map_or_else(String::new, |line| format!(", called at `{}`", frame_words(line)));
+            format!("at `{}`{caller}", frame_words(line))
+        },
     );
     let memory = &found.memory;
     let why = match found.cause {
+        OomCause::RequestAboveLimit
+            if found.limit.lowest < request.segment_size && request.segment_size <= found.limit.highest =>
+        {
+            format!("{} asked for, probably more than may be reserved", request.size)
+        }
         OomCause::RequestAboveLimit => format!("{} asked for, more than may be reserved", request.size),
         OomCause::LiveBytesAtLimit => format!("{} live, and {} more asked for", memory.live, request.size),
         OomCause::FragmentationByLiveBlocks => {

@@ -120,8 +120,10 @@ impl fmt::Display for Goal {
         match &self.0 {
             Aim::Condition(condition) => write!(f, "{condition}"),
             Aim::Ends => f.write_str("the program runs to its end"),
-            Aim::SameRequests => f.write_str("every tensor of the start is still made, with its size"),
-            Aim::Without(statement) => write!(f, "no further `{}`", statement.word()),
+            Aim::SameRequests => f.write_str("no tensor is left out or made smaller"),
+            Aim::Without(statement) => {
+                write!(f, "no more lines with `{}` than at the beginning", statement.word())
+            }
         }
     }
 }
@@ -173,7 +175,11 @@ impl Goal {
                 let (now, before) = (statement.count(stretch.workload), statement.count(start));
                 let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
                 let word = statement.word();
-                (now <= before, format!("`{word}` stands {}, at the start {}", times(now), times(before)))
+                if now <= before {
+                    (true, self.to_string())
+                } else {
+                    (false, format!("`{word}` stands {}, at the beginning {}", times(now), times(before)))
+                }
             }
         };
         GoalResult { goal: self.to_string(), is_met, because }
@@ -406,12 +412,13 @@ impl Exercise {
         let goals: Vec<_> = self.goals.iter().map(grade).collect();
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
-        let found: Vec<&str> = goals.iter().map(|goal| goal.because.as_str()).collect();
         let is_passed = missed.is_empty();
-        let sentence = if is_passed {
-            format!("Passed: {}.", found.join("; "))
-        } else {
-            format!("Not yet: {}.", missed.join("; "))
+        // Goals that need no reason stand in the list of goals.
+        let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
+        let sentence = match (is_passed, found.as_slice()) {
+            (true, []) => "Passed.".to_owned(),
+            (true, found) => format!("Passed: {}.", found.join("; ")),
+            (false, _) => format!("Not yet: {}.", missed.join("; ")),
         };
         Grade { is_passed, sentence, goals, workload, recording }
     }

@@ -6,13 +6,13 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Changes, Stage, StageView, Theme, breakdown_text};
+use blockyard_figure::{Changes, Stage, StageForm, StageView, Theme, breakdown_text};
 use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::exercise::Exercise;
 use crate::played::{OutsideMemory, PlayedCard, PlayedLesson};
 use crate::question::{Answers, LessonQuestion};
-use crate::text::{Inline, TextBlock, plain};
+use crate::text::{Inline, TextBlock, plain, with_code};
 
 /// How wide figures are laid out, in CSS pixels; the page scales them to the paper.
 const WIDTH_PX: f32 = 720.0;
@@ -147,7 +147,7 @@ fn write_exercise(out: &mut String, exercise: &Exercise) {
         escaped(exercise.start())
     );
     for goal in &exercise.goals {
-        let _ = writeln!(out, "<li>Goal: {}</li>", escaped(&goal.to_string()));
+        let _ = writeln!(out, "<li>Goal: {}</li>", inlines(&with_code(&goal.to_string())));
     }
     out.push_str("</ul>\n");
 }
@@ -193,7 +193,7 @@ fn outside_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<O
     let place = lesson.cards.iter().position(|other| std::ptr::eq(other, card));
     let is_before = card.question.is_some() && step == card.steps.start && !card.steps.is_empty();
     let before = place.filter(|_| is_before).and_then(|place| lesson.cards.get(place.checked_sub(1)?));
-    before.unwrap_or(card).outside
+    before.filter(|before| before.run == card.run).unwrap_or(card).outside.clone()
 }
 
 /// The moment after this many steps of the card's run, with patterns, so that it can be read in grey.
@@ -212,9 +212,9 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
     let mut figure = Stage::new(&state, recording, &changes, last, &pool_name);
     if let Some(outside) = outside_at(lesson, card, step) {
-        figure = figure.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN);
+        figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
     }
-    let view = StageView { is_compact: true, ..StageView::default() };
+    let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let svg = figure.scene(&view, WIDTH_PX).to_svg(
         Theme::Light,
         &plain(&card.title),

@@ -113,4 +113,4 @@ pub use program_end::ProgramEnd;
 pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Answers, Choice, LessonQuestion};
-pub use text::{Inline, TextBlock, plain};
+pub use text::{Inline, TextBlock, plain, with_code};

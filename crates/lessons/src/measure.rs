@@ -156,9 +156,19 @@ impl Measure {
         }
     }
 
-    /// Whether it is a measurement of the lesson with this name, and nothing else.
-    pub(crate) fn is_measured(&self, name: &str) -> bool {
-        self.quantity == Quantity::Measured && self.name.as_deref() == Some(name) && self.plus.is_none()
+    /// The bytes of each part of a sum, with the name of the measurement.
+    pub(crate) fn parts(&self, stretch: &Stretch<'_>) -> Vec<(String, Bytes)> {
+        let mut parts = Vec::new();
+        let mut next = Some(self);
+        while let Some(measure) = next {
+            let alone = Self { plus: None, ..measure.clone() };
+            if let Ok(QuantityValue::Bytes(bytes)) = alone.answer(stretch) {
+                let name = alone.name.clone().unwrap_or_else(|| alone.quantity.to_string());
+                parts.push((name, bytes));
+            }
+            next = measure.plus.as_deref();
+        }
+        parts
     }
 
     /// Whether it names a tensor, a label or a card.

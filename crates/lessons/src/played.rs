@@ -68,12 +68,12 @@ pub struct PlayedCard {
 }
 
 /// What a process has of a device beside PyTorch's segments: no run of the allocator can say it, so it is a sum of measured sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutsideMemory {
     /// All of it.
     pub size: Bytes,
-    /// Whether it is the CUDA context and nothing else.
-    pub is_context: bool,
+    /// Its parts, with the names that the lesson has for them.
+    pub parts: Vec<(String, Bytes)>,
 }
 
 impl Lesson {
@@ -94,9 +94,12 @@ impl Lesson {
         let ends: Vec<CardEnd<'_>> = self.cards.iter().filter_map(|card| card_end(card, &runs)).collect();
         let mut cards = Vec::new();
         let mut notes = self.front_notes.clone();
-        let mut outside = None;
+        let (mut outside, mut last_run) = (None, 0);
         for card in &self.cards {
             let Some(run) = runs.get(card.run) else { continue };
+            // Another run may be on another device.
+            outside = outside.filter(|_| card.run == last_run);
+            last_run = card.run;
             let stretch = Stretch {
                 from: card.steps.start,
                 to: card.steps.end,
@@ -105,9 +108,9 @@ impl Lesson {
                 ..Stretch::of(&run.workload, &run.recording)
             };
             outside = outside_of(card, &stretch, errors).or(outside);
-            let size = outside.map_or(Bytes::ZERO, |outside: OutsideMemory| outside.size);
+            let size = outside.as_ref().map_or(Bytes::ZERO, |outside: &OutsideMemory| outside.size);
             let played = play_card(card, &Stretch { outside: size, ..stretch }, &mut notes, errors);
-            cards.extend(played.map(|played| PlayedCard { outside, ..played }));
+            cards.extend(played.map(|played| PlayedCard { outside: outside.clone(), ..played }));
         }
         notes.sort_by_key(|note| (note.line, note.column));
         Some(PlayedLesson {
@@ -127,9 +130,7 @@ fn outside_of(card: &CardText, stretch: &Stretch<'_>, errors: &mut Errors) -> Op
     let (measure, at) = card.outside.as_ref()?;
     let answer = measure.answer(stretch).map_err(|error| at.at(LessonErrorKind::Measure(error)));
     match errors.keep(answer)? {
-        QuantityValue::Bytes(size) => {
-            Some(OutsideMemory { size, is_context: measure.is_measured("context") })
-        }
+        QuantityValue::Bytes(size) => Some(OutsideMemory { size, parts: measure.parts(stretch) }),
         other => {
             let (expected, found) = ("measured sizes, such as \"measured context\"", other.to_string());
             errors.push(at.at(LessonErrorKind::Unexpected { expected, found }));

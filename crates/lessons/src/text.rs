@@ -43,6 +43,18 @@ pub enum Inline {
     },
 }
 
+/// A sentence whose code stands between backticks, as the goals and verdicts of exercises are written.
+#[must_use]
+pub fn with_code(text: &str) -> Vec<Inline> {
+    let pieces = text.split('`').enumerate().filter(|(_, piece)| !piece.is_empty());
+    pieces
+        .map(|(place, piece)| match place % 2 {
+            0 => Inline::Text(piece.to_owned()),
+            _ => Inline::Code(piece.to_owned()),
+        })
+        .collect()
+}
+
 /// The sentence without any marks.
 #[must_use]
 pub fn plain(text: &[Inline]) -> String {

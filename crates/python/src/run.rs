@@ -43,6 +43,8 @@ pub struct ProgramSettings {
     pub config: AllocatorConfig,
     /// Where modules of the program's own are looked for, with `.py` at their end; nowhere without one.
     pub folder: Option<PathBuf>,
+    /// What the driver and CUDA's libraries take of each GPU: bytes that the program cannot have.
+    pub outside: Bytes,
     /// Whether recordings are made.
     pub is_recorded: bool,
     /// How many operators a program may call before it is stopped.
@@ -70,6 +72,7 @@ impl Default for ProgramSettings {
             gpu: GpuProfile::H200,
             devices: 1,
             config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
+            outside: Bytes::ZERO,
             folder: None,
             is_recorded: false,
             most_operators: 5_000_000,
@@ -149,6 +152,7 @@ fn run_watched(
         profile: settings.gpu.clone(),
         devices: settings.devices,
         config: settings.config.clone(),
+        outside: settings.outside,
         is_recorded: settings.is_recorded,
     }));
     let session_before = blockyard_torch::install(Rc::clone(&session));

@@ -59,20 +59,30 @@ fn is_operator(name: &str) -> bool {
 /// [`Stacks::own_frame`].
 #[must_use]
 pub fn own_line(stack: &[String]) -> Option<&str> {
-    let is_own = |line: &&String| {
-        let (name, place) = line.rsplit_once(" (").unwrap_or(("", line.as_str()));
-        let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
-        !Frame { name, filename: file, line: 0 }.is_of_library()
-    };
     let backward = || stack.iter().find(|line| is_backward_function(line));
     let operator = || stack.iter().find(|line| is_operator(line));
     stack
         .iter()
-        .find(is_own)
+        .find(|line| is_own(line))
         .or_else(backward)
         .or_else(operator)
         .or_else(|| stack.first())
         .map(String::as_str)
+}
+
+/// The line of the program's own code that called the [`own_line`] of a stack; `None` where that is not the program's own, or has no caller.
+#[must_use]
+pub fn own_caller(stack: &[String]) -> Option<&str> {
+    let mut own = stack.iter().filter(|line| is_own(line));
+    own.next()?;
+    own.next().map(String::as_str)
+}
+
+/// Whether a text of a stack is a line of the program's own code.
+fn is_own(line: &str) -> bool {
+    let (name, place) = line.rsplit_once(" (").unwrap_or(("", line));
+    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    !Frame { name, filename: file, line: 0 }.is_of_library()
 }
 
 /// The path from the package on, or else its last two parts.

@@ -12,7 +12,7 @@ use crate::html::{escaped, sentence, sentence_case};
 use crate::moment::Moment;
 use crate::settings::{self, Settings};
 use crate::source::{OpenedDevice, OpenedFile, PlacementCheck};
-use crate::verdict::{Verdict, with_code};
+use crate::verdict::{SIMULATED, Verdict, with_code};
 use crate::{ReportError, ReportOptions, figures, holders};
 
 const STYLE: &str = include_str!("style.css");
@@ -60,6 +60,13 @@ pub(crate) fn write(
         out.push_str("</section>\n");
     }
     notes(&mut out, opened, options);
+    if let Some(program) = &opened.program {
+        let _ = writeln!(
+            out,
+            "<section>\n<details>\n<summary>The program</summary>\n<pre>{}</pre>\n</details>\n</section>",
+            escaped(program)
+        );
+    }
     provenance(&mut out, opened, options);
     out.push_str("</main>\n</html>\n");
     Ok(out)
@@ -166,6 +173,10 @@ fn settings_part(out: &mut String, place: usize, why_not: Option<&str>, settings
 }
 
 fn certificate(out: &mut String, found: &PlacementCheck) {
+    if found.is_simulated {
+        let _ = writeln!(out, "<h3>How these numbers were made</h3>\n<p>{}</p>", escaped(SIMULATED));
+        return;
+    }
     out.push_str("<h3>Certificate</h3>\n");
     if found.headline.is_empty() {
         out.push_str("<p>There is no recorded run to compare with.</p>\n");

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use blockyard_lab::{Conditions, LabError, Run, RunSource};
+use blockyard_lab::{Conditions, LabError, Run, RunSource, Simulation};
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{self, DeviceSnapshot, FileKind, SnapshotFile, file_kind};
 use blockyard_record::{Bytes, Recording};
@@ -23,6 +23,8 @@ pub(crate) struct OpenedFile {
     pub(crate) facts: Vec<(String, String)>,
     /// What of the file was passed over, in sentences.
     pub(crate) notes: Vec<String>,
+    /// The text of the program that was simulated; `None` for files, and where it is left out.
+    pub(crate) program: Option<String>,
     pub(crate) devices: Vec<OpenedDevice>,
 }
 
@@ -44,6 +46,8 @@ pub(crate) struct PlacementCheck {
     /// In one line; empty where there is nothing to compare, as for a workload.
     pub(crate) headline: String,
     pub(crate) is_identical: bool,
+    /// Whether nothing of PyTorch was there: the program ran in Blockyard's own.
+    pub(crate) is_simulated: bool,
     pub(crate) first_difference: Option<Difference>,
     pub(crate) notes: Vec<String>,
 }
@@ -55,6 +59,11 @@ pub(crate) fn open(
     on_progress: OnProgress,
 ) -> Result<OpenedFile, ReportError> {
     match source {
+        RunSource::Simulated { name, bytes, simulation } => {
+            let file =
+                snapshot::read(&bytes[..], &mut |_| ControlFlow::Continue(())).map_err(LabError::from)?;
+            of_simulation(&name, &file, *simulation, options, on_progress)
+        }
         RunSource::Workload { name, workload, config, capacity } => {
             let workload = Workload::clone(&workload);
             of_workload(&name, workload, (&config, capacity), options, conditions_of, on_progress)
@@ -138,7 +147,7 @@ pub(crate) fn of_snapshot(
         let one = SnapshotFile { host, notes: Vec::new(), ..file };
         devices.push(of_device(&one, is_named, on_progress)?);
     }
-    Ok(OpenedFile { name: (!options.redact).then(|| name.to_owned()), facts, notes, devices })
+    Ok(OpenedFile { name: (!options.redact).then(|| name.to_owned()), facts, notes, program: None, devices })
 }
 
 /// The only device of a snapshot.
@@ -163,6 +172,7 @@ fn of_device(
         PlacementCheck {
             headline: found.headline(),
             is_identical: found.is_complete,
+            is_simulated: false,
             first_difference: found.first_difference,
             notes: found.reasons,
         }
@@ -175,6 +185,56 @@ fn of_device(
         run,
         certificate,
         notes: found.notes,
+    })
+}
+
+/// The GPUs of a program that ran without one.
+fn of_simulation(
+    name: &str,
+    file: &SnapshotFile,
+    mut simulation: Simulation,
+    options: &ReportOptions,
+    on_progress: OnProgress,
+) -> Result<OpenedFile, ReportError> {
+    let file = if options.redact { redact::snapshot(file.clone()) } else { file.clone() };
+    if options.redact {
+        // Remarks name lines and operators of the program.
+        simulation.caveats.clear();
+    }
+    let mut facts = vec![
+        fact("Kind of run", "simulated: the program ran in Blockyard's own PyTorch, without a GPU"),
+        fact("Rules of", format!("PyTorch {}", simulation.release)),
+        fact("GPU", simulation.gpu.clone()),
+        fact("Memory of the GPU", crate::html::exact(simulation.total)),
+        fact("Memory that PyTorch has", crate::html::exact(simulation.capacity)),
+        settings_fact(&file.settings.config),
+    ];
+    if !simulation.arguments.trim().is_empty() && !options.redact {
+        facts.push(fact("Arguments of the program", simulation.arguments.clone()));
+    }
+    let mut devices = Vec::new();
+    for place in 0..file.devices.len() {
+        let mut tell = |done, total| on_progress(Progress::new("recording", done, total));
+        let found = blockyard_trace::record(&file, place, "", &mut tell).map_err(LabError::from)?;
+        let run = match Run::from_simulation("", &file, &simulation, on_progress) {
+            Ok(runs) => runs.into_iter().nth(place).ok_or_else(|| LabError::NoTrace.to_string()),
+            Err(LabError::Cancelled) => return Err(LabError::Cancelled.into()),
+            Err(error) => Err(error.to_string()),
+        };
+        devices.push(OpenedDevice {
+            name: file.devices.get(place).filter(|_| file.devices.len() > 1).map(DeviceSnapshot::name),
+            recording: Arc::new(found.recording),
+            run,
+            certificate: PlacementCheck { is_simulated: true, ..PlacementCheck::default() },
+            notes: found.notes,
+        });
+    }
+    Ok(OpenedFile {
+        name: (!options.redact).then(|| name.to_owned()),
+        facts,
+        notes: Vec::new(),
+        program: (!options.redact).then_some(simulation.program),
+        devices,
     })
 }
 
@@ -208,6 +268,7 @@ fn of_recording(
         certificate: PlacementCheck {
             headline: verified.comparison.headline(),
             is_identical: verified.comparison.is_identical(),
+            is_simulated: false,
             first_difference: verified.comparison.first_difference,
             notes: verified.comparison.notes,
         },
@@ -217,6 +278,7 @@ fn of_recording(
         name: (!options.redact).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
+        program: None,
         devices: vec![device],
     })
 }
@@ -253,6 +315,7 @@ fn of_workload(
         name: (!options.redact).then(|| name.to_owned()),
         facts,
         notes: Vec::new(),
+        program: None,
         devices: vec![device],
     })
 }

@@ -155,7 +155,9 @@ impl Verdict<'_> {
     fn certainty(&self) -> Vec<String> {
         let mut parts = Vec::new();
         let certificate = self.certificate;
-        if certificate.headline.is_empty() {
+        if certificate.is_simulated {
+            parts.push(SIMULATED.to_owned());
+        } else if certificate.headline.is_empty() {
             parts.push("There is no recorded run to compare with.".to_owned());
         } else if certificate.is_identical {
             parts.push(format!(
@@ -178,6 +180,10 @@ impl Verdict<'_> {
         parts.iter().map(|part| escaped(part)).collect()
     }
 }
+
+/// How far a simulation can be believed.
+pub(crate) const SIMULATED: &str = "Simulated: the program ran in Blockyard's own PyTorch, without a GPU, so nothing of a real run is there to compare \
+     with. Operators and the allocator are held against recordings of NVIDIA GPUs; what is estimated is listed below.";
 
 /// A sentence with lines of the program between backticks, as HTML.
 pub(crate) fn with_code(text: &str) -> String {

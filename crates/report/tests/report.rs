@@ -12,10 +12,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use blockyard_lab::{Conditions, Run, RunSource};
+use blockyard_lab::{Conditions, Run, RunSource, Simulation};
 use blockyard_pytorch::snapshot::{self, FileKind, MemoryName, SnapshotFile, file_kind};
 use blockyard_record::{Bytes, Stacks};
 use blockyard_report::{ReportError, ReportOptions, report, report_under};
+use blockyard_rules::Release;
 
 const HOSTILE: &str = "</script><img src=x onerror=alert(1)>'\"&\u{202e}";
 
@@ -115,7 +116,7 @@ fn a_run_that_went_out_of_memory_is_explained_first() {
     let html = of("oom/loss_history_100.pickle.gz");
     let place = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
     assert!(html.contains(
-        "<h2>Out of memory by a leak at <code>loss_history train.py:26</code>: each of 136 steps kept "
+        "<h2>Out of memory by a leak at <code>loss_history train.py:26</code>: each of 136 iterations kept "
     ));
     let order = [
         "<h2>Out of memory",
@@ -150,9 +151,47 @@ fn a_run_that_fits_shows_its_peak_and_who_holds_it() {
         workload("two.workload", "small = alloc 2 MiB; large = alloc 30 MiB; free small"),
         &ReportOptions::default(),
     );
-    assert!(html.contains("<h2>It fits: at most 32 MiB are allocated</h2>"), "{html}");
+    assert!(html.contains("<h2>It fits: at most 32 MiB are allocated, and"), "{html}");
     assert!(html.contains("tensor large") && html.contains("30 MiB<small>31,457,280 bytes</small>"));
     assert!(html.contains("after step 2 of 3: 32 MiB (33,554,432 bytes)"));
+}
+
+/// A run without a GPU has no certificate, and says on what it was simulated.
+#[test]
+fn a_simulation_is_no_recording_of_pytorch() {
+    let bytes = std::fs::read(fixture("small_2.11.pickle")).unwrap();
+    let simulation = Simulation {
+        program: "print(1 < 2)".to_owned(),
+        arguments: "--batch-size 8".to_owned(),
+        gpu: "Tesla T4".to_owned(),
+        total: Bytes::gib(15),
+        capacity: Bytes::gib(14),
+        release: Release::LATEST,
+        caveats: vec!["the numbers of this GPU are derived".to_owned()],
+    };
+    let name = "program.py".to_owned();
+    let source = || RunSource::Simulated {
+        name: name.clone(),
+        bytes: bytes.clone(),
+        simulation: Box::new(simulation.clone()),
+    };
+    let html = made(source(), &ReportOptions::default());
+    check(&html);
+    for part in [
+        "Simulated: the program ran in Blockyard's own PyTorch",
+        "<dd>Tesla T4</dd>",
+        "--batch-size 8",
+        "print(1 &lt; 2)",
+        "<li>The numbers of this GPU are derived.</li>",
+        "The device is a Tesla T4 of 15 GiB, of which the CUDA context and libraries take 1 GiB",
+    ] {
+        assert!(html.contains(part), "{part}: {html}");
+    }
+    for part in ["Certificate", "made the same decisions", "memory snapshot of PyTorch", "are assumed"] {
+        assert!(!html.contains(part), "{part}: {html}");
+    }
+    let redacted = made(source(), &ReportOptions { redact: true, ..ReportOptions::default() });
+    assert!(!redacted.contains("--batch-size") && !redacted.contains("print(1"), "{redacted}");
 }
 
 #[test]

@@ -104,6 +104,7 @@ type Allocator = BackendAllocator<VirtualDevice, Sink>;
 #[derive(Debug)]
 pub struct SimulatedGpu {
     index: u8,
+    outside: Bytes,
     allocator: RefCell<Option<Allocator>>,
     others: RefCell<OtherAddresses>,
     stream: Cell<StreamId>,
@@ -149,6 +150,7 @@ const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
 fn new_allocator(
     index: u8,
     profile: &GpuProfile,
+    outside: Bytes,
     config: &AllocatorConfig,
     is_recorded: bool,
 ) -> BackendAllocator<VirtualDevice, Sink> {
@@ -156,14 +158,14 @@ fn new_allocator(
         Recorder::new(RunInfo {
             title: format!("cuda:{index}"),
             config: config.text().to_owned(),
-            capacity: profile.total_memory,
+            capacity: profile.total_memory.saturating_sub(outside),
             is_capacity_unknown: false,
             max_split_size: config.max_split_size_signed(),
             backend: config.backend(),
             release: config.release(),
         })
     });
-    let mut device = VirtualDevice::new(profile.total_memory);
+    let mut device = VirtualDevice::new(profile.total_memory).with_others(outside);
     device.continue_at(VirtualDevice::FIRST_ADDR.offset(BELOW_FIRST_SEGMENTS));
     BackendAllocator::new(device, config.clone(), Sink { recorder })
 }
@@ -172,13 +174,15 @@ impl SimulatedGpu {
     pub(crate) fn new(
         index: u8,
         profile: &GpuProfile,
+        outside: Bytes,
         config: &AllocatorConfig,
         is_recorded: bool,
         notes: Rc<Notes>,
     ) -> Self {
         Self {
             index,
-            allocator: RefCell::new(Some(new_allocator(index, profile, config, is_recorded))),
+            outside,
+            allocator: RefCell::new(Some(new_allocator(index, profile, outside, config, is_recorded))),
             others: RefCell::new(OtherAddresses::new(profile.total_memory, config)),
             stream: Cell::new(StreamId::DEFAULT),
             notes,
@@ -208,7 +212,7 @@ impl SimulatedGpu {
             return false;
         };
         let is_recorded = before.sink().recorder.is_some();
-        *allocator = Some(new_allocator(self.index, profile, config, is_recorded));
+        *allocator = Some(new_allocator(self.index, profile, self.outside, config, is_recorded));
         self.others.replace(OtherAddresses::new(profile.total_memory, config));
         true
     }

@@ -27,6 +27,8 @@ pub struct SessionSettings {
     pub devices: u8,
     /// The allocator's settings.
     pub config: AllocatorConfig,
+    /// What the driver and CUDA's libraries take of each GPU: bytes that no segment can have.
+    pub outside: Bytes,
     /// Whether a recording is made.
     pub is_recorded: bool,
 }
@@ -37,6 +39,7 @@ impl Default for SessionSettings {
             profile: GpuProfile::H200,
             devices: 1,
             config: AllocatorConfig::of(Release::OF_RECORDED_OPERATORS),
+            outside: Bytes::ZERO,
             is_recorded: false,
         }
     }
@@ -114,6 +117,7 @@ impl AttentionKernels {
 #[derive(Debug)]
 pub struct Session {
     profile: GpuProfile,
+    outside: Bytes,
     release: Cell<Release>,
     devices: Vec<Rc<SimulatedGpu>>,
     host: RefCell<HostAllocator<VirtualHostMemory>>,
@@ -173,13 +177,16 @@ impl Session {
             phase: Cell::default(),
             out: RefCell::default(),
         });
-        let SessionSettings { profile, devices, config, is_recorded } = settings;
+        let SessionSettings { profile, devices, config, outside, is_recorded } = settings;
         let devices = (0..devices)
-            .map(|index| Rc::new(SimulatedGpu::new(index, &profile, &config, is_recorded, Rc::clone(&notes))))
+            .map(|index| {
+                Rc::new(SimulatedGpu::new(index, &profile, outside, &config, is_recorded, Rc::clone(&notes)))
+            })
             .collect();
         Self {
             host: RefCell::new(HostAllocator::new(VirtualHostMemory::new(Bytes::gib(1024)), config.pinned())),
             profile,
+            outside,
             release: Cell::new(config.release()),
             devices,
             notes,
@@ -388,6 +395,12 @@ impl Session {
         if !marks.contains(&mark) {
             marks.push(mark);
         }
+    }
+
+    /// What the driver and CUDA's libraries take of each GPU.
+    #[must_use]
+    pub const fn outside(&self) -> Bytes {
+        self.outside
     }
 
     /// The release of PyTorch whose rules hold.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blockyard_cli::{PlayedProgram, play_program};
+use blockyard_cli::{PlayedProgram, json_line, play_program};
 use pyo3::prelude::*;
 
 use crate::error::BlockyardError;
@@ -20,7 +20,7 @@ enum Message {
 /// Runs a program with the arguments of `blockyard python`, and calls `on_text` with each piece of text that it prints. Returns what
 /// the command prints with `--json`, and the devices.
 ///
-/// Where a signal handler raises, the program is left to itself: its time limit ends it.
+/// If a signal handler raises, the program goes on until its time limit.
 #[pyfunction]
 pub(crate) fn run_program(
     py: Python<'_>,
@@ -31,7 +31,7 @@ pub(crate) fn run_program(
     std::thread::spawn(move || {
         let printed = send.clone();
         let played = play_program(&arguments, move |text| {
-            // Whoever has been interrupted listens no more.
+            // After an interrupt nobody receives messages.
             let _gone = printed.send(Message::Printed(text.to_owned()));
         });
         let _gone = send.send(Message::Ended(Box::new(played.map_err(|error| format!("{error:#}")))));
@@ -45,9 +45,13 @@ pub(crate) fn run_program(
             }
             Ok(Message::Ended(ended)) => break *ended,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => break Err("the interpreter broke down".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err("the interpreter ended without a result".to_owned());
+            }
         }
     };
     let played = ended.map_err(BlockyardError::new_err)?;
-    Ok((played.summary.to_string(), SnapshotData { file: played.snapshot }))
+    let summary =
+        json_line(&played.summary).map_err(|error| BlockyardError::new_err(format!("{error:#}")))?;
+    Ok((summary, SnapshotData { file: played.snapshot }))
 }

@@ -51,7 +51,9 @@ def test_the_largest_value_is_found(program, capsys):
     assert found.gpu == "h100" and found.error is None and found.others == []
     by_value = {run.value: run for run in found.probes}
     assert by_value[47].fits and by_value[47].peak_allocated == 47 * 20_000 + 100_000
-    assert found.to_dict()["vary"]["name"] == "batch-size"
+    assert found.to_dict()["vary"]["name"] == found.vary["name"] == "batch-size"
+    assert found.growth.kind == "linear" and found.growth.exact and found.version == 1
+    assert [row.fits for row in found.settings] == [False, False] and found.next.failed.at.endswith("train.py:11")
     # Known runs are not made again.
     again = blockyard.fit(program, vary={"batch-size": (1, 512)}, gpu="h100", echo=False)
     assert again.raw["runs"] == 0 and again.largest == 47 and capsys.readouterr().out == ""
@@ -108,6 +110,7 @@ def test_layouts_have_a_verdict_each(program):
     found = blockyard.fit_layouts(program, mesh=mesh, ranks=8, gpu="h100", limit=500_000, echo=False)
     assert [(row.layout, row.fits) for row in found.layouts] == [({"dp": 4, "tp": 2}, True), ({"dp": 8, "tp": 1}, False)]
     assert found.best == {"dp": 4, "tp": 2} and found.layouts[0].peak_reserved == 400_000
+    assert [rank.rank for rank in found.layouts[0].ranks] == [0] and found.mesh == ["dp", "tp"]
 
 
 # Each layout leaves a line behind; the first time, the process of the worker that started it is ended.

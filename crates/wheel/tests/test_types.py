@@ -22,9 +22,10 @@ def test_users_get_types(tmp_path):
         "reveal_type(blockyard.ranks([]).differing)\n"
         "reveal_type(run.diff(run).reserved.terms)\n"
         'reveal_type(blockyard.dry_run("train.py").gpus)\n'
+        'reveal_type(blockyard.fit("train.py", vary={"batch-size": (1, 2)}).growth)\n'
     )
     command = [sys.executable, "-m", "mypy", "--strict", str(program)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    for kind in ("int | None", "SiteDifference", "DiffTerm", "GpuFit"):
+    for kind in ("int | None", "SiteDifference", "DiffTerm", "GpuFit", "FitGrowth"):
         assert kind in done.stdout, done.stdout
     assert done.returncode == 0, done.stdout

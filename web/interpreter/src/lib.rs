@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
 use blockyard_python::{Program, ProgramSettings, run, run_to_step};
+use blockyard_record::Bytes;
 use blockyard_rules::AllocatorConfig;
 use blockyard_torch::GpuProfile;
 use js_sys::{Date, Function, Reflect, Uint8Array};
@@ -65,6 +66,7 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let settings = ProgramSettings {
         gpu,
         config,
+        outside: if job.is_shared { blockyard_gpus::outside_of_training() } else { Bytes::ZERO },
         is_recorded: true,
         most_requests: MOST_REQUESTS,
         ..ProgramSettings::default()
@@ -72,11 +74,11 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
     if let Some(step) = job.holders_at {
         let report = |holders| reply(&ProgramReply::Holders(report::holders(holders)));
-        return Ok(report::report(run_to_step(&program, &settings, step, report)));
+        return Ok(report::report(run_to_step(&program, &settings, step, report), settings.outside));
     }
     let printer = Rc::clone(printer);
     let output = Box::new(move |text: &str| printer.borrow_mut().print(text));
-    Ok(report::report(run(&program, &settings, output)))
+    Ok(report::report(run(&program, &settings, output), settings.outside))
 }
 
 /// However much a program prints, on average at most one message is sent in this time.

@@ -7,7 +7,8 @@ use blockyard_python::{DeviceRun, Finished};
 use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
-pub(crate) fn report(finished: Finished) -> ProgramRun {
+/// `outside` is what the driver and CUDA's libraries took of the GPU.
+pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
     let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
     let estimates = finished.marks.into_iter().map(|mark| Estimate {
         line: mark.line,
@@ -27,6 +28,7 @@ pub(crate) fn report(finished: Finished) -> ProgramRun {
         notes: notes.collect(),
         estimates: estimates.collect(),
         recording,
+        outside,
         step_lines,
         origins,
         lines,

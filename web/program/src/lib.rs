@@ -18,8 +18,10 @@ pub struct ProgramJob {
     pub gpu: String,
     /// The release of PyTorch that runs the program.
     pub release: Release,
-    /// The memory of the device, if the program is not to have all memory of the GPU.
+    /// The memory of the device; `None` for all that the GPU has.
     pub capacity: Option<Bytes>,
+    /// Whether the driver and CUDA's libraries take their part of the memory, as on a real GPU.
+    pub is_shared: bool,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
     /// The step at which it is asked why memory is alive, in place of what the program prints and does.
@@ -83,6 +85,8 @@ pub struct ProgramRun {
     pub estimates: Vec<Estimate>,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
+    /// What the driver and CUDA's libraries took of the GPU.
+    pub outside: Bytes,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
     /// Where the allocations came from, in their order.

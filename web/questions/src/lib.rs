@@ -171,6 +171,9 @@ fn do_task(bytes: &[u8], content: Option<Vec<u8>>, make_report: MakeReport) {
 fn with_content(source: RunSource, content: Option<Vec<u8>>) -> RunSource {
     match (source, content) {
         (RunSource::File { name, .. }, Some(bytes)) => RunSource::File { name, bytes },
+        (RunSource::Simulated { name, simulation, .. }, Some(bytes)) => {
+            RunSource::Simulated { name, bytes, simulation }
+        }
         (source, _) => source,
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
-use blockyard_record::{Bytes, grouped};
+use blockyard_record::{Bytes, frame_words, grouped, own_caller, own_line};
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Text(String),
+    /// A call site by its stack, innermost frame first.
+    Site(Vec<String>),
     Count(u64),
     Bytes(Bytes),
     /// A difference in bytes.
@@ -29,13 +31,14 @@ impl Cell {
     }
 
     pub(crate) fn is_number(&self) -> bool {
-        !matches!(self, Self::Text(_))
+        !matches!(self, Self::Text(_) | Self::Site(_))
     }
 
     /// The cell as the page shows it.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
+            Self::Site(stack) => site_words(stack),
             Self::Count(count) => grouped(*count),
             Self::Bytes(bytes) => bytes.to_string(),
             Self::Change(change) => {
@@ -46,9 +49,10 @@ impl Cell {
         }
     }
 
-    /// The exact bytes, for cells whose [`Cell::shown`] is cut off.
+    /// The exact bytes, or the whole stack, for cells whose [`Cell::shown`] is shortened.
     pub(crate) fn exact(&self) -> Option<String> {
         match self {
+            Self::Site(stack) => Some(stack.join("\n")),
             Self::Bytes(bytes) => Some(format!("{} bytes", grouped(bytes.get()))),
             Self::Change(change) => Some(format!("{} bytes", crate::view::numbers::grouped(*change))),
             _ => None,
@@ -58,6 +62,7 @@ impl Cell {
     fn in_json(&self) -> String {
         match self {
             Self::Text(text) => quoted(text),
+            Self::Site(stack) => quoted(&stack.join(" < ")),
             Self::Nothing => "null".to_owned(),
             number => number.in_csv(),
         }
@@ -65,7 +70,8 @@ impl Cell {
 
     fn in_csv(&self) -> String {
         match self {
-            Self::Text(text) => format!("\"{}\"", text.replace('"', "\"\"")),
+            Self::Text(text) => in_quotes(text),
+            Self::Site(stack) => in_quotes(&stack.join(" < ")),
             Self::Count(count) => count.to_string(),
             Self::Bytes(bytes) => bytes.get().to_string(),
             Self::Change(change) => change.to_string(),
@@ -99,6 +105,19 @@ impl Sheet {
         }
         text
     }
+}
+
+/// A call site in a few words: the program's own line, and the line that called it.
+fn site_words(stack: &[String]) -> String {
+    let Some(line) = own_line(stack) else { return "no stack was recorded".to_owned() };
+    let caller =
+        own_caller(stack).map(|caller| format!(" \u{2039} {}", frame_words(caller))).unwrap_or_default();
+    format!("{}{caller}", frame_words(line))
+}
+
+/// A text as a cell of CSV.
+fn in_quotes(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 /// A text as a JSON string.

@@ -72,6 +72,7 @@ impl Session {
             gpu: exercise.profile.clone(),
             release: Release::OF_RECORDED_OPERATORS,
             capacity: Some(exercise.capacity),
+            is_shared: false,
             config: exercise.settings.clone(),
             holders_at: None,
         };
@@ -144,10 +145,7 @@ impl Session {
 }
 
 fn graded(grade: Grade) -> GradedExercise {
-    let goals = grade.goals.iter();
-    let goals =
-        goals.map(|goal| (goal.goal.clone(), goal.is_met, goal.reason().unwrap_or_default().to_owned()));
-    let goals = goals.collect();
+    let goals = grade.goals.iter().map(|goal| (goal.goal.clone(), goal.is_met)).collect();
     GradedExercise {
         is_passed: grade.is_passed,
         sentence: grade.sentence,

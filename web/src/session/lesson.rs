@@ -80,8 +80,8 @@ impl GivenAnswer {
 pub(crate) struct GradedExercise {
     pub(crate) is_passed: bool,
     pub(crate) sentence: String,
-    /// The goals, each with whether it is met and why, in the order of the exercise; no reason where it would only repeat the goal.
-    pub(crate) goals: Vec<(String, bool, String)>,
+    /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
+    pub(crate) goals: Vec<(String, bool)>,
     /// The run of the reader's text; `None` if the text could not be run.
     pub(crate) run: Option<PtrEq<Run>>,
 }
@@ -183,7 +183,24 @@ impl Session {
         let shown = lesson.cards.get(card)?;
         // Until it is answered, a question is about the moment before the card.
         let before = card.checked_sub(1).filter(|_| shown.question.is_some() && !is_revealed);
-        before.and_then(|before| lesson.cards.get(before)).unwrap_or(shown).outside
+        let before = before.and_then(|before| lesson.cards.get(before)).filter(|card| card.run == shown.run);
+        before.unwrap_or(shown).outside.clone()
+    }
+
+    /// After how many steps the run is hidden: where the first question stands that the reader has not answered, on this card or a later one.
+    /// None where everything may be seen. Reads signals.
+    pub(crate) fn hidden_after(self) -> Option<usize> {
+        let lesson = self.open_lesson()?;
+        let (card, is_revealed, has_run) =
+            self.lesson.with(|state| (state.card, state.is_revealed, state.has_run()));
+        let run = lesson.cards.get(card).filter(|_| !has_run)?.run;
+        let is_open = |place: usize| match place == card {
+            true => !is_revealed,
+            false => self.answers.with(|answers| !answers.contains_key(&(lesson.id.clone(), place))),
+        };
+        let asking = lesson.cards.iter().enumerate().skip(card);
+        let mut asking = asking.filter(|(_, card)| card.run == run && card.question.is_some());
+        asking.find(|(place, _)| is_open(*place)).map(|(_, card)| card.steps.start)
     }
 
     /// Opens a lesson of the page, one of `files`, at a card, counted from 0.

@@ -43,6 +43,8 @@ pub(crate) enum Presenting {
     Shown,
     /// With a dark screen, so that the class looks at the teacher.
     Blank,
+    /// At its last card, whose end was passed once: the next key goes on with the next lesson.
+    AtEnd,
 }
 
 /// What another page shows of this page in a frame.

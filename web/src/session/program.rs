@@ -200,7 +200,7 @@ impl ProgramResult {
 /// The bytes of allocated blocks at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AliveBytes {
-    /// Requested bytes, by line of the program.
+    /// Bytes of blocks, by line of the program.
     pub(crate) lines: BTreeMap<u32, Bytes>,
     /// Bytes of blocks by category, in the order of [`CATEGORIES`].
     pub(crate) categories: [Bytes; CATEGORIES.len()],
@@ -217,8 +217,7 @@ impl AliveBytes {
             };
             // Blocks do not overlap: their sizes add up to less than 2^64.
             let of_line = alive.lines.entry(origin.line).or_default();
-            // As the columns beside it: what the line asked for, without what the allocator added.
-            *of_line = of_line.saturating_add(block.requested);
+            *of_line = of_line.saturating_add(block.size);
             let category = block.allocation.and_then(|allocation| result.category(allocation));
             if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
                 *sum = sum.saturating_add(block.size);

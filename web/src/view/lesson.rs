@@ -4,7 +4,7 @@ mod answer_run;
 mod question;
 
 use blockyard_figure::{PlayerAction, Term};
-use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard};
+use blockyard_lessons::{Exercise, ExerciseLanguage, PlayedCard, with_code};
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::prelude::*;
@@ -19,7 +19,7 @@ use crate::session::{AnswerRun, CATEGORIES, Embed, LessonState, OpenLesson, Plac
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
-use crate::view::present::{fit_card, present_button};
+use crate::view::present::{end_line, fit_card, present_button};
 use crate::view::prose;
 use crate::view::scrubber::scrubber;
 use crate::view::stage::stage;
@@ -111,25 +111,28 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
     effect(move || {
         let card = card_of.get();
         if before.replace(card).is_some_and(|before| before != card) {
-            let _ = browser::after_millis(0, || browser::scroll_up_to(".lesson-card"));
+            let _ = browser::after_millis(0, || browser::scroll_to(".lesson-card"));
         }
     });
     view! {
         <section class="lesson-stage" aria-label="Memory of the device">
-            <div class="lesson-head" node_ref=head>
-                <h1>{title}</h1>
-                {present_button(session)}
+            <div class="lesson-figures">
+                <div class="lesson-head" node_ref=head>
+                    <h1>{title}</h1>
+                    {present_button(session)}
+                </div>
+                <p class="strip-title quiet">"Memory over the steps: allocated and cached"</p>
+                {scrubber(session)}
+                {stage(session, false)}
+                {categories(session)}
+                {step_line(session)}
+                {lab::helps(session)}
+                {term_row(session, TERMS)}
             </div>
-            <p class="strip-title quiet">"Allocated and cached, step by step"</p>
-            {scrubber(session)}
-            {stage(session, false)}
-            {categories(session)}
-            {step_line(session)}
-            {lab::helps(session)}
-            {term_row(session, TERMS)}
         </section>
         <section class="lesson-card" aria-label="Lesson">{body}</section>
         {card_buttons(session, card_of, count)}
+        {end_line(session)}
     }
     .into_any()
 }
@@ -212,17 +215,17 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     let goals = exercise
         .goals
         .iter()
-        .map(|goal| view! { <li>{goal.to_string()}</li> }.into_any())
+        .map(|goal| view! { <li>{prose::inlines(session, &with_code(&goal.to_string()))}</li> }.into_any())
         .collect::<Vec<_>>();
     let conditions = conditions(&exercise);
-    let (label, tip, run) = match exercise.language {
-        ExerciseLanguage::Workload => ("Check", "Runs it on the allocator (Ctrl + Enter)", None),
-        ExerciseLanguage::Python => (
-            "Run",
-            "Runs the program and checks the goals (Ctrl + Enter)",
-            Some(answer_run::answer_run(session)),
-        ),
+    let is_python = exercise.language == ExerciseLanguage::Python;
+    let (label, tip) = if is_python {
+        ("Run", "Runs the program and checks the goals (Ctrl + Enter)")
+    } else {
+        ("Check", "Runs it on the allocator (Ctrl + Enter)")
     };
+    let output = is_python.then(|| answer_run::answer_output(session));
+    let language = (!is_python).then(language);
     let grade = {
         let exercise = exercise.clone();
         move || session.grade(&exercise)
@@ -251,6 +254,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
             <h3>"Exercise"</h3>
             <ul class="bullets goals">{goals}</ul>
             <p class="quiet">{conditions}</p>
+            {language}
             <pre class="code locked" hidden=before.is_empty()>{before.clone()}</pre>
             <textarea
                 class="code"
@@ -266,15 +270,28 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 on:keydown=by_key
             ></textarea>
             <pre class="code locked" hidden=after.is_empty()>{after.clone()}</pre>
-            <p class="cluster">
+            <p class="cluster exercise-bar">
                 {button("primary", "check", label, tip, click(grade))}
                 {button("", "reset-exercise", "Start again", "Brings the lines of the beginning back", reset)}
                 {hint_button(session, exercise.hints.len())}
+                {answer_run::answer_state(session)}
             </p>
             {hints(session, exercise)}
             {grade_view(session)}
-            {run}
+            {output}
         </section>
+    }
+    .into_any()
+}
+
+/// The few words of the language of workloads that exercises need.
+fn language() -> AnyView {
+    view! {
+        <p class="quiet language" data-testid="exercise-language">
+            "These lines are requests to the allocator. "<code>"x = alloc 3 MiB"</code>" makes a tensor, "<code>"free x"</code>
+            " deletes it, "<code>"free x[*]"</code>" deletes all of "<code>"x[0]"</code>", "<code>"x[1]"</code>" and so on. "
+            <code>"repeat 10 as i { … }"</code>" makes its lines ten times, with "<code>"i"</code>" from 0 to 9."
+        </p>
     }
     .into_any()
 }
@@ -308,10 +325,14 @@ fn grade_view(session: Session) -> AnyView {
     let grade =
         Memo::new(move |_| session.lesson.with(|state| state.graded.clone().filter(|_| is_shown(state))));
     // What is said of the answer may lie under the buttons or below the window.
+    let is_busy = Memo::new(move |_| session.lesson.with(|state| state.answer_run.is_busy()));
     effect(move || {
-        if grade.with(Option::is_some) {
-            let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=verdict]"));
-        }
+        let said = match (grade.with(Option::is_some), is_busy.get()) {
+            (true, _) => "[data-testid=verdict]",
+            (false, true) => "[data-testid=answer-status]",
+            (false, false) => return,
+        };
+        let _ = browser::after_millis(0, move || browser::scroll_into_sight(said));
     });
     let content = move || {
         grade.get().map(|grade| {
@@ -319,15 +340,14 @@ fn grade_view(session: Session) -> AnyView {
             let goals = grade
                 .goals
                 .into_iter()
-                .map(|(goal, is_met, reason)| {
-                    let mark = if is_met { "✓ met" } else { "✗ not met" };
-                    let reason = if reason.is_empty() { reason } else { format!(" {}", sentence(&reason)) };
-                    view! { <li><b>{mark}</b>{format!(": {goal}.{reason}")}</li> }.into_any()
+                .map(|(goal, is_met)| {
+                    let mark = if is_met { "✓ met: " } else { "✗ not met: " };
+                    view! { <li><b>{mark}</b>{prose::inlines(session, &with_code(&goal))}</li> }.into_any()
                 })
                 .collect::<Vec<_>>();
             view! {
                 <div class=class role="status" data-testid="verdict">
-                    <p>{grade.sentence}</p>
+                    <p>{prose::inlines(session, &with_code(&grade.sentence))}</p>
                     <ul class="goals">{goals}</ul>
                 </div>
             }
@@ -349,6 +369,11 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
         } else {
             session.play_card();
         }
+    });
+    // Beyond an unanswered question nothing is shown.
+    let is_end = flag(move || {
+        let steps = session.player.with(|player| player.steps);
+        session.hidden_after().is_some_and(|last| steps >= last)
     });
     let is_first = flag(move || card_of.get() == 0);
     let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
@@ -376,13 +401,23 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             >
                 "← Back"
             </button>
-            <button type="button" class="icon large" data-testid="play" aria-label=label title=label on:click=play>
+            <button type="button" class="icon large" data-testid="play" aria-label=label title=label disabled=is_end on:click=play>
                 {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
             </button>
             <span class="steps" role="group" aria-label="Steps of the figure">
                 {icon_button("icon large", "step-back", Icon::Back, "One step back", click(move || session.dispatch(PlayerAction::Back)))}
                 <span class="quiet" data-testid="steps" title="The step of the figure">{steps_text(session)}</span>
-                {icon_button("icon large", "step-forward", Icon::Forward, "One step forward", click(move || session.dispatch(PlayerAction::Forward)))}
+                <button
+                    type="button"
+                    class="icon large"
+                    data-testid="step-forward"
+                    aria-label="One step forward"
+                    title="One step forward"
+                    disabled=is_end
+                    on:click=click(move || session.dispatch(PlayerAction::Forward))
+                >
+                    {Icon::Forward.view()}
+                </button>
             </span>
             <button type="button" class="primary large" data-testid="card-next" on:click=next>{next_label}</button>
         </div>

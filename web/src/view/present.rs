@@ -4,7 +4,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
-use web_sys::{Document, HtmlElement};
+use web_sys::{Document, Element, HtmlElement};
 
 use crate::browser;
 use crate::session::{Place, Presenting, Session};
@@ -33,10 +33,11 @@ pub(crate) fn present_button(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The least and the largest size of a presented card's letters, beside the size that the style sheet gives them.
-const FIT: (f64, f64) = (0.5, 1.8);
+/// The letters of a presented card, in the page's letters: those of a card that only tells, and those of a question or an exercise, before the
+/// answer as after it. The last two are for cards that are longer than the screen.
+const SIZES: [f64; 4] = [1.5, 1.12, 1.02, 0.93];
 
-/// Makes the letters of a presented card as large as the screen lets them be, whenever the card, what is said on it, or the screen changes.
+/// Gives a presented card the largest letters at which all of it is on the screen, whenever the card, what is said on it, or the screen changes.
 /// The last is told by `head`, an element of the lesson that is as wide as the screen lets it be.
 pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
     let size = surface::size_of(head);
@@ -49,29 +50,45 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
     });
 }
 
+/// The open lesson's card in the page.
+fn card() -> Option<HtmlElement> {
+    browser::document()?.query_selector(".lesson-card").ok()??.dyn_into().ok()
+}
+
 fn fit(session: Session, is_on: bool) {
-    let of = |css: &str| {
-        let found = browser::document()?.query_selector(css).ok()??;
-        found.dyn_into::<HtmlElement>().ok()
-    };
-    let (Some(card), Some(buttons)) = (of(".lesson-card"), of(".turn")) else { return };
-    let set = |fit: f64| card.style().set_property("--fit", &format!("{fit:.3}")).is_ok();
+    let Some(card) = card() else { return };
     // In one column the page scrolls from the card to the figure anyway.
     if !is_on || session.is_narrow.get_untracked() {
-        let _ = card.style().remove_property("--fit");
+        let _ = card.style().remove_property("--size");
         return;
     }
-    let room = browser::window_size().1 - f64::from(buttons.offset_height());
-    let fits = |fit: f64| set(fit) && f64::from(card.offset_height()) <= room;
-    let (mut low, mut high) = FIT;
-    if fits(high) {
-        return;
+    // A card that is longer scrolls, and so do the lines of an exercise.
+    let boxes: Vec<Element> = match card.query_selector_all("pre, textarea") {
+        Ok(found) => (0..found.length()).filter_map(|place| found.get(place)?.dyn_into().ok()).collect(),
+        Err(_) => Vec::new(),
+    };
+    let is_whole = |element: &Element| {
+        element.scroll_height() <= element.client_height() + 1
+            && element.scroll_width() <= element.client_width() + 1
+    };
+    let is_dense = matches!(card.query_selector(".predict, .exercise"), Ok(Some(_)));
+    for size in SIZES.iter().skip(usize::from(is_dense)) {
+        let _ = card.style().set_property("--size", &size.to_string());
+        if is_whole(&card) && boxes.iter().all(is_whole) {
+            return;
+        }
     }
-    for _ in 0..7 {
-        let middle = f64::midpoint(low, high);
-        *(if fits(middle) { &mut low } else { &mut high }) = middle;
+}
+
+/// Scrolls to what is below of a card that is longer than the screen; false at its end.
+fn scroll_on(session: Session) -> bool {
+    let Some(card) = card().filter(|_| !session.is_narrow.get_untracked()) else { return false };
+    let (top, room) = (card.scroll_top(), card.client_height());
+    let is_more = top + room + 2 < card.scroll_height();
+    if is_more {
+        card.set_scroll_top(top + room * 4 / 5);
     }
-    set(low);
+    is_more
 }
 
 /// Keeps the page's letters and the browser's whole screen as the session has it, and ends the presentation when the lesson is left.
@@ -101,23 +118,50 @@ pub(crate) fn follow(session: Session) {
 
 /// What a key does in a presentation; whether it is one of its keys. A clicker sends `PageDown` and `PageUp`, and `b` or `.` for a dark screen.
 pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
-    if session.presenting.get_untracked() == Presenting::No {
-        return false;
+    match session.presenting.get_untracked() {
+        Presenting::No => return false,
+        // Any key brings a dark screen back, and does nothing else, as in programs for slides.
+        Presenting::Blank => {
+            let is_key = !["Shift", "Control", "Alt", "Meta"].contains(&event.key().as_str());
+            if is_key {
+                session.presenting.set(Presenting::Shown);
+            }
+            return is_key;
+        }
+        Presenting::Shown | Presenting::AtEnd => {}
     }
     match event.key().as_str() {
         "PageDown" | " " | "ArrowRight" | "ArrowDown" | "Enter" => session.go_on(),
         "PageUp" | "Backspace" | "ArrowLeft" | "ArrowUp" => {
             let card = session.lesson.with_untracked(|state| state.card);
+            session.presenting.set(Presenting::Shown);
             session.show_card(card.saturating_sub(1));
         }
-        "b" | "B" | "." => session.presenting.update(|presenting| {
-            *presenting =
-                if *presenting == Presenting::Blank { Presenting::Shown } else { Presenting::Blank };
-        }),
+        "b" | "B" | "." => session.presenting.set(Presenting::Blank),
         "Escape" => session.end_presenting(),
         _ => return false,
     }
     true
+}
+
+/// Whether a presentation takes the key from a text field or a button that has the focus: a clicker is pressed whatever was clicked before.
+pub(crate) fn takes_key(session: Session, key: &str) -> bool {
+    match session.presenting.get_untracked() {
+        Presenting::No => false,
+        Presenting::Blank => true,
+        Presenting::Shown | Presenting::AtEnd => matches!(key, "PageDown" | "PageUp"),
+    }
+}
+
+/// What a class reads after the last card, until a key is pressed.
+pub(crate) fn end_line(session: Session) -> AnyView {
+    let is_off = flag(move || session.presenting.get() != Presenting::AtEnd);
+    view! {
+        <p class="end-line" role="status" data-testid="end-line" hidden=is_off>
+            "End of the lesson. Once more goes on to the next."
+        </p>
+    }
+    .into_any()
 }
 
 fn is_whole_screen(document: &Document) -> bool {
@@ -154,15 +198,23 @@ impl Session {
         }
     }
 
-    /// Shows what comes next in a lecture: the answer to the card's question, or else the next card. Stays at the last card.
+    /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or else the next card. After the last
+    /// card it says so, and then goes on to the next lesson.
     fn go_on(self) {
         let Some(lesson) = untrack(|| self.open_lesson()) else { return };
         let (card, is_revealed) = self.lesson.with_untracked(|state| (state.card, state.is_revealed));
         let is_asked = lesson.cards.get(card).is_some_and(|played| played.question.is_some());
         if is_asked && !is_revealed {
             self.reveal();
+        } else if scroll_on(self) {
+            // The card's next lines are in sight.
         } else if card + 1 < lesson.cards.len() {
             self.show_card(card + 1);
+        } else if self.presenting.get_untracked() == Presenting::AtEnd {
+            self.presenting.set(Presenting::Shown);
+            self.next_lesson();
+        } else {
+            self.presenting.set(Presenting::AtEnd);
         }
     }
 }

@@ -91,7 +91,7 @@ impl Strip {
             return;
         }
         let count = session.run.get().recording.step_count();
-        let mut scene = timeline_strip_cursor(count, steps, session.hides_future(), size);
+        let mut scene = timeline_strip_cursor(count, steps, session.hidden_after(), size);
         if let Some(view) = session.timeline_view.get() {
             timeline_strip_window(&mut scene, &view, count, size);
         }
@@ -150,23 +150,15 @@ impl Strip {
             };
         }
         self.brush_px.set_value(None);
+        let step = timeline_strip_step_at(self.step_count(), self.fraction(x_px));
+        if untrack(|| self.session.hidden_after()).is_some_and(|last| step > last) {
+            return self.tip.hide();
+        }
         let target = self.drawn.look(|scene| scene.hit(x_px, y_px).map(|target| target.what));
         let words = target.and_then(|target| {
             let described = |run: &Run, state: &MemoryState| describe_target(target, state, &run.recording);
             self.session.with_state_now(described).flatten()
         });
-        let step = timeline_strip_step_at(self.step_count(), self.fraction(x_px));
         self.tip.show(words.or_else(|| moment_words(self.session, step)), event);
-    }
-}
-
-impl Session {
-    /// Whether a question is unanswered. The strip then hides the rest of the run, which would show the answer.
-    fn hides_future(self) -> bool {
-        let Some(lesson) = self.open_lesson() else { return false };
-        self.lesson.with(|state| {
-            let has_question = lesson.cards.get(state.card).is_some_and(|card| card.question.is_some());
-            has_question && !state.is_revealed
-        })
     }
 }

@@ -1,8 +1,8 @@
 //! The stage on a canvas. A step dissolves into the next one, and pointing at a part describes it.
 
 use blockyard_figure::{
-    BreakdownClass, MapView, Rect, Scene, Stage, StageView, TargetId, Term, breakdown_text, describe_target,
-    process_stage_height, stage_height,
+    BreakdownClass, MapView, Rect, Scene, Size, Stage, StageForm, StageView, TargetId, Term, breakdown_text,
+    describe_target, process_stage_height, stage_height,
 };
 use blockyard_record::{BlockId, Bytes};
 use leptos::ev;
@@ -10,7 +10,7 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
-use crate::session::{CONTEXT, Session, Story};
+use crate::session::{CONTEXT, Presenting, Session, Story};
 use crate::surface::{self, Drawn};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
@@ -43,7 +43,7 @@ fn stage_of(session: Session) -> Option<Stage> {
         stage.up_to_peak(run.series.peaks().1)
     })?;
     if let Some(outside) = session.outside() {
-        return Some(stage.of_whole_device(outside.size, outside.is_context, LEAST_SHOWN));
+        return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));
     }
     if !session.shows_story() {
         return Some(stage);
@@ -51,6 +51,20 @@ fn stage_of(session: Session) -> Option<Stage> {
     let (least_shown, is_first) =
         session.story.with(|story| (story.situation().least_shown, story.is_first()));
     Some(stage.of_process(CONTEXT, least_shown, !is_first))
+}
+
+/// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
+const SMALL_PX: f32 = 560.0;
+
+/// How much of the stage there is room for. Reads signals.
+fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
+    if width_px < SMALL_PX && session.open_lesson().is_some() {
+        StageForm::Small
+    } else if is_compact || session.outside().is_some() || session.shows_story() {
+        StageForm::Compact
+    } else {
+        StageForm::Full
+    }
 }
 
 /// The stage at the moment under the cursor as a scene, for files and paper.
@@ -83,21 +97,24 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         let may_fail = session.shows_story() && !session.story.with(Story::is_first);
         let has_failures = may_fail || blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
+        let form = form(session, width_px, is_compact);
         if session.shows_story() || session.outside().is_some() {
-            process_stage_height(width_px, has_failures)
+            process_stage_height(width_px, has_failures, form)
         } else {
-            stage_height(width_px, has_failures, is_compact)
+            stage_height(width_px, has_failures, form)
         }
     });
     effect(move || {
         if canvas.get().is_some() {
-            shown.follow(size.get().width_px, is_compact);
+            shown.follow(size.get(), is_compact);
         }
     });
     let style = text(move || {
         // The page's letters may have grown, and with them the figure, while its own height stays.
         size.track();
-        format!("height:{}px", surface::on_page(height.get()))
+        // A presented stage fills what the screen has (`--own` in the style sheet), and is at least so high.
+        let own = surface::on_page(height.get());
+        format!("height:{own}px;--own:{own}px")
     });
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
@@ -218,15 +235,18 @@ impl StagePointer {
 
 impl StageCanvas {
     /// Shows the moment under the cursor at this width. Reads signals.
-    fn follow(self, width_px: f32, is_compact: bool) {
+    fn follow(self, room: Size, is_compact: bool) {
+        let width_px = room.width_px;
         if width_px < 1.0 {
             return;
         }
         let session = self.session;
+        let fills = session.presenting.get() != Presenting::No && !session.is_narrow.get();
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
-            is_compact: is_compact || session.outside().is_some(),
+            form: form(session, width_px, is_compact),
+            least_height_px: if fills { room.height_px } else { 0.0 },
         };
         session.appearance.track();
         let Some(canvas) = self.canvas.get_untracked() else { return };

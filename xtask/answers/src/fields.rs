@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use blockyard_answers::{DryRunAnswer, GuardAnswer, Line, SnapshotLine, VerifyLine};
+use blockyard_answers::{
+    DryRunAnswer, FitCall, FitLargestAnswer, FitLayoutsAnswer, FitMapAnswer, FitSettingsAnswer, GuardAnswer,
+    Line, ProgramAnswer, SnapshotLine, VerifyLine,
+};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
@@ -17,7 +20,7 @@ pub(crate) struct Types {
 type Order = BTreeMap<String, Vec<(String, String)>>;
 
 /// A field of a type.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     pub(crate) name: String,
     /// What the field is, in a sentence.
@@ -37,6 +40,8 @@ pub(crate) enum Kind {
     Text,
     Bool,
     Object,
+    /// Integers by name.
+    Sizes,
     Texts,
     Integers,
     Objects,
@@ -53,6 +58,13 @@ impl Types {
         generator.subschema_for::<VerifyLine>();
         generator.subschema_for::<GuardAnswer>();
         generator.subschema_for::<DryRunAnswer>();
+        generator.subschema_for::<ProgramAnswer>();
+        // The report of a fit is a flat object of these.
+        generator.subschema_for::<FitCall>();
+        generator.subschema_for::<FitLargestAnswer>();
+        generator.subschema_for::<FitMapAnswer>();
+        generator.subschema_for::<FitSettingsAnswer>();
+        generator.subschema_for::<FitLayoutsAnswer>();
         let definitions = generator.take_definitions(true);
         let mut order = BTreeMap::new();
         for file in std::fs::read_dir(crate::root().join("crates/answers/src"))? {
@@ -159,7 +171,10 @@ impl Types {
             Some("number") => (Kind::Number, None),
             Some("string") => (Kind::Text, None),
             Some("boolean") => (Kind::Bool, None),
-            Some("object") => (Kind::Object, None),
+            Some("object") => match schema.get("additionalProperties").and_then(|of| of.get("type")) {
+                Some(of) if of == "integer" => (Kind::Sizes, None),
+                _ => (Kind::Object, None),
+            },
             Some("array") => self.items(schema),
             _ => (Kind::Any, None),
         }

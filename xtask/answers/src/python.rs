@@ -10,58 +10,128 @@ use crate::fields::{Field, Kind, Types};
 /// A class of the package.
 struct Class {
     name: &'static str,
-    /// The type that it reads.
-    of: &'static str,
+    /// The type that it reads, or several whose fields stand in one object.
+    of: &'static [&'static str],
     /// What a user of Python must also know.
     says: &'static str,
     /// Fields that an answer of the package does not have.
     without: &'static [&'static str],
 }
 
-const fn class(name: &'static str, of: &'static str, says: &'static str) -> Class {
+const fn class(name: &'static str, of: &'static [&'static str], says: &'static str) -> Class {
     Class { name, of, says, without: &[] }
+}
+
+/// A field that Python has as something simpler than the JSON does: the class, the field, its type, and how it is read.
+const SIMPLER: &[(&str, &str, &str, &str)] = &[
+    (
+        "Search",
+        "front",
+        "list[Outcome]",
+        "[Outcome.of(read[\"settings\"][index]) for index in read[\"front\"]]",
+    ),
+    ("FitRun", "outside", "dict[str, int]", "_by_holder(read[\"outside\"])"),
+    ("FitRank", "outside", "dict[str, int]", "_by_holder(read[\"outside\"])"),
+    ("FitSite", "growth", "str | None", "read[\"growth\"] and read[\"growth\"][\"kind\"]"),
+    ("FitOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("Fit", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitMapOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitMap", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitSettingsOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitSettings", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitLayoutsOnGpu", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+    ("FitLayouts", "gpu", "str", "read[\"gpu\"][\"id\"]"),
+];
+
+fn simpler(class: &str, field: &str) -> Option<(&'static str, &'static str)> {
+    let found = SIMPLER.iter().find(|(of, name, ..)| (*of, *name) == (class, field));
+    found.map(|(_, _, kind, read)| (*kind, *read))
 }
 
 /// A class comes after those that it names.
 const CLASSES: &[Class] = &[
-    class("Limit", "LimitAnswer", ""),
-    class("FirstOom", "OutOfMemoryRequest", ""),
+    class("Limit", &["LimitAnswer"], ""),
+    class("FirstOom", &["OutOfMemoryRequest"], ""),
     class(
         "Outcome",
-        "ComparedOutcome",
+        &["ComparedOutcome"],
         "`fits` says whether the whole run fits, whatever the limit is; `depends_on_limit` whether the run goes out of memory at one bound of the limit only.",
     ),
-    class("WhatIf", "WhatIfAnswer", ""),
-    class("Search", "SearchAnswer", "`front` has the outcomes themselves."),
-    class("Change", "ReplayedChange", ""),
-    class("Autopsy", "AutopsyAnswer", ""),
-    class("Finding", "VerdictSentence", ""),
-    class("HoldingLine", "HoldingLineAnswer", ""),
-    class("Verdict", "VerdictAnswer", ""),
-    class("Bound", "BoundAnswer", ""),
-    class("Growth", "GrowingSite", ""),
-    class("Leaks", "LeaksAnswer", "True where anything grows."),
-    class("AllocatorOutcome", "AllocatorOutcome", ""),
-    class("ComparedAllocators", "AllocatorsAnswer", ""),
-    class("DiffTerm", "DiffTerm", ""),
-    class("PeakDiff", "PeakComparison", ""),
-    class("Diff", "DiffAnswer", "True where a peak changed."),
+    class("WhatIf", &["WhatIfAnswer"], ""),
+    class("Search", &["SearchAnswer"], "`front` has the outcomes themselves."),
+    class("Change", &["ReplayedChange"], ""),
+    class("Autopsy", &["AutopsyAnswer"], ""),
+    class("Finding", &["VerdictSentence"], ""),
+    class("HoldingLine", &["HoldingLineAnswer"], ""),
+    class("Verdict", &["VerdictAnswer"], ""),
+    class("Bound", &["BoundAnswer"], ""),
+    class("Growth", &["GrowingSite"], ""),
+    class("Leaks", &["LeaksAnswer"], "True where anything grows."),
+    class("AllocatorOutcome", &["AllocatorOutcome"], ""),
+    class("ComparedAllocators", &["AllocatorsAnswer"], ""),
+    class("DiffTerm", &["DiffTerm"], ""),
+    class("PeakDiff", &["PeakComparison"], ""),
+    class("Diff", &["DiffAnswer"], "True where a peak changed."),
     class(
         "Certificate",
-        "CertificateAnswer",
+        &["CertificateAnswer"],
         "True where every placement, and everything else, is identical.",
     ),
-    class("Holder", "HolderAnswer", "`stack` is the stack as a text, a line a frame."),
-    class("Moment", "MomentAnswer", ""),
+    class("Holder", &["HolderAnswer"], "`stack` is the stack as a text, a line a frame."),
+    class("Moment", &["MomentAnswer"], ""),
     // `Device.at` and `Device.verify` answer these.
-    Class { name: "Summary", of: "DeviceAnswer", says: "", without: &["at", "certificate"] },
+    Class { name: "Summary", of: &["DeviceAnswer"], says: "", without: &["at", "certificate"] },
+    class("FitHolder", &["FitHolder"], ""),
+    class("FitFailedRequest", &["FitFailedRequest"], ""),
+    class("FitContradiction", &["FitContradiction"], ""),
+    class("FitGrowth", &["FitGrowth"], ""),
+    class(
+        "FitRun",
+        &["FitProbe"],
+        "Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak \
+         reserved, by holder.",
+    ),
+    class("FitRank", &["FitRank"], "`outside` has the bytes by holder."),
+    class(
+        "FitSite",
+        &["FitSite"],
+        "`growth` is the rule in a word: \"constant\", \"linear\" or \"quadratic\".",
+    ),
+    class("FitTriedSetting", &["FitTriedSetting"], ""),
+    class("FitOnGpu", &["FitLargestOnGpu"], "`gpu` is the GPU's short name."),
+    class(
+        "Fit",
+        &["FitLargestAnswer", "FitCall"],
+        "The answer is about the first GPU, whose short name is `gpu`.",
+    ),
+    class("FitRow", &["FitMapRow"], ""),
+    class("FitMapOnGpu", &["FitMapOnGpu"], "`gpu` is the GPU's short name."),
+    class(
+        "FitMap",
+        &["FitMapAnswer", "FitCall"],
+        "The rows are those of the first GPU, whose short name is `gpu`.",
+    ),
+    class("FitSetting", &["FitSetting"], "`fits` is None where `error` says why no replay was made."),
+    class("FitSettingsOnGpu", &["FitSettingsOnGpu"], "`gpu` is the GPU's short name."),
+    class(
+        "FitSettings",
+        &["FitSettingsAnswer", "FitCall"],
+        "The answer is about the first GPU, whose short name is `gpu`.",
+    ),
+    class("FitLayout", &["FitLayout"], ""),
+    class("FitLayoutsOnGpu", &["FitLayoutsOnGpu"], "`gpu` is the GPU's short name."),
+    class(
+        "FitLayouts",
+        &["FitLayoutsAnswer", "FitCall"],
+        "The answer is about the first GPU, whose short name is `gpu`.",
+    ),
 ];
 
 /// The classes that read a type.
 fn class_of(of: &str) -> Option<&'static str> {
     // The row of the run's own settings is one without a first difference.
     let of = if of == "SettingOutcome" { "ComparedOutcome" } else { of };
-    CLASSES.iter().find(|class| class.of == of).map(|class| class.name)
+    CLASSES.iter().find(|class| class.of == [of]).map(|class| class.name)
 }
 
 /// `crates/wheel/python/blockyard/_answers.py`.
@@ -79,7 +149,9 @@ pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
          from blockyard._sentences import size as size\n\n\
          T = TypeVar(\"T\")\n\n\n\
          def _unless_none(of: Callable[[Any], T], raw: Any) -> T | None:\n    \
-             return None if raw is None else of(raw)\n",
+             return None if raw is None else of(raw)\n\n\n\
+         def _by_holder(rows: list[dict[str, Any]]) -> dict[str, int]:\n    \
+             return {row[\"what\"]: row[\"bytes\"] for row in rows}\n",
     );
     for class in CLASSES {
         write_class(&mut text, class, types)?;
@@ -89,9 +161,13 @@ pub(crate) fn file(types: &Types) -> Result<WrittenFile> {
 
 fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {
     let Class { name, of, says, without } = class;
-    let mut fields = types.fields(of)?;
+    let mut fields = Vec::new();
+    for of in *of {
+        fields.extend(types.fields(of)?);
+    }
     fields.retain(|field| !without.contains(&field.name.as_str()));
-    let about = [types.text(of)?, (*says).to_owned()].join(" ");
+    let about = of.first().map(|of| types.text(of)).transpose()?.unwrap_or_default();
+    let about = [about, (*says).to_owned()].join(" ");
     write!(
         text,
         "\n\n@dataclasses.dataclass(frozen=True, repr=False)\nclass {name}(_sentences.{name}Sentence):\n    \"\"\"{}\"\"\"\n\n",
@@ -112,8 +188,8 @@ fn write_class(text: &mut String, class: &Class, types: &Types) -> Result<()> {
 }
 
 fn python_type(class: &str, field: &Field) -> String {
-    if (class, field.name.as_str()) == ("Search", "front") {
-        return "list[Outcome]".to_owned();
+    if let Some((kind, _)) = simpler(class, &field.name) {
+        return kind.to_owned();
     }
     let of = field.of.as_deref().and_then(class_of);
     let plain = match field.kind {
@@ -122,6 +198,7 @@ fn python_type(class: &str, field: &Field) -> String {
         Kind::Text => "str",
         Kind::Bool => "bool",
         Kind::Object => of.unwrap_or("dict[str, Any]"),
+        Kind::Sizes => "dict[str, int]",
         Kind::Texts => "list[str]",
         Kind::Integers => "list[int]",
         Kind::Objects => match of {
@@ -143,8 +220,8 @@ fn python_type(class: &str, field: &Field) -> String {
 
 fn read(class: &str, field: &Field) -> String {
     let name = &field.name;
-    if (class, name.as_str()) == ("Search", "front") {
-        return "[Outcome.of(read[\"settings\"][index]) for index in read[\"front\"]]".to_owned();
+    if let Some((_, read)) = simpler(class, name) {
+        return read.to_owned();
     }
     let of = field.of.as_deref().and_then(class_of);
     match (field.kind, of) {
@@ -156,7 +233,7 @@ fn read(class: &str, field: &Field) -> String {
         (Kind::Texts | Kind::Integers | Kind::Objects | Kind::Rows, _) => {
             format!("read.get(\"{name}\") or []")
         }
-        (Kind::Integer | Kind::Number | Kind::Text | Kind::Bool | Kind::Object | Kind::Any, _) => {
+        (_, _) => {
             format!("read.get(\"{name}\")")
         }
     }

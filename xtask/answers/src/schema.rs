@@ -1,7 +1,9 @@
 //! JSON Schema of each document.
 
 use anyhow::Result;
-use blockyard_answers::{DryRunAnswer, GuardAnswer, Line, SnapshotLine, VerifyLine};
+use blockyard_answers::{
+    DryRunAnswer, FitAnswer, GuardAnswer, Line, ProgramAnswer, SnapshotLine, VerifyLine,
+};
 use schemars::{JsonSchema, SchemaGenerator};
 
 use crate::WrittenFile;
@@ -14,6 +16,8 @@ pub(crate) fn files() -> Result<Vec<WrittenFile>> {
         file::<VerifyLine>("verify")?,
         file::<GuardAnswer>("guard")?,
         file::<DryRunAnswer>("dry-run")?,
+        file::<FitAnswer>("fit")?,
+        file::<ProgramAnswer>("python")?,
     ])
 }
 

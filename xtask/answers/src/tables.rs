@@ -8,8 +8,14 @@ use anyhow::{Context, Result};
 use crate::WrittenFile;
 use crate::fields::{Kind, Types};
 
-const DOCUMENTS: [&str; 4] =
-    ["docs/questions.md", "docs/snapshot-json.md", "docs/guard.md", "docs/dry-run.md"];
+const DOCUMENTS: [&str; 6] = [
+    "docs/questions.md",
+    "docs/snapshot-json.md",
+    "docs/guard.md",
+    "docs/dry-run.md",
+    "docs/fit.md",
+    "docs/programs.md",
+];
 
 /// The documents, with new tables.
 pub(crate) fn files(types: &Types) -> Result<Vec<WrittenFile>> {
@@ -53,7 +59,8 @@ fn write_rows(
     shown: &mut BTreeSet<String>,
     rows: &mut Vec<(String, String)>,
 ) -> Result<()> {
-    for field in types.fields(name)? {
+    let all = types.fields(name)?;
+    for field in all.clone() {
         let end = if field.kind == Kind::Objects { "[]" } else { "" };
         let path = format!("{before}{}{end}", field.name);
         let words = field.of.as_deref().map(|of| types.words(of)).unwrap_or_default();
@@ -68,7 +75,11 @@ fn write_rows(
         let of = field.of.filter(|_| matches!(field.kind, Kind::Object | Kind::Objects));
         // The rows of settings have the fields of the run's own settings.
         let key = of.as_deref().map(|of| if of == "ComparedOutcome" { "SettingOutcome" } else { of });
-        let is_new = key.is_some_and(|key| shown.insert(key.to_owned()));
+        let is_same = match &of {
+            Some(of) => types.fields(of)?.iter().all(|inner| all.contains(inner)),
+            None => false,
+        };
+        let is_new = key.is_some_and(|key| shown.insert(key.to_owned())) && !is_same;
         if key.is_some() && !is_new {
             what.push_str("; its fields are above");
         }

@@ -15,7 +15,7 @@ const POINTS: u64 = 4;
 const MOST_SITES: usize = 12;
 
 /// What is known of one GPU.
-pub(super) struct Answer {
+pub(super) struct LargestOnGpu {
     pub(super) terms: Terms,
     /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
@@ -57,7 +57,7 @@ pub(super) struct Setting {
     pub(super) largest: Option<u64>,
 }
 
-impl Answer {
+impl LargestOnGpu {
     /// Whether the search ended before it had an answer.
     pub(super) fn is_ended(&self) -> bool {
         self.found.ended.is_some()
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
+pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> LargestOnGpu {
     let values = &vary.values;
     let found = search(values, terms.expected(), |value| runs.probe(terms, vary, value));
     let largest = found.largest(values);
@@ -85,7 +85,7 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
     };
     let next =
         next.and_then(|next| found.probes.iter().find(|probe| probe.value == next && !probe.is_fitting));
-    let mut answer = Answer {
+    let mut answer = LargestOnGpu {
         terms: terms.clone(),
         limit: found.probes.last().map_or_else(|| terms.expected(), |probe| terms.left(probe)),
         contradictions: Vec::new(),
@@ -108,7 +108,7 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> Answer {
     answer
 }
 
-fn explain(runs: &Runs<'_>, answer: &mut Answer, vary: &Vary) -> Result<(), Ended> {
+fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), Ended> {
     let values = &vary.values;
     let terms = answer.terms.clone();
     if let Some(next) = &answer.next {
@@ -124,7 +124,7 @@ fn explain(runs: &Runs<'_>, answer: &mut Answer, vary: &Vary) -> Result<(), Ende
 }
 
 /// Values below the largest that are run for the rule of growth alone.
-fn more(values: &Values, answer: &Answer) -> Vec<u64> {
+fn more(values: &Values, answer: &LargestOnGpu) -> Vec<u64> {
     let Some(largest) = answer.largest else { return Vec::new() };
     let known = |value: u64| answer.found.probes.iter().any(|probe| probe.value == value);
     let count = answer.found.probes.iter().filter(|probe| probe.is_fitting).count() as u64;
@@ -136,7 +136,7 @@ fn more(values: &Values, answer: &Answer) -> Vec<u64> {
     more
 }
 
-fn grow(answer: &mut Answer) {
+fn grow(answer: &mut LargestOnGpu) {
     let fitting = answer.found.probes.iter().filter(|probe| probe.is_fitting);
     let probes: Vec<&Probe> = fitting.chain(&answer.needs).collect();
     let points: Vec<(u64, u64)> =
@@ -160,7 +160,7 @@ fn grow(answer: &mut Answer) {
 
 /// What can be tried without touching the program, with the first value that does not fit: expandable segments, and where these do not help,
 /// also smaller workspaces of cuBLAS.
-fn try_settings(runs: &Runs<'_>, answer: &mut Answer, vary: &Vary) -> Result<(), Ended> {
+fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), Ended> {
     let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
     let own = answer.terms.conf.clone().or_else(environment).unwrap_or_default();
     let mut terms = answer.terms.clone();

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
+use blockyard_answers::{FitBy, FitMapAnswer, FitMapOnGpu, FitMapRow, FitResult};
 use blockyard_fit::{Column, Contradiction, Layout, Mesh, Probe, guess, search_guessed};
 use blockyard_report::{FitCurve, FitPage};
-use serde_json::{Map, Value, json};
 
 use super::answer::environment;
 use super::at_once::{Answers, each};
 use super::curves::curve;
-use super::json::{contradiction, ended, fields, probe, terms, varied, whole};
-use super::layouts::{Asked, all_layouts, nodes, ran, sizes};
+use super::json::{contradiction, ended, first_and_others, probe, sizes, terms, values, varied, whole};
+use super::layouts::{Asked, all_layouts, nodes, ran};
 use super::options::FitOptions;
 use super::runs::{Ended, Runs, Terms};
 use super::vary::{Set, Vary};
@@ -75,7 +75,8 @@ pub(super) fn by_values(
     other: &Vary,
 ) -> anyhow::Result<Reply> {
     let others: Vec<Other> = other.values.iter().map(|value| Other::Value(other.set(value))).collect();
-    let by = By { name: &other.name, json: varied(other), asked: None };
+    let json = if other.is_variable { FitBy::Variable(values(other)) } else { FitBy::Option(values(other)) };
+    let by = By { name: &other.name, json, asked: None };
     ask(runs, terms, vary, &others, &by)
 }
 
@@ -94,7 +95,7 @@ pub(super) fn by_settings(
         }
     }
     let others: Vec<Other> = all.iter().cloned().map(Other::Settings).collect();
-    let json = json!({"name": "conf", "kind": "settings", "list": all});
+    let json = FitBy::Settings { name: "conf".to_owned(), list: all };
     ask(runs, terms, vary, &others, &By { name: "settings", json, asked: None })
 }
 
@@ -108,9 +109,9 @@ pub(super) fn by_layouts(
 ) -> anyhow::Result<Reply> {
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
-    let list: Vec<Value> = all.iter().map(sizes).collect();
+    let list = all.iter().map(sizes).collect();
     let others: Vec<Other> = all.into_iter().map(Other::Layout).collect();
-    let json = json!({"name": "mesh", "kind": "layouts", "list": list, "ranks": world});
+    let json = FitBy::Layouts { name: "mesh".to_owned(), list, ranks: world };
     let by = By { name: "layout", json, asked: Some((world, per_node)) };
     ask(runs, terms, vary, &others, &by)
 }
@@ -118,7 +119,7 @@ pub(super) fn by_layouts(
 /// By what the largest value is asked for.
 struct By<'a> {
     name: &'a str,
-    json: Value,
+    json: FitBy,
     /// How many ranks layouts have, and how many of them a node.
     asked: Option<(u32, u32)>,
 }
@@ -157,19 +158,12 @@ fn ask(
     for answer in &answers {
         answer.write(&mut text, vary, by.name, runs.options)?;
     }
-    let rows = |answer: &ByOther| {
-        let mut all = terms(&answer.terms);
-        let rows = answer.columns.iter().map(|column| Value::Object(row(vary, column)));
-        all.insert("rows".to_owned(), rows.collect());
-        all
+    let rows = |answer: &ByOther| FitMapOnGpu {
+        terms: terms(&answer.terms),
+        rows: answer.columns.iter().map(|column| row(vary, column)).collect(),
     };
-    let about = fields(json!({
-        "question": "map",
-        "vary": varied(vary),
-        "by": by.json,
-        "others": answers.iter().skip(1).map(rows).collect::<Vec<_>>(),
-    }));
-    let first = answers.first().map(rows).unwrap_or_default();
+    let (first, others) = first_and_others(&answers, rows)?;
+    let json = FitMapAnswer { vary: varied(vary), by: by.json.clone(), first, others };
     let is_found = answers
         .iter()
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
@@ -182,7 +176,7 @@ fn ask(
         ..FitPage::default()
     };
     let status = status(ended, is_found);
-    Ok(Reply { text, json: whole(runs, [first, about]), status, page: Some(page) })
+    Ok(Reply { text, json: whole(runs, FitResult::Map(Box::new(json))), status, page: Some(page) })
 }
 
 /// Whether no further search is begun after this one.
@@ -206,25 +200,24 @@ fn proofs<'a>(vary: &Vary, column: &'a Column<Other, Ended>) -> (Option<&'a Prob
     (best, next)
 }
 
-fn row(vary: &Vary, column: &Column<Other, Ended>) -> Map<String, Value> {
+fn row(vary: &Vary, column: &Column<Other, Ended>) -> FitMapRow {
     let (best, next) = proofs(vary, column);
     let (failed_at, error) = ended(column.found.ended.as_ref());
-    let contradictions: Vec<Contradiction> = column.found.contradictions();
-    let mut row = fields(json!({
-        "largest": best.map(|best| best.value),
-        "next": next.map(probe),
-        "exact": column.found.ended.is_none() && best.into_iter().chain(next).all(|probe| probe.is_exact),
-        "probes": column.found.probes.iter().map(probe).collect::<Vec<_>>(),
-        "contradictions": contradictions.iter().map(contradiction).collect::<Vec<_>>(),
-        "failed_at": failed_at,
-        "error": error,
-    }));
-    let (name, value) = match &column.other {
-        Other::Value(set) => ("value", json!(set.value)),
-        Other::Settings(conf) => ("conf", json!(conf)),
-        Other::Layout(layout) => ("layout", sizes(layout)),
+    let mut row = FitMapRow {
+        largest: best.map(|best| best.value),
+        next: next.map(probe),
+        exact: column.found.ended.is_none() && best.into_iter().chain(next).all(|probe| probe.is_exact),
+        probes: column.found.probes.iter().map(probe).collect(),
+        contradictions: column.found.contradictions().iter().map(contradiction).collect(),
+        failed_at,
+        error,
+        ..FitMapRow::default()
     };
-    row.insert(name.to_owned(), value);
+    match &column.other {
+        Other::Value(set) => row.value = Some(set.value),
+        Other::Settings(conf) => row.conf = Some(conf.clone()),
+        Other::Layout(layout) => row.layout = Some(sizes(layout)),
+    }
     row
 }
 

@@ -4,13 +4,13 @@ use blockyard_fit::Probe;
 use blockyard_record::Bytes;
 use blockyard_report::{FitCurve, FitOutcome, FitPage, FitPoint, fit_page};
 
-use super::answer::Answer;
+use super::answer::LargestOnGpu;
 use super::runs::{Runs, Terms};
 use super::text;
 use super::vary::Vary;
 
 /// What the largest value of each GPU is, without what all pages have.
-pub(super) fn of_gpus(vary: &Vary, answers: &[Answer]) -> FitPage {
+pub(super) fn of_gpus(vary: &Vary, answers: &[LargestOnGpu]) -> FitPage {
     let curves = answers.iter().map(|answer| {
         let mut curve = curve(answer.terms.gpu.name, &answer.terms, answer.largest, &answer.found.probes);
         curve.points.extend(answer.needs.iter().map(|needs| point(needs, FitOutcome::WithoutLimit)));

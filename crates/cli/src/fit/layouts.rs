@@ -3,20 +3,20 @@
 mod asked;
 mod text;
 
+use blockyard_answers::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank, FitResult};
 use blockyard_fit::{Layout, Mesh, Probe};
 use blockyard_record::Bytes;
-use serde_json::{Map, Value, json};
 
 pub(super) use self::asked::{Asked, all_layouts, nodes};
 pub(super) use self::text::ran;
 use super::at_once::{Answers, each};
-use super::json::{ended, fields, held, probe, terms, whole};
+use super::json::{ended, first_and_others, held, run, sizes, terms, whole};
 use super::runs::{Ended, Runs, Terms};
 use super::{Reply, status};
 use crate::dry_run::is_interrupted;
 
 /// What is known of one GPU.
-struct Answer {
+struct LayoutsOnGpu {
     terms: Terms,
     world: u32,
     names: Vec<String>,
@@ -63,7 +63,7 @@ pub(super) fn layouts(
 ) -> anyhow::Result<Reply> {
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
-    let of_gpu = |terms: &Terms, _before: &Answers<Answer>| {
+    let of_gpu = |terms: &Terms, _before: &Answers<LayoutsOnGpu>| {
         let asked = Asked::new(runs, world, per_node);
         let ask = |layout: &Layout, _before: &Answers<Option<Result<Found, String>>>| match asked
             .ask(terms, layout)
@@ -74,7 +74,7 @@ pub(super) fn layouts(
         };
         // After Ctrl-C each of the others ends at once.
         let found = each(&all, runs.at_once.wanted(), ask, |_found| false);
-        Answer {
+        LayoutsOnGpu {
             terms: terms.clone(),
             world,
             names: mesh.names().map(str::to_owned).collect(),
@@ -88,21 +88,13 @@ pub(super) fn layouts(
     for answer in &answers {
         text::write(&mut out, answer, runs.options)?;
     }
-    let about = fields(json!({
-        "question": "layouts",
-        "others": answers.iter().skip(1).map(Answer::json).collect::<Vec<_>>(),
-    }));
-    let first = answers.first().map(Answer::json).unwrap_or_default();
+    let (first, others) = first_and_others(&answers, LayoutsOnGpu::json)?;
+    let result = FitResult::Layouts(Box::new(FitLayoutsAnswer { first, others }));
     let is_found = answers.iter().all(|answer| answer.best().is_some());
     let stopped = answers.iter().any(|answer| answer.is_stopped).then_some(Ended::Stopped);
     let has_failed = answers.iter().flat_map(|answer| &answer.found).flatten().any(Result::is_err);
     let ended = stopped.or_else(|| (has_failed && !is_found).then(|| Ended::Failed(String::new())));
-    Ok(Reply {
-        text: out,
-        json: whole(runs, [first, about]),
-        status: status(ended.as_ref(), is_found),
-        page: None,
-    })
+    Ok(Reply { text: out, json: whole(runs, result), status: status(ended.as_ref(), is_found), page: None })
 }
 
 fn numbers(ranks: &[u32]) -> String {
@@ -110,7 +102,7 @@ fn numbers(ranks: &[u32]) -> String {
     ranks.join(" and ")
 }
 
-impl Answer {
+impl LayoutsOnGpu {
     /// Layouts that ran to an answer.
     fn answered(&self) -> impl Iterator<Item = (&Layout, &Found)> {
         let rows = self.layouts.iter().zip(&self.found);
@@ -122,45 +114,39 @@ impl Answer {
         self.answered().filter(|(_, found)| found.is_fitting).min_by_key(|(_, found)| found.peak_reserved())
     }
 
-    fn json(&self) -> Map<String, Value> {
-        let mut all = terms(&self.terms);
-        let (_, stopped) = ended(self.is_stopped.then_some(&(0, Ended::Stopped)));
-        all.extend(fields(json!({
-            "ranks": self.world,
-            "mesh": self.names,
-            "best": self.best().map(|(layout, _)| sizes(layout)),
-            "layouts": self.layouts.iter().zip(&self.found).map(|(layout, found)| row(layout, found.as_ref())).collect::<Vec<_>>(),
-            "error": stopped,
-        })));
-        all
+    fn json(&self) -> FitLayoutsOnGpu {
+        let (_, error) = ended(self.is_stopped.then_some(&(0, Ended::Stopped)));
+        FitLayoutsOnGpu {
+            terms: terms(&self.terms),
+            ranks: self.world,
+            mesh: self.names.clone(),
+            best: self.best().map(|(layout, _)| sizes(layout)),
+            layouts: self
+                .layouts
+                .iter()
+                .zip(&self.found)
+                .map(|(layout, found)| row(layout, found.as_ref()))
+                .collect(),
+            error,
+        }
     }
 }
 
-pub(super) fn sizes(layout: &Layout) -> Value {
-    let sizes: Map<String, Value> =
-        layout.sizes().map(|(name, size)| (name.to_owned(), json!(size))).collect();
-    Value::Object(sizes)
-}
-
-fn row(layout: &Layout, found: Option<&Result<Found, String>>) -> Value {
+fn row(layout: &Layout, found: Option<&Result<Found, String>>) -> FitLayout {
     let answered = found.and_then(|found| found.as_ref().ok());
     let ranks = |probes: &[Probe]| probes.iter().map(of_rank).collect::<Vec<_>>();
-    json!({
-        "layout": sizes(layout),
-        "fits": answered.map(|found| found.is_fitting),
-        "peak_allocated": answered.map(|found| found.most(|probe| probe.peak_allocated).get()),
-        "peak_reserved": answered.map(|found| found.peak_reserved().get()),
-        "exact": answered.map(Found::is_exact),
-        "ranks": answered.map(|found| ranks(&found.ranks)),
-        "under_limit": answered.and_then(|found| found.under_limit.as_deref()).map(ranks),
-        "error": found.and_then(|found| found.as_ref().err()),
-    })
+    FitLayout {
+        layout: sizes(layout),
+        fits: answered.map(|found| found.is_fitting),
+        peak_allocated: answered.map(|found| found.most(|probe| probe.peak_allocated).get()),
+        peak_reserved: answered.map(|found| found.peak_reserved().get()),
+        exact: answered.map(Found::is_exact),
+        ranks: answered.map(|found| ranks(&found.ranks)),
+        under_limit: answered.and_then(|found| found.under_limit.as_deref()).map(ranks),
+        error: found.and_then(|found| found.as_ref().err().cloned()),
+    }
 }
 
-fn of_rank(rank: &Probe) -> Value {
-    let mut all = fields(probe(rank));
-    all.remove("value");
-    all.insert("rank".to_owned(), json!(rank.value));
-    all.insert("holders".to_owned(), json!(held(&rank.holders)));
-    Value::Object(all)
+fn of_rank(rank: &Probe) -> FitRank {
+    FitRank { rank: rank.value, holders: held(&rank.holders), run: run(rank) }
 }

@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use anyhow::Context;
+use blockyard_answers::{
+    FitOom, FitReplay, FitReplayed, FitResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu,
+};
 use blockyard_fit::Probe;
 use blockyard_lab::{Conditions, Replay, Row, Run};
 use blockyard_record::{Bytes, grouped};
 use blockyard_rules::Release;
-use serde_json::{Map, Value, json};
 
 use super::answer::environment;
 use super::at_once::{Answers, each};
-use super::json::{fields, probe, terms, whole};
+use super::json::{first_and_others, probe, terms, whole};
 use super::runs::{Ended, Runs, Terms};
 use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
@@ -22,7 +24,7 @@ const ESTIMATE: &str = "a replay has the requests of one run without a limit: a 
      memory is left, is not followed, and segments lie where the replay puts them";
 
 /// What is known of one GPU.
-struct Answer {
+struct SettingsOnGpu {
     terms: Terms,
     /// How many requests were replayed.
     requests: usize,
@@ -54,23 +56,20 @@ struct Replayed {
 }
 
 pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Reply> {
-    let ask = |terms: &Terms, _before: &Answers<Answer>| answer(runs, terms, settings);
+    let ask = |terms: &Terms, _before: &Answers<SettingsOnGpu>| answer(runs, terms, settings);
     let answers = each(all_terms, runs.at_once.wanted(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
         answer.write(&mut text, runs.options.quiet)?;
     }
-    let about = fields(json!({
-        "question": "settings",
-        "others": answers.iter().skip(1).map(Answer::json).collect::<Vec<_>>(),
-    }));
-    let first = answers.first().map(Answer::json).unwrap_or_default();
+    let (first, others) = first_and_others(&answers, SettingsOnGpu::json)?;
+    let result = FitResult::Settings(Box::new(FitSettingsAnswer { first, others }));
     let is_found = answers.iter().all(|answer| answer.best.is_some());
     let ended = answers.iter().find_map(|answer| answer.ended.as_ref());
-    Ok(Reply { text, json: whole(runs, [first, about]), status: status(ended, is_found), page: None })
+    Ok(Reply { text, json: whole(runs, result), status: status(ended, is_found), page: None })
 }
 
-fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
+fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> SettingsOnGpu {
     let own = terms.conf.clone().or_else(environment).unwrap_or_default();
     let mut all = vec![own];
     for conf in settings {
@@ -78,7 +77,7 @@ fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
             all.push(conf.clone());
         }
     }
-    let mut answer = Answer {
+    let mut answer = SettingsOnGpu {
         terms: terms.clone(),
         requests: 0,
         rows: Vec::new(),
@@ -92,7 +91,7 @@ fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> Answer {
     answer
 }
 
-fn fill(runs: &Runs<'_>, answer: &mut Answer, all: &[String]) -> Result<(), Ended> {
+fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(), Ended> {
     let terms = answer.terms.clone();
     let (recorded, requests) = runs.record(&terms.without_end())?;
     if !recorded.is_fitting {
@@ -197,7 +196,7 @@ fn proof(run: &Probe, replayed: &Replayed) -> String {
     format!("a run: fits, peak reserved {reserved}{beside}")
 }
 
-impl Answer {
+impl SettingsOnGpu {
     fn write(&self, text: &mut String, is_quiet: bool) -> std::fmt::Result {
         let limit = text::limit(&self.terms);
         if self.rows.is_empty() {
@@ -252,37 +251,31 @@ impl Answer {
         Ok(())
     }
 
-    fn json(&self) -> Map<String, Value> {
-        let mut all = terms(&self.terms);
-        let best = self.best.and_then(|best| self.rows.get(best));
-        all.extend(fields(json!({
-            "requests": self.requests,
-            "best": best.map(|row| &row.conf),
-            "settings": self.rows.iter().map(Setting::json).collect::<Vec<_>>(),
-            "notes": self.notes,
-            "error": self.ended.as_ref().map(said),
-        })));
-        all
+    fn json(&self) -> FitSettingsOnGpu {
+        FitSettingsOnGpu {
+            terms: terms(&self.terms),
+            requests: self.requests as u64,
+            best: self.best.and_then(|best| Some(self.rows.get(best)?.conf.clone())),
+            settings: self.rows.iter().map(Setting::json).collect(),
+            notes: self.notes.clone(),
+            error: self.ended.as_ref().map(said),
+        }
     }
 }
 
 impl Setting {
-    fn json(&self) -> Value {
-        let mut all = match &self.replayed {
-            Err(error) => json!({"conf": self.conf, "error": error}),
-            Ok(replayed) => json!({
-                "conf": self.conf,
-                "fits": replayed.is_fitting,
-                "peak_allocated": replayed.peak_allocated.get(),
-                "peak_reserved": replayed.peak_reserved.get(),
-                "first_oom": replayed.first_oom.map(|(request, bytes)| json!({"request": request, "bytes": bytes.get()})),
-                "warnings": replayed.warnings,
+    fn json(&self) -> FitSetting {
+        let result = match &self.replayed {
+            Err(error) => FitReplay::Failed { error: error.clone() },
+            Ok(replayed) => FitReplay::Replayed(FitReplayed {
+                fits: replayed.is_fitting,
+                peak_allocated: replayed.peak_allocated.get(),
+                peak_reserved: replayed.peak_reserved.get(),
+                first_oom: replayed.first_oom.map(|(request, bytes)| FitOom { request, bytes: bytes.get() }),
+                warnings: replayed.warnings.clone(),
             }),
         };
-        if let Some(fields) = all.as_object_mut() {
-            fields.insert("run".to_owned(), self.run.as_ref().map_or(Value::Null, probe));
-        }
-        all
+        FitSetting { conf: self.conf.clone(), result, run: self.run.as_ref().map(probe) }
     }
 }
 

@@ -7,7 +7,7 @@ use blockyard_dry_run::Outside;
 use blockyard_fit::{Contradiction, Growth, GrowthKind, Held, Probe, memory_fraction};
 use blockyard_record::{Bytes, grouped};
 
-use super::answer::Answer;
+use super::answer::LargestOnGpu;
 use super::runs::{Ended, Terms};
 use super::vary::Vary;
 use crate::dry_run::{EXACT, beside};
@@ -16,7 +16,7 @@ use crate::dry_run::{EXACT, beside};
 const SHOWN: usize = 6;
 
 /// The answer in a sentence.
-pub(super) fn sentence(vary: &Vary, answer: &Answer) -> String {
+pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
     let (name, values) = (&vary.name, &vary.values);
     let limit = limit(&answer.terms);
     if let Some((value, ended)) = &answer.found.ended {
@@ -72,7 +72,7 @@ pub(super) fn failed(probe: &Probe) -> String {
 }
 
 /// The report of one GPU.
-pub(super) fn report(vary: &Vary, answer: &Answer) -> Result<String, fmt::Error> {
+pub(super) fn report(vary: &Vary, answer: &LargestOnGpu) -> Result<String, fmt::Error> {
     let mut text = sentence(vary, answer) + "\n";
     table(&mut text, answer)?;
     contradictions(&mut text, &answer.contradictions)?;
@@ -84,7 +84,7 @@ pub(super) fn report(vary: &Vary, answer: &Answer) -> Result<String, fmt::Error>
     Ok(text)
 }
 
-fn table(text: &mut String, answer: &Answer) -> fmt::Result {
+fn table(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if answer.found.probes.is_empty() {
         return Ok(());
     }
@@ -128,7 +128,7 @@ fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
     Ok(())
 }
 
-fn needs(text: &mut String, answer: &Answer) -> fmt::Result {
+fn needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let Some(needs) = &answer.needs else { return Ok(()) };
     let over = |bytes: Bytes| bytes.saturating_sub(answer.limit);
     write!(
@@ -152,7 +152,7 @@ fn needs(text: &mut String, answer: &Answer) -> fmt::Result {
     }
 }
 
-fn grows(text: &mut String, answer: &Answer) -> fmt::Result {
+fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if let Some(growth) = &answer.peak {
         writeln!(text, "  the peak allocated is {}", words(growth))?;
     }
@@ -191,7 +191,7 @@ fn signed(bytes: f64) -> String {
     if bytes < -0.5 { format!("-{size}") } else { size.to_string() }
 }
 
-fn settings(text: &mut String, answer: &Answer) -> fmt::Result {
+fn settings(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     for setting in &answer.settings {
         let verdict = if setting.is_fitting { "fits" } else { "runs out of memory too" };
         write!(text, "  with {}={} {} {verdict}", setting.variable, setting.conf, setting.value)?;
@@ -204,7 +204,7 @@ fn settings(text: &mut String, answer: &Answer) -> fmt::Result {
 }
 
 /// What was not run: the bytes that each advice is about, beside what the next value lacks.
-fn advice(text: &mut String, answer: &Answer) -> fmt::Result {
+fn advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     let Some(best) = answer.best().filter(|_| answer.next.is_some()) else { return Ok(()) };
     let rows = advices(best);
     if rows.is_empty() {
@@ -254,7 +254,7 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
     rows
 }
 
-fn sure(text: &mut String, answer: &Answer) -> fmt::Result {
+fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     on_gpu(text, &answer.terms, answer.best())?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
         writeln!(text, "  the last two steps of the largest are not equal: more steps may take more")?;
@@ -321,9 +321,9 @@ pub(super) fn proved(text: &mut String, proofs: &[&Probe], is_exact: bool) -> fm
 }
 
 /// Several GPUs: the largest value of each, and the smallest GPU for the highest.
-pub(super) fn gpus(vary: &Vary, answers: &[Answer]) -> Result<String, fmt::Error> {
+pub(super) fn gpus(vary: &Vary, answers: &[LargestOnGpu]) -> Result<String, fmt::Error> {
     let mut text = String::new();
-    let mut sorted: Vec<&Answer> = answers.iter().collect();
+    let mut sorted: Vec<&LargestOnGpu> = answers.iter().collect();
     sorted.sort_by_key(|answer| answer.limit);
     writeln!(text, "the largest {} of {} by GPU:", vary.name, vary.values)?;
     for answer in &sorted {

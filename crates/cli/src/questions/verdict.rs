@@ -102,14 +102,14 @@ fn moments_json(all: &[VerdictMoment]) -> Vec<MomentOfRun> {
     all.iter().map(moment).collect()
 }
 
-/// `(from step 3, request 45, to step 140, request 1,234)`, for what grows; nothing for other sentences, which name their requests.
+/// `(from iteration 3, request 45, to iteration 140, request 1,234)`, for what grows; nothing for other sentences, which name their requests.
 fn growth_range(finding: &Finding) -> String {
     let [first, last] = finding.moments.as_slice() else { return String::new() };
     if finding.about != About::Grows {
         return String::new();
     }
     let place = |moment: &VerdictMoment| {
-        let step = moment.step.map(|step| format!("step {}, ", grouped(step))).unwrap_or_default();
+        let step = moment.step.map(|step| format!("iteration {}, ", grouped(step))).unwrap_or_default();
         format!("{step}request {}", grouped(moment.request))
     };
     format!(" (from {} to {})", place(first), place(last))

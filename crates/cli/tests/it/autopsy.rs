@@ -41,7 +41,7 @@ fn a_file_alone_gets_its_verdict() {
     assert_eq!(called.status, 1, "{}", called.err);
     assert!(
         called.out.contains(
-            "out of memory by a leak at `loss_history train.py:26`: each of 136 steps kept 3 tensors (4 MiB)"
+            "out of memory by a leak at `loss_history train.py:26`: each of 136 iterations kept 3 tensors (4 MiB)"
         ),
         "{}",
         called.out

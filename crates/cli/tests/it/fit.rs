@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use blockyard_answers::FitAnswer;
 use blockyard_dry_run::{Library, write_library};
 use serde_json::Value;
 
@@ -83,7 +84,13 @@ pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) 
     let mut fit = command();
     fit.args(["fit", "train.py", "--python", "python3", "--json", "report.json"]).args(arguments);
     let called = called(fit.current_dir(folder), folder);
-    (called, std::fs::read_to_string(report).ok().map(|text| json(&text)))
+    let text = std::fs::read_to_string(report).ok();
+    if let Some(text) = &text {
+        // The types read what the command writes, whatever the question was.
+        let answer: FitAnswer = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_value(&answer).unwrap(), json(text));
+    }
+    (called, text.map(|text| json(&text)))
 }
 
 #[test]

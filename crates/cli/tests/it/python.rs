@@ -1,5 +1,6 @@
 //! `blockyard python`: what a program prints, its recording, and its answer for other programs.
 
+use blockyard_answers::ProgramAnswer;
 use serde_json::Value;
 
 use super::blockyard;
@@ -33,6 +34,21 @@ fn a_program_answers_as_json() {
     assert!(answer["traceback"].is_null());
     let allocated = answer["devices"][0]["stats"]["allocated_bytes.all.current"].to_string();
     assert_eq!(answer["stdout"].as_str().map(str::trim), Some(allocated.as_str()));
+}
+
+#[test]
+fn the_types_read_what_the_command_writes() {
+    let estimated = "import torch\ntorch.linalg.svd(torch.ones(3, 3, device='cuda'))\n1 / 0\n";
+    for (name, text) in [("typed.py", PROGRAM), ("estimated.py", estimated)] {
+        let called = blockyard(["python", "--json", &file(name, text)]);
+        let typed: ProgramAnswer = serde_json::from_str(&called.out).unwrap();
+        assert_eq!(serde_json::to_value(&typed).unwrap().to_string() + "\n", called.out);
+        let has_ended_early = name == "estimated.py";
+        assert_eq!(
+            (typed.traceback.is_some(), typed.estimated.len()),
+            (has_ended_early, usize::from(has_ended_early))
+        );
+    }
 }
 
 #[test]

@@ -41,10 +41,6 @@ impl Row {
         }
     }
 
-    pub(super) fn is_segment(&self) -> bool {
-        !matches!(self, Self::Heading(_))
-    }
-
     pub(super) fn size(&self) -> Bytes {
         match self {
             Self::Segment(info) => info.size,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, SegmentId};
 
 use super::ruler::Ruler;
-use super::{Stage, StageView};
+use super::{NARROW_PX, Stage, StageForm, StageView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
@@ -33,30 +33,38 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    fn new(width_px: f32, has_failures: bool, has_peaks: bool, is_compact: bool) -> Self {
+    fn new(width_px: f32, has_failures: bool, has_peaks: bool, form: StageForm) -> Self {
         let width_px = if width_px.is_finite() { width_px.floor().clamp(40.0, 16384.0) } else { 40.0 };
         let scale = (width_px / 1300.0).clamp(1.0, 2.0);
-        let text_px = if width_px < 560.0 { 12.0 } else { (13.0 * scale).round() };
-        let numeral_px = if width_px < 560.0 { 20.0 } else { (28.0 * scale).round() };
-        let peak_rows = if !has_peaks {
+        let text_px = if width_px < NARROW_PX { 12.0 } else { (13.0 * scale).round() };
+        let numeral_px = if width_px < NARROW_PX { 20.0 } else { (28.0 * scale).round() };
+        let is_small = form == StageForm::Small;
+        let peak_rows = if !has_peaks || is_small {
             0.0
-        } else if width_px < 560.0 {
+        } else if width_px < NARROW_PX {
             2.0
         } else {
             1.0
         };
         let lines = |count: f32| (text_px * count).round();
+        let by_form = |full: f32, compact: f32, small: f32| {
+            lines(match form {
+                StageForm::Full => full,
+                StageForm::Compact => compact,
+                StageForm::Small => small,
+            })
+        };
         Self {
             width_px,
             text_px,
             numeral_px,
-            tier_px: lines(if is_compact { 1.9 } else { 2.05 }),
-            bar_px: lines(if is_compact { 4.6 } else { 6.6 }),
-            ruler_px: lines(2.1),
+            tier_px: by_form(2.05, 1.9, 1.85),
+            bar_px: by_form(6.6, 4.6, 2.6),
+            ruler_px: by_form(2.1, 2.1, 1.7),
             peaks_px: lines(1.45) * peak_rows,
-            segment_px: lines(if is_compact { 2.8 } else { 3.5 }),
-            label_px: lines(1.7),
-            failure_px: if has_failures { lines(5.6) } else { 0.0 },
+            segment_px: by_form(3.5, 2.8, 2.0),
+            label_px: by_form(1.7, 1.7, 1.5),
+            failure_px: if has_failures && !is_small { lines(5.6) } else { 0.0 },
         }
     }
 
@@ -80,26 +88,42 @@ impl Metrics {
         self.labels_y_px() + self.label_px
     }
 
-    /// The width of the CUDA context.
-    fn context_px(&self) -> f32 {
-        (self.text_px * 7.5).round()
+    /// The width of so many blocks before the ruler.
+    fn outside_px(&self, blocks: usize) -> f32 {
+        match blocks {
+            0 => 0.0,
+            more => (self.text_px * (7.5 + 6.5 * count_px(more - 1))).round(),
+        }
     }
 
     fn height_px(&self) -> f32 {
         self.failure_y_px() + self.failure_px + 2.0
     }
+
+    /// With a bar and segments that are higher, up to twice, so that the stage is as high as this.
+    fn grown_to(self, height_px: f32) -> Self {
+        let room_px = self.bar_px + self.segment_px;
+        let more_px = (height_px.min(16384.0) - self.height_px()).clamp(0.0, room_px);
+        let factor = 1.0 + more_px / room_px;
+        // Whole pixels, so that edges are sharp; rounded down, so that the stage is not higher than its room.
+        Self {
+            bar_px: (self.bar_px * factor).floor(),
+            segment_px: (self.segment_px * factor).floor(),
+            ..self
+        }
+    }
 }
 
 /// The height that a stage takes at this width; it does not depend on the moment, so that nothing moves in playing.
 #[must_use]
-pub fn stage_height(width_px: f32, has_failures: bool, is_compact: bool) -> f32 {
-    Metrics::new(width_px, has_failures, true, is_compact).height_px()
+pub fn stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
+    Metrics::new(width_px, has_failures, true, form).height_px()
 }
 
-/// As [`stage_height`], of a compact stage that shows a process.
+/// As [`stage_height`], of a stage that shows a process.
 #[must_use]
-pub fn process_stage_height(width_px: f32, has_failures: bool) -> f32 {
-    Metrics::new(width_px, has_failures, false, true).height_px()
+pub fn process_stage_height(width_px: f32, has_failures: bool, form: StageForm) -> f32 {
+    Metrics::new(width_px, has_failures, false, form).height_px()
 }
 
 impl Stage {
@@ -107,8 +131,10 @@ impl Stage {
     #[must_use]
     pub fn scene(&self, view: &StageView, width_px: f32) -> Scene {
         let has_peaks = self.context.is_none();
-        let metrics = Metrics::new(width_px, self.has_failures, has_peaks, view.is_compact);
-        let left_px = if self.context.is_some() { metrics.context_px() } else { 0.0 };
+        let is_small = view.form == StageForm::Small;
+        let metrics =
+            Metrics::new(width_px, self.has_failures, has_peaks, view.form).grown_to(view.least_height_px);
+        let left_px = metrics.outside_px(self.blocks_outside(metrics.width_px).len());
         let ruler = Ruler { shown: self.shown, left_px, width_px: metrics.width_px };
         let mut scene = Scene::new(metrics.width_px, metrics.height_px());
         let mut painter =
@@ -118,11 +144,13 @@ impl Stage {
         painter.draw_context();
         painter.draw_bar();
         painter.draw_ruler();
-        if has_peaks {
+        if has_peaks && !is_small {
             painter.draw_peaks();
         }
         painter.draw_segments();
-        painter.draw_failure();
+        if !is_small {
+            painter.draw_failure();
+        }
         painter.draw_lit();
         scene
     }
@@ -232,34 +260,39 @@ impl Painter<'_> {
         }
     }
 
-    /// What the process takes beside its segments. Two slanted cuts say that the width is not to scale.
+    /// What the process takes beside its segments, a block for each part. Two slanted cuts before the ruler say that the widths are not to scale.
     fn draw_context(&mut self) {
-        let Some(context) = self.stage.context else { return };
-        let Metrics { text_px, bar_px, .. } = self.metrics;
-        let (y, right) = (self.metrics.bar_y_px(), self.ruler.left_px - 2.0);
-        let rect = Rect::new(0.0, y, right, bar_px);
-        self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
-        for place in [14.0, 8.0] {
-            let (top, bottom) = (Point::new(right - place + 6.0, y), Point::new(right - place, y + bar_px));
-            self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
-        }
-        let room = rect.width_px - 22.0;
-        let value = [context.to_string()];
-        let words = if self.stage.has_more_than_context {
-            ["outside PyTorch", "outside"]
-        } else {
-            ["CUDA context", "context"]
-        };
-        let middle = (right - 14.0) / 2.0;
-        let lines = [
-            (first_fitting(&words, text_px, Weight::Normal, room), -text_px * 0.65, Weight::Normal),
-            (first_fitting(&value, text_px, Weight::Bold, room), text_px * 0.65, Weight::Bold),
-        ];
-        for (text, below, weight) in lines {
-            let Some(text) = text else { continue };
-            let style = TextStyle { weight, ..TextStyle::new(Role::Text, text_px) };
-            let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
-            self.scene.text(at, text, style.anchored(Anchor::Middle));
+        let stage = self.stage;
+        let Metrics { text_px, bar_px, width_px, .. } = self.metrics;
+        let y = self.metrics.bar_y_px();
+        let blocks = stage.blocks_outside(width_px);
+        let mut right = 0.0;
+        for (index, (name, bytes)) in blocks.iter().enumerate() {
+            let left = right;
+            right = self.metrics.outside_px(index + 1);
+            let rect = Rect::new(left, y, right - left - 2.0, bar_px);
+            self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
+            let is_last = index + 1 == blocks.len();
+            for place in [14.0, 8.0].into_iter().filter(|_| is_last) {
+                let end = rect.right_px() - place;
+                let (top, bottom) = (Point::new(end + 6.0, y), Point::new(end, y + bar_px));
+                self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
+            }
+            let cut_px = if is_last { 14.0 } else { 0.0 };
+            let room = rect.width_px - cut_px - 8.0;
+            let words = if *name == "context" { ["CUDA context", *name] } else { [*name; 2] };
+            let value = [bytes.to_string()];
+            let lines = [
+                (first_fitting(&words, text_px, Weight::Normal, room), -text_px * 0.65, Weight::Normal),
+                (first_fitting(&value, text_px, Weight::Bold, room), text_px * 0.65, Weight::Bold),
+            ];
+            for (text, below, weight) in lines {
+                let Some(text) = text else { continue };
+                let style = TextStyle { weight, ..TextStyle::new(Role::Text, text_px) };
+                let middle = left.midpoint(rect.right_px() - cut_px);
+                let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
+                self.scene.text(at, text, style.anchored(Anchor::Middle));
+            }
         }
     }
 
@@ -267,6 +300,7 @@ impl Painter<'_> {
         let Metrics { bar_px, .. } = self.metrics;
         let y = self.metrics.bar_y_px();
         let mut at = 0.0;
+        let mut unnamed = None;
         let Stage { classes, numbers, .. } = self.stage;
         for ((class, bytes), number) in BreakdownClass::ALL.into_iter().zip(*classes).zip(numbers.classes) {
             let (left, right) = (self.ruler.x_px(at).round(), self.ruler.x_px(at + bytes).round());
@@ -281,16 +315,35 @@ impl Painter<'_> {
             self.scene.rounded(inner, Fill::of(class), 4.0);
             self.scene.target(rect, TargetId::Class(class));
             // A class on its way to nothing has no number any more.
-            if !number.is_zero() {
-                self.draw_class_text(class, number, &inner);
+            if number.is_zero() {
+                continue;
+            }
+            let used_px = self.draw_class_text(class, number, &inner);
+            if class == BreakdownClass::Rounding {
+                // On its way the area may be narrower than it will be.
+                let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
+                unnamed = Some(number).filter(|_| used_px <= 0.0 && is_narrow);
+            } else if let Some(rounding) = unnamed.take() {
+                self.draw_rounding_text(rounding, &inner, used_px);
             }
         }
     }
 
-    /// The class and its bytes, as large as they fit.
-    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, rect: &Rect) {
+    /// Rounding that is too narrow for words has them in the corner of the area after it, if they fit beside the words of the area.
+    fn draw_rounding_text(&mut self, bytes: Bytes, area: &Rect, used_px: f32) {
+        let text_px = self.metrics.text_px;
+        let room = (area.width_px - used_px) / 2.0 - 12.0;
+        let words = [format!("rounding {bytes}")];
+        let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else { return };
+        let style = TextStyle::new(Role::Text, text_px);
+        self.put(area.x_px + 4.0, area.y_px + text_px * 1.25, words, style);
+    }
+
+    /// The class and its bytes, as large as they fit. Returns how wide they are.
+    fn draw_class_text(&mut self, class: BreakdownClass, bytes: Bytes, rect: &Rect) -> f32 {
         let Metrics { text_px, numeral_px, .. } = self.metrics;
-        let is_pure = class == BreakdownClass::Requested && self.stage.numbers.classes[1].is_zero();
+        // The bracket above has the same digits: then both have one name.
+        let is_pure = self.stage.numbers.allocated.to_string() == bytes.to_string();
         let word = match class {
             BreakdownClass::Requested if is_pure => "allocated",
             BreakdownClass::Free if self.stage.is_capacity_unknown => "free on the device, at least",
@@ -298,12 +351,20 @@ impl Painter<'_> {
             BreakdownClass::Free => "free on the device",
             other => other.name(),
         };
-        let words = [word, class.name()];
-        let value = bytes.to_string();
+        let words = [word, if is_pure { word } else { class.name() }];
+        let mut value = bytes.to_string();
         let room = rect.width_px - 12.0;
-        let sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
+        let mut sizes = [numeral_px, (numeral_px * 0.72).round(), text_px + 1.0, text_px];
+        // A low bar has room for one line.
+        if self.view.form == StageForm::Small {
+            sizes = [text_px; 4];
+            let longer = format!("{value} {}", words[1]);
+            if text_width_px(&longer, text_px, Weight::Bold) <= room {
+                value = longer;
+            }
+        }
         let fits = |size: f32| text_width_px(&value, size, Weight::Bold) <= room;
-        let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return };
+        let Some(size) = sizes.into_iter().find(|size| fits(*size)) else { return 0.0 };
         let word = first_fitting(&words, text_px, Weight::Normal, room);
         let is_high = rect.height_px >= text_px * 1.7 + size;
         let word = word.filter(|_| is_high);
@@ -315,8 +376,10 @@ impl Painter<'_> {
             (word.map(str::to_owned), y_px - size * 0.62, text_px, Weight::Normal),
             (Some(value), value_y, size, Weight::Bold),
         ];
+        let mut used_px: f32 = 0.0;
         for (text, y, size_px, weight) in lines {
             let Some(text) = text else { continue };
+            used_px = used_px.max(text_width_px(&text, size_px, weight));
             if !is_plain {
                 crate::labels::plated_text(self.scene, Point::new(x_px, y), &text, size_px, weight);
                 continue;
@@ -324,6 +387,7 @@ impl Painter<'_> {
             let style = TextStyle { weight, ..TextStyle::new(role, size_px) };
             self.scene.text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));
         }
+        used_px
     }
 
     fn draw_ruler(&mut self) {
@@ -357,7 +421,7 @@ impl Painter<'_> {
             ("limit", bytes_f64(limit), Role::Limit, TargetId::Limit),
         ];
         let numbers = [self.stage.numbers.max_allocated, self.stage.numbers.max_reserved, limit];
-        let rows: usize = if width_px < 560.0 { 2 } else { 1 };
+        let rows: usize = if width_px < NARROW_PX { 2 } else { 1 };
         let line = peaks_px / count_px(rows);
         let top = self.metrics.ruler_y_px() + ruler_px;
         let texts = [0, 1, 2].map(|place: usize| format!("{} {}", marks[place].0, numbers[place]));

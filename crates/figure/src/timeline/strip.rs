@@ -128,22 +128,29 @@ fn draw_failures(scene: &mut Scene, recording: &Recording, scale: &XScale, plot:
     }
 }
 
-/// The line at the moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes later may be covered,
-/// so that it can be guessed.
+/// The moment after `step` steps, to lie over a [`timeline_strip`] of the same size; what comes after `hidden_after` steps is covered, so
+/// that it can be guessed.
 #[must_use]
-pub fn timeline_strip_cursor(step_count: usize, step: usize, is_future_hidden: bool, size: Size) -> Scene {
+pub fn timeline_strip_cursor(
+    step_count: usize,
+    step: usize,
+    hidden_after: Option<usize>,
+    size: Size,
+) -> Scene {
     let size = size.tame();
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = plot(size);
     let scale = XScale::new(TimelineView::fit(step_count), plot);
     let (left, right) = (scale.x_px(count_f64(step)), scale.x_px(count_f64(step) + 1.0));
-    if is_future_hidden && right < size.width_px {
-        let later = Rect::new(right, 0.0, size.width_px - right, size.height_px);
+    let hidden_px = hidden_after.map_or(size.width_px, |step| scale.x_px(count_f64(step) + 1.0));
+    if hidden_px < size.width_px {
+        let later = Rect::new(hidden_px, 0.0, size.width_px - hidden_px, size.height_px);
         scene.rect(later, Fill::solid(Role::Background), None);
-        let frame = Rect::new(right, plot.y_px, size.width_px - right, plot.height_px);
+        let frame = Rect::new(hidden_px, plot.y_px, size.width_px - hidden_px, plot.height_px);
         scene.frame(frame, Role::Grid, Dash::Dashed, 1.0);
     }
-    if right - left >= 4.0 {
+    // Before the first step there is nothing to frame.
+    if step > 0 && right - left >= 4.0 {
         let column = Rect::new(left, plot.y_px, right - left, plot.height_px);
         scene.frame(column, Role::Cursor, Dash::Solid, 2.0);
         return scene;

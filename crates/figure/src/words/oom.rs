@@ -52,7 +52,7 @@ pub(super) fn why_no_memory(
     } else if largest.is_zero() {
         format!("{total} are cached, but none of that is in the {pool} pool of {user}")
     } else if elsewhere.is_empty() {
-        format!("{total} are cached, but the largest cached block that {user} may use is {exact_largest}")
+        format!("{total} are cached, but the largest cached block for it is {exact_largest}")
     } else {
         let elsewhere = elsewhere.join(", ");
         format!("{total} are cached ({elsewhere}), but the largest cached block that {user} may use is {exact_largest}")

@@ -131,7 +131,8 @@ impl Story {
             }
             Event::StreamsSynchronized => {
                 self.has_synchronized = true;
-                self.clauses.extend(self.failed.map(|_| "waits until all streams are done".to_owned()));
+                self.clauses
+                    .extend(self.failed.map(|_| "waits until the GPU has finished its work".to_owned()));
             }
             Event::RetryStarted => {
                 self.flush(recording);

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{
-    BreakdownClass, Changes, Mark, Scene, Series, Size, Stage, StageView, Target, TargetId, Term, Theme,
-    TimelineView, breakdown_text, describe_target, process_stage_height, stage_height, timeline,
+    BreakdownClass, Changes, Mark, Scene, Series, Size, Stage, StageForm, StageView, Target, TargetId, Term,
+    Theme, TimelineView, breakdown_text, describe_target, process_stage_height, stage_height, timeline,
     timeline_text,
 };
 use blockyard_record::{Bytes, Recording};
@@ -91,12 +91,23 @@ fn no_text_is_cut_or_covered_at_any_width() {
     for steps in 0..=recording.step_count() {
         let stage = stage_at(&recording, steps);
         for width in WIDTHS {
-            for is_compact in [false, true] {
-                let view = StageView { is_compact, ..StageView::default() };
+            for form in [StageForm::Full, StageForm::Compact, StageForm::Small] {
+                let view = StageView { form, ..StageView::default() };
                 let found = clashes(&stage, &view, width);
                 assert!(found.is_empty(), "step {steps}: {found:#?}");
                 let height = stage.scene(&view, width).height_px;
-                assert_eq!(height, stage_height(width, stage.has_failures(), is_compact));
+                assert_eq!(height, stage_height(width, stage.has_failures(), form));
+                // A stage that fills a height is no higher, and at most twice as high as its own bar and segments let it be.
+                for least_height_px in [height - 9.0, height + 41.5, height + 4000.0, f32::NAN] {
+                    let view = StageView { least_height_px, ..view };
+                    assert!(clashes(&stage, &view, width).is_empty(), "{least_height_px}");
+                    let filled = stage.scene(&view, width).height_px;
+                    assert!(filled >= height && filled < 2.0 * height, "{filled} of {height}");
+                    if least_height_px < height + 42.0 {
+                        let short = least_height_px.max(height) - filled;
+                        assert!((0.0..2.0).contains(&short), "{least_height_px}: {filled}");
+                    }
+                }
             }
         }
     }
@@ -126,7 +137,7 @@ fn the_bar_and_the_segments_stand_on_one_ruler() {
 fn a_process_has_its_context_before_the_ruler() {
     let recording = story();
     let context = Bytes::mib(518);
-    let view = StageView { is_compact: true, ..StageView::default() };
+    let view = StageView { form: StageForm::Compact, ..StageView::default() };
     for steps in 0..=recording.step_count() {
         let stage = stage_at(&recording, steps).of_process(context, Bytes::mib(64), false);
         let bounds = steps.checked_sub(1).and_then(|step| recording.step(step));
@@ -136,7 +147,7 @@ fn a_process_has_its_context_before_the_ruler() {
             let found = clashes(&stage, &view, width);
             assert!(found.is_empty(), "step {steps}: {found:#?}");
             let scene = stage.scene(&view, width);
-            assert_eq!(scene.height_px, process_stage_height(width, stage.has_failures()));
+            assert_eq!(scene.height_px, process_stage_height(width, stage.has_failures(), view.form));
             let texts: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
             for text in ["nvidia-smi", "518 MiB", &shown] {
                 assert!(texts.contains(&text), "step {steps}, {width}: {text} is missing in {texts:?}");
@@ -149,7 +160,7 @@ fn a_process_has_its_context_before_the_ruler() {
 fn what_a_process_has_outside_is_not_free() {
     let recording = story();
     let stage = || stage_at(&recording, recording.step_count());
-    let view = StageView { is_compact: true, ..StageView::default() };
+    let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let said = |stage: Stage| {
         let scene = stage.scene(&view, 1280.0);
         scene.marks.iter().filter_map(text_of).map(str::to_owned).collect::<Vec<_>>()
@@ -157,17 +168,29 @@ fn what_a_process_has_outside_is_not_free() {
     let free = |stage: &Stage| said(stage.clone()).join(" ");
     let (of_rest, of_whole) = (
         stage().of_process(Bytes::mib(4), Bytes::ZERO, false),
-        stage().of_whole_device(Bytes::mib(4), true, Bytes::ZERO),
+        stage().of_whole_device(&[("context".to_owned(), Bytes::mib(4))], Bytes::ZERO),
     );
     let bounds = recording.step(recording.step_count() - 1).unwrap();
     let all = recording.state_at(bounds.end).unwrap().breakdown().free;
     assert!(free(&of_rest).contains(&all.to_string()), "{}", free(&of_rest));
     assert!(free(&of_whole).contains(&all.saturating_sub(Bytes::mib(4)).to_string()), "{}", free(&of_whole));
-    let words = said(stage().of_whole_device(Bytes::mib(4), false, Bytes::ZERO));
-    assert!(words.iter().any(|word| word.starts_with("outside")), "{words:?}");
+    let parts = [("context", 518), ("kernels", 92), ("cuBLAS", 66)];
+    let parts = parts.map(|(name, mib)| (name.to_owned(), Bytes::mib(mib)));
     for width in WIDTHS {
-        let found = clashes(&stage().of_whole_device(Bytes::mib(676), false, Bytes::mib(64)), &view, width);
+        let whole = stage().of_whole_device(&parts, Bytes::mib(64));
+        let found = clashes(&whole, &view, width);
         assert!(found.is_empty(), "{width}: {found:#?}");
+        // Each part has a block; on a narrow stage all of them share one.
+        let scene = whole.scene(&view, width);
+        let words: Vec<_> = scene.marks.iter().filter_map(text_of).collect();
+        let expected: &[&str] = if width < 560.0 {
+            &["outside", "676 MiB"]
+        } else {
+            &["context", "518 MiB", "kernels", "92 MiB", "cuBLAS", "66 MiB"]
+        };
+        for word in expected {
+            assert!(words.iter().any(|found| found.ends_with(word)), "{width}: {word} in {words:?}");
+        }
     }
 }
 

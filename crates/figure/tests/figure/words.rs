@@ -40,7 +40,7 @@ fn every_step_of_a_story_is_reported() {
             grad = alloc 12 MiB: reuses a cached 20 MiB segment and splits 12 MiB off; 8 MiB stay cached
             mask = alloc 600 KiB: reuses a cached block of 1.99 MiB in a 2 MiB segment and splits 600 KiB off; 1.41 MiB stay cached
             free grad: its 12 MiB merge with a cached neighbor of 8 MiB: one cached block of 20 MiB; the 20 MiB segment is wholly cached now
-            big = alloc 60 MiB: the device refuses a new 60 MiB segment, it has 42 MiB free; waits until all streams are done; releases 1 cached segment (20 MiB) to the device; tries again; takes a new 60 MiB segment from the device, all of it
+            big = alloc 60 MiB: the device refuses a new 60 MiB segment, it has 42 MiB free; waits until the GPU has finished its work; releases 1 cached segment (20 MiB) to the device; tries again; takes a new 60 MiB segment from the device, all of it
             free copy: its 3 MiB merge with a cached neighbor of 17 MiB: one cached block of 20 MiB; the 20 MiB segment is wholly cached now
             empty_cache: releases 1 cached segment (20 MiB) to the device; 1.41 MiB stay cached beside blocks that are in use
             reset_peak: every peak is set to its present value
@@ -67,7 +67,7 @@ fn a_failure_names_the_largest_block_that_does_not_do() {
             free a: the 8 MiB of a are cached now
             free c: the 8 MiB of c are cached now
             free e: the 8 MiB of e are cached now
-            alloc 12 MiB: the device refuses a new 12 MiB segment, it has 4 MiB free; waits until all streams are done; tries again; out of memory: 12 MiB need a new segment, and the device has 4 MiB free; 36 MiB are cached, but the largest cached block that the default stream may use is 8 MiB
+            alloc 12 MiB: the device refuses a new 12 MiB segment, it has 4 MiB free; waits until the GPU has finished its work; tries again; out of memory: 12 MiB need a new segment, and the device has 4 MiB free; 36 MiB are cached, but the largest cached block for it is 8 MiB
         "#]],
     );
 }
@@ -86,7 +86,7 @@ fn a_failure_names_what_other_streams_hold() {
             a = alloc 2 MiB on side: takes a new 20 MiB segment from the device for stream side and splits 2 MiB off; 18 MiB stay cached
             b = alloc 11 MiB: takes a new 12 MiB segment from the device, all of it: 1 MiB more than asked for, not enough to split off
             free b: the 12 MiB of b are cached now; the 12 MiB segment is wholly cached now
-            alloc 14 MiB: the device refuses a new 14 MiB segment, it has 0 B free; waits until all streams are done; releases 1 cached segment (12 MiB) to the device; tries again; out of memory: 14 MiB need a new segment, and the device has 12 MiB free; 18 MiB are cached, but none of that is in the large pool of the default stream
+            alloc 14 MiB: the device refuses a new 14 MiB segment, it has 0 B free; waits until the GPU has finished its work; releases 1 cached segment (12 MiB) to the device; tries again; out of memory: 14 MiB need a new segment, and the device has 12 MiB free; 18 MiB are cached, but none of that is in the large pool of the default stream
         "#]],
     );
 }
@@ -100,7 +100,7 @@ fn a_failure_by_the_limit_says_so() {
         &expect![[r#"
             set_fraction 0.25: at most 256 MiB of 1 GiB may be reserved from now on
             a = alloc 200 MiB: takes a new 200 MiB segment from the device, all of it
-            alloc 60 MiB: a new 60 MiB segment would go beyond the limit of 256 MiB; waits until all streams are done; tries again; out of memory: 60 MiB need a new segment, and the limit of 256 MiB leaves 56 MiB; nothing is cached
+            alloc 60 MiB: a new 60 MiB segment would go beyond the limit of 256 MiB; waits until the GPU has finished its work; tries again; out of memory: 60 MiB need a new segment, and the limit of 256 MiB leaves 56 MiB; nothing is cached
         "#]],
     );
 }

@@ -25,20 +25,20 @@ impl LineGrowth {
         counted.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
     }
 
-    /// ``each of 136 steps kept 3 tensors (4 MiB)``.
+    /// ``each of 136 iterations kept 3 tensors (4 MiB)``.
     fn kept(&self) -> String {
         let steps = self.rising_steps();
         let each =
             |all: u64| all.checked_div(steps).filter(|each| *each > 0 && each.saturating_mul(steps) == all);
         match (each(self.allocations), each(self.bytes.get())) {
             (Some(tensors), Some(bytes)) => {
-                let (steps, tensors) = (count_of(steps, "step"), count_of(tensors, "tensor"));
+                let (steps, tensors) = (count_of(steps, "iteration"), count_of(tensors, "tensor"));
                 format!("each of {steps} kept {tensors} ({})", Bytes::new(bytes))
             }
-            _ if self.allocations == 0 => format!("{} kept {}", count_of(steps, "step"), self.bytes),
+            _ if self.allocations == 0 => format!("{} kept {}", count_of(steps, "iteration"), self.bytes),
             _ => format!(
                 "{} kept {}, {} together",
-                count_of(steps, "step"),
+                count_of(steps, "iteration"),
                 count_of(self.allocations, "tensor"),
                 self.bytes
             ),
@@ -88,21 +88,29 @@ fn steps(grows: &Leaks) -> u64 {
 
 pub(super) fn growth_findings(moments: &Moments, lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
     let steps = steps(grows);
-    let over = match grows.steps {
-        Steps::Markers => format!("over {} that the recording marks", count_of(steps, "step")),
-        Steps::Repetition if grows.are_steps_known => format!("over {} that repeat", count_of(steps, "step")),
-        Steps::Repetition => format!(
-            "over {} of the same requests, which may be steps or equal layers of a network",
-            count_of(steps, "repetition")
-        ),
+    let (what, which) = match grows.steps {
+        Steps::Markers => ("iteration", " that the recording marks"),
+        Steps::Repetition if grows.are_steps_known => ("iteration", ""),
+        Steps::Repetition => {
+            ("repetition", " of the same requests, which may be iterations or equal layers of a network")
+        }
         // Parts of as many requests: what is set up over several of them would be said to grow.
         Steps::Parts => return Vec::new(),
+    };
+    let added = |line: &LineGrowth| {
+        let (rising, steps) = (line.rising_steps(), count_of(steps, what));
+        format!("{} of {steps}{which} added to it", grouped(rising))
     };
     let shown = lines.iter().take(SHOWN).map(|line| {
         let tensors = count_of(line.allocations, "tensor");
         let text = match line.allocations {
-            0 => format!("`{}` holds {} more at the end, {over}", line.line, line.bytes),
-            _ => format!("`{}` holds {} more at the end in {tensors} more, {over}", line.line, line.bytes),
+            0 => format!("`{}` holds {} more at the end: {}", line.line, line.bytes, added(line)),
+            _ => format!(
+                "`{}` holds {} more at the end, in {tensors} more: {}",
+                line.line,
+                line.bytes,
+                added(line)
+            ),
         };
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
         let named = Some(line.line.clone());
@@ -150,13 +158,13 @@ pub(super) fn steps_left(lines: &[LineGrowth], limit: Bytes, reserved: Bytes) ->
     let left = limit.saturating_sub(reserved);
     let more = left.get().checked_div(each)?;
     let text = format!(
-        "if each step goes on to keep {}, the {left} that are left of {limit} last for about {} (an estimate)",
+        "if each iteration goes on to keep {}, the {left} that are left of {limit} last for about {} (an estimate)",
         Bytes::new(each),
-        count_of(more, "more step")
+        count_of(more, "more iteration")
     );
     Some(Finding::about(About::Grows, text, None))
 }
 
 /// What a person changes in a program whose steps keep tensors.
-pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from step to step: a list or a sum of losses keeps the tensors of \
-     each step's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";
+pub(super) const FREE_WHAT_IS_KEPT: &str = "look at what the growing lines store from iteration to iteration: a list or a sum of losses keeps the \
+     tensors of each iteration's backward pass, and `loss.item()` or `loss.detach()` keeps the number alone (advice, which no replay can test)";

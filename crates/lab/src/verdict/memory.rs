@@ -1,6 +1,6 @@
 //! Which GPUs hold a run, and what another release of PyTorch makes of it.
 
-use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, Taker};
+use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, outside_of_training};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
@@ -19,11 +19,11 @@ pub(super) fn named_device(capacity: Bytes) -> String {
     }
 }
 
-/// The smallest GPU that holds so many bytes beside the context of a process, and those that are too small. A run that `goes_on` would take
+/// The smallest GPU that holds so many bytes beside the context and the libraries of a process, and those that are too small. A run that `goes_on` would take
 /// more than was recorded.
-pub(super) fn gpus_that_hold(reserved: Bytes, goes_on: bool) -> Option<Finding> {
-    let context = Taker::Context.bytes(1, 1)?;
-    let mut gpus = GpuProfile::ALL.map(|gpu| (gpu.total_memory.saturating_sub(context), gpu.name));
+pub(super) fn gpus_that_hold(reserved: Bytes, goes_on: bool) -> Finding {
+    let outside = outside_of_training();
+    let mut gpus = GpuProfile::ALL.map(|gpu| (gpu.total_memory.saturating_sub(outside), gpu.name));
     gpus.sort();
     let (small, large): (Vec<&(Bytes, &str)>, Vec<_>) = gpus.iter().partition(|(left, _)| *left < reserved);
     let named = |(left, name): &(Bytes, &str)| format!("{name} ({left})");
@@ -41,9 +41,9 @@ pub(super) fn gpus_that_hold(reserved: Bytes, goes_on: bool) -> Option<Finding> 
     };
     let so_far = if goes_on { ", as far as it was recorded" } else { "" };
     let text = format!(
-        "{which}{so_far}{too_small}; a CUDA context of {context} is taken off, as recorded on an {OUTSIDE_RECORDED_ON}, and libraries take more"
+        "{which}{so_far}{too_small}; {outside} are taken off for the CUDA context and libraries, as recorded on an {OUTSIDE_RECORDED_ON}"
     );
-    Some(Finding::about(About::Gpus, text, None))
+    Finding::about(About::Gpus, text, None)
 }
 
 /// The run under the rules of the latest release, where its own are older. `own` is the run under its own rules, where it fits.

@@ -153,9 +153,14 @@ fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
     let cards = "## One\n{free}\n```outside\nmeasured context\n```\n## Two\n{free}\n```workload\na = alloc 3 MiB\n```\n\
                  ## Three\n{free}\n```outside\nmeasured context + measured code\n```\n";
     let lesson = Lesson::parse(&text(cards)).unwrap().play().unwrap();
-    let outside: Vec<_> = lesson.cards.iter().map(|card| card.outside.unwrap()).collect();
-    let found: Vec<_> = outside.iter().map(|outside| (outside.size, outside.is_context)).collect();
-    assert_eq!(found, [(Bytes::mib(10), true), (Bytes::mib(10), true), (Bytes::mib(12), false)]);
+    let outside: Vec<_> = lesson.cards.iter().map(|card| card.outside.clone().unwrap()).collect();
+    assert_eq!(outside.iter().map(|outside| outside.size.get() >> 20).collect::<Vec<_>>(), [10, 10, 12]);
+    let context = ("context".to_owned(), Bytes::mib(10));
+    assert_eq!(outside[1].parts, [context.clone()]);
+    assert_eq!(outside[2].parts, [context, ("code".to_owned(), Bytes::mib(2))]);
+    let other_run = format!("{cards}## Four\n{{free}}\n```workload new\nb = alloc 3 MiB\n```\n");
+    let lesson_of_two = Lesson::parse(&text(&other_run)).unwrap().play().unwrap();
+    assert_eq!(lesson_of_two.cards[3].outside, None, "another run is on a device of its own");
     assert_eq!([0, 1, 2].map(|card| body(&lesson, card)), ["54 MiB", "34 MiB", "32 MiB"]);
     for (block, expected) in [
         ("measured nothing", "there is no line \"measured: nothing = SIZE, SOURCE\""),

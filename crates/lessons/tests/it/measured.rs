@@ -116,14 +116,15 @@ fn measured_sizes_are_those_of_nvidia_smi() {
     let reserved = mib_after("Of the allocated memory ") + mib_after("is allocated by PyTorch, and ");
     assert_eq!(of("context"), Bytes::mib(mib_after("this process has ") - reserved).get());
     assert_eq!(outside("tensor"), outside("context"));
-    assert_eq!(of("kernel"), outside("kernel") - outside("tensor"));
-    assert_eq!(of("product"), outside("product") - outside("kernel"));
+    assert_eq!(of("kernels"), outside("kernel") - outside("tensor"));
+    assert_eq!(of("cuBLAS"), outside("product") - outside("kernel"));
     assert_eq!(of("convolution"), outside("convolution") - outside("emptied"));
     assert_eq!(of("svd"), outside("svd") - outside("attention"));
     let small = printed("workspaces.16_8", "product")["allocated"]
         - printed("workspaces.16_8", "tensor")["allocated"]
         - Bytes::mib(4).get();
     assert_eq!(measured("workspaces", "smallest").get(), small);
+    assert_eq!(measured("oom-message", "context"), measured("nvidia-smi", "context"));
     let process = measured("oom-message", "process").get() >> 20;
     let sentence = format!("Including non-PyTorch memory, this process has {process}.00 MiB memory in use.");
     assert!(message.contains(&sentence), "{message}");

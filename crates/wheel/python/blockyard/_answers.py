@@ -20,6 +20,10 @@ def _unless_none(of: Callable[[Any], T], raw: Any) -> T | None:
     return None if raw is None else of(raw)
 
 
+def _by_holder(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {row["what"]: row["bytes"] for row in rows}
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class Limit(_sentences.LimitSentence):
     """The limit that an answer is for: the most that may be reserved. Where a file implies only bounds of the limit, `low` and `high` differ, and the run is replayed at both."""
@@ -80,7 +84,7 @@ class Outcome(_sentences.OutcomeSentence):
     conf: str
     """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""
     release: str
-    """The release of PyTorch whose rules hold."""
+    """The release of PyTorch whose rules hold; empty in a document that was written before rows had a release."""
     capacity: int
     """The bytes of the device."""
     limit: int | None
@@ -426,7 +430,7 @@ class Growth(_sentences.GrowthSentence):
     growth: int
     """More bytes at the last boundary than after the first step."""
     first_request: int
-    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where there is none."""
+    """The first request of the site after the first step whose bytes are live at the end, counted from 1; 0 where no request is known."""
     last_request: int
     """The last request of the site whose bytes are live at the end, counted from 1."""
 
@@ -789,4 +793,836 @@ class Summary(_sentences.SummarySentence):
             read.get("oom_events") or [],
             read.get("open_sizes"),
             read.get("notes") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitHolder(_sentences.FitHolderSentence):
+    """Bytes of one holder."""
+
+    what: str
+    """The holder."""
+    bytes: int
+    """The bytes."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitHolder":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("what"),
+            read.get("bytes"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitFailedRequest(_sentences.FitFailedRequestSentence):
+    """A request that ran out of memory."""
+
+    bytes: int
+    """The bytes that the allocator wanted for the request."""
+    at: str | None
+    """The line of the program, as `train.py:26`, or null."""
+    is_below: bool
+    """Whether the request came from a thread without a line of the program, so that `at` is the line that waited for the thread."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitFailedRequest":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("bytes"),
+            read.get("at"),
+            read.get("is_below"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitContradiction(_sentences.FitContradictionSentence):
+    """Two neighbors among the probes that contradict that memory grows with the value."""
+
+    kind: str
+    """What contradicts."""
+    value: int
+    """The smaller value."""
+    larger: int
+    """The larger value."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitContradiction":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("kind"),
+            read.get("value"),
+            read.get("larger"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitGrowth(_sentences.FitGrowthSentence):
+    """A rule by which bytes grow: they are `base + slope * value + square * value * value`."""
+
+    kind: str
+    """The rule."""
+    base: float
+    """The bytes of the value 0."""
+    slope: float
+    """The bytes for each unit of the value."""
+    square: float
+    """The bytes for each unit of the value's square."""
+    values: list[int]
+    """The values that follow the rule."""
+    residual: int
+    """By how many bytes the rule is off at most, at these values."""
+    exact: bool
+    """Whether the rule is met to the byte."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitGrowth":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("kind"),
+            read.get("base"),
+            read.get("slope"),
+            read.get("square"),
+            read.get("values") or [],
+            read.get("residual"),
+            read.get("exact"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRun(_sentences.FitRunSentence):
+    """A run of the program with one value. Where the program does not fit, the peaks are those until it ran out. `outside` has the bytes that nvidia-smi would show beside the peak reserved, by holder."""
+
+    value: int
+    """The value."""
+    fits: bool
+    """Whether no request ran out of memory."""
+    peak_allocated: int
+    """The most bytes allocated at a time."""
+    peak_reserved: int
+    """The most bytes reserved at a time."""
+    exact: bool
+    """Whether nothing was assumed."""
+    failed: FitFailedRequest | None
+    """The request that ran out of memory, or null."""
+    steps: int
+    """How many steps of its first optimizer the run made."""
+    steady: bool | None
+    """Whether the last two steps were equal; null where there were not two."""
+    sites: list[FitHolder]
+    """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
+    outside: dict[str, int]
+    """What the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    outside_unknown: list[str]
+    """Sentences about what takes more and was not recorded."""
+    notes: list[str]
+    """What was assumed, in sentences."""
+    remarks: list[str]
+    """What a person should know and what makes no number an estimate, in sentences."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitRun":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("value"),
+            read.get("fits"),
+            read.get("peak_allocated"),
+            read.get("peak_reserved"),
+            read.get("exact"),
+            _unless_none(FitFailedRequest.of, read.get("failed")),
+            read.get("steps"),
+            read.get("steady"),
+            [FitHolder.of(row) for row in read.get("sites") or []],
+            _by_holder(read["outside"]),
+            read.get("outside_unknown") or [],
+            read.get("notes") or [],
+            read.get("remarks") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRank(_sentences.FitRankSentence):
+    """The run of a rank. `outside` has the bytes by holder."""
+
+    rank: int
+    """The number of the rank."""
+    holders: list[FitHolder]
+    """Who holds the peak of the last step."""
+    fits: bool
+    """Whether no request ran out of memory."""
+    peak_allocated: int
+    """The most bytes allocated at a time."""
+    peak_reserved: int
+    """The most bytes reserved at a time."""
+    exact: bool
+    """Whether nothing was assumed."""
+    failed: FitFailedRequest | None
+    """The request that ran out of memory, or null."""
+    steps: int
+    """How many steps of its first optimizer the run made."""
+    steady: bool | None
+    """Whether the last two steps were equal; null where there were not two."""
+    sites: list[FitHolder]
+    """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
+    outside: dict[str, int]
+    """What the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    outside_unknown: list[str]
+    """Sentences about what takes more and was not recorded."""
+    notes: list[str]
+    """What was assumed, in sentences."""
+    remarks: list[str]
+    """What a person should know and what makes no number an estimate, in sentences."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitRank":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("rank"),
+            [FitHolder.of(row) for row in read.get("holders") or []],
+            read.get("fits"),
+            read.get("peak_allocated"),
+            read.get("peak_reserved"),
+            read.get("exact"),
+            _unless_none(FitFailedRequest.of, read.get("failed")),
+            read.get("steps"),
+            read.get("steady"),
+            [FitHolder.of(row) for row in read.get("sites") or []],
+            _by_holder(read["outside"]),
+            read.get("outside_unknown") or [],
+            read.get("notes") or [],
+            read.get("remarks") or [],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSite(_sentences.FitSiteSentence):
+    """A line of the program. `growth` is the rule in a word: "constant", "linear" or "quadratic"."""
+
+    what: str
+    """The line."""
+    bytes: int
+    """The bytes that the line holds at the peak allocated of the largest value."""
+    growth: str | None
+    """How the bytes grow with the value; null where no rule was found."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitSite":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("what"),
+            read.get("bytes"),
+            read["growth"] and read["growth"]["kind"],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitTriedSetting(_sentences.FitTriedSettingSentence):
+    """Settings that were tried with a value that does not fit without them."""
+
+    variable: str
+    """The variable of the environment."""
+    conf: str
+    """The text of the variable."""
+    value: int
+    """The value."""
+    fits: bool
+    """Whether the value fits."""
+    largest: int | None
+    """The largest value that fits; null where no search was made."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitTriedSetting":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("variable"),
+            read.get("conf"),
+            read.get("value"),
+            read.get("fits"),
+            read.get("largest"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitOnGpu(_sentences.FitOnGpuSentence):
+    """The largest value of an option that fits a GPU. `gpu` is the GPU's short name."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    largest: int | None
+    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    next: FitRun | None
+    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
+    exact: bool
+    """Whether nothing was assumed in the runs of `largest` and `next`."""
+    needs: FitRun | None
+    """The run of the next value on a GPU without an end, or null."""
+    probes: list[FitRun]
+    """The runs under the limit, by value."""
+    contradictions: list[FitContradiction]
+    """Neighbors among the probes that contradict that memory grows with the value."""
+    growth: FitGrowth | None
+    """How the peak allocated grows with the value; null where no rule was found."""
+    sites: list[FitSite]
+    """The lines that hold most at the largest value, up to 12."""
+    holders: list[FitHolder]
+    """Who holds the peak of the last step of the largest value; null where no value fits."""
+    advice: list[FitHolder]
+    """The bytes at the largest value that changes of the program are about; null where no value fits."""
+    settings: list[FitTriedSetting]
+    """Settings that were tried with the next value."""
+    failed_at: int | None
+    """The value whose run ended the search, or null."""
+    error: str | None
+    """Why the run ended the search, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitOnGpu":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("largest"),
+            _unless_none(FitRun.of, read.get("next")),
+            read.get("exact"),
+            _unless_none(FitRun.of, read.get("needs")),
+            [FitRun.of(row) for row in read.get("probes") or []],
+            [FitContradiction.of(row) for row in read.get("contradictions") or []],
+            _unless_none(FitGrowth.of, read.get("growth")),
+            [FitSite.of(row) for row in read.get("sites") or []],
+            [FitHolder.of(row) for row in read.get("holders") or []],
+            [FitHolder.of(row) for row in read.get("advice") or []],
+            [FitTriedSetting.of(row) for row in read.get("settings") or []],
+            read.get("failed_at"),
+            read.get("error"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Fit(_sentences.FitSentence):
+    """The largest value of an option that fits. The answer is about the first GPU, whose short name is `gpu`."""
+
+    vary: dict[str, Any]
+    """The option or variable."""
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    largest: int | None
+    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    next: FitRun | None
+    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
+    exact: bool
+    """Whether nothing was assumed in the runs of `largest` and `next`."""
+    needs: FitRun | None
+    """The run of the next value on a GPU without an end, or null."""
+    probes: list[FitRun]
+    """The runs under the limit, by value."""
+    contradictions: list[FitContradiction]
+    """Neighbors among the probes that contradict that memory grows with the value."""
+    growth: FitGrowth | None
+    """How the peak allocated grows with the value; null where no rule was found."""
+    sites: list[FitSite]
+    """The lines that hold most at the largest value, up to 12."""
+    holders: list[FitHolder]
+    """Who holds the peak of the last step of the largest value; null where no value fits."""
+    advice: list[FitHolder]
+    """The bytes at the largest value that changes of the program are about; null where no value fits."""
+    settings: list[FitTriedSetting]
+    """Settings that were tried with the next value."""
+    failed_at: int | None
+    """The value whose run ended the search, or null."""
+    error: str | None
+    """Why the run ended the search, or null."""
+    others: list[FitOnGpu]
+    """The answers about further GPUs."""
+    version: int
+    """1; the version grows when a field changes its meaning or goes."""
+    program: str
+    """The program, as the command line names it."""
+    arguments: list[str]
+    """The program's arguments."""
+    steps: int
+    """After how many steps of its first optimizer each run ends."""
+    torch: str
+    """PyTorch's version."""
+    kept: str
+    """The file of kept runs."""
+    runs: int
+    """How many runs were made."""
+    known: int
+    """How many runs were known from earlier calls."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "Fit":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("vary"),
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("largest"),
+            _unless_none(FitRun.of, read.get("next")),
+            read.get("exact"),
+            _unless_none(FitRun.of, read.get("needs")),
+            [FitRun.of(row) for row in read.get("probes") or []],
+            [FitContradiction.of(row) for row in read.get("contradictions") or []],
+            _unless_none(FitGrowth.of, read.get("growth")),
+            [FitSite.of(row) for row in read.get("sites") or []],
+            [FitHolder.of(row) for row in read.get("holders") or []],
+            [FitHolder.of(row) for row in read.get("advice") or []],
+            [FitTriedSetting.of(row) for row in read.get("settings") or []],
+            read.get("failed_at"),
+            read.get("error"),
+            [FitOnGpu.of(row) for row in read.get("others") or []],
+            read.get("version"),
+            read.get("program"),
+            read.get("arguments") or [],
+            read.get("steps"),
+            read.get("torch"),
+            read.get("kept"),
+            read.get("runs"),
+            read.get("known"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitRow(_sentences.FitRowSentence):
+    """The largest value for one value of another option, under one setting or for one layout: a row has `value`, `conf` or `layout`."""
+
+    value: int | None
+    """The value of the other option. Absent in rows of settings and layouts."""
+    conf: str | None
+    """The settings. Absent in other rows."""
+    layout: dict[str, int] | None
+    """The layout: how many ranks each dimension has, by name. Absent in other rows."""
+    largest: int | None
+    """The largest value that fits and whose next one does not; null where no value fits, or the search ended before."""
+    next: FitRun | None
+    """The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits."""
+    exact: bool
+    """Whether nothing was assumed in the runs of `largest` and `next`."""
+    probes: list[FitRun]
+    """The runs under the limit, in the order in which they were made."""
+    contradictions: list[FitContradiction]
+    """Neighbors among the probes that contradict that memory grows with the value."""
+    failed_at: int | None
+    """The value whose run ended the search, or null."""
+    error: str | None
+    """Why the run ended the search, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitRow":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("value"),
+            read.get("conf"),
+            read.get("layout"),
+            read.get("largest"),
+            _unless_none(FitRun.of, read.get("next")),
+            read.get("exact"),
+            [FitRun.of(row) for row in read.get("probes") or []],
+            [FitContradiction.of(row) for row in read.get("contradictions") or []],
+            read.get("failed_at"),
+            read.get("error"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitMapOnGpu(_sentences.FitMapOnGpuSentence):
+    """The rows of a map on a GPU. `gpu` is the GPU's short name."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    rows: list[FitRow]
+    """The rows."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitMapOnGpu":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            [FitRow.of(row) for row in read.get("rows") or []],
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitMap(_sentences.FitMapSentence):
+    """The largest value of an option, by another option, by settings or by layouts. The rows are those of the first GPU, whose short name is `gpu`."""
+
+    vary: dict[str, Any]
+    """The option or variable whose largest value is searched."""
+    by: Any
+    """What the rows differ in. `kind` is `option` or `variable`, with the fields of `vary`, or `settings` with a `list` of texts, or `layouts` with a `list` of layouts and the number of `ranks`."""
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    rows: list[FitRow]
+    """The rows."""
+    others: list[FitMapOnGpu]
+    """The answers about further GPUs."""
+    version: int
+    """1; the version grows when a field changes its meaning or goes."""
+    program: str
+    """The program, as the command line names it."""
+    arguments: list[str]
+    """The program's arguments."""
+    steps: int
+    """After how many steps of its first optimizer each run ends."""
+    torch: str
+    """PyTorch's version."""
+    kept: str
+    """The file of kept runs."""
+    runs: int
+    """How many runs were made."""
+    known: int
+    """How many runs were known from earlier calls."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitMap":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("vary"),
+            read.get("by"),
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            [FitRow.of(row) for row in read.get("rows") or []],
+            [FitMapOnGpu.of(row) for row in read.get("others") or []],
+            read.get("version"),
+            read.get("program"),
+            read.get("arguments") or [],
+            read.get("steps"),
+            read.get("torch"),
+            read.get("kept"),
+            read.get("runs"),
+            read.get("known"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSetting(_sentences.FitSettingSentence):
+    """Settings, and what their replay says. `fits` is None where `error` says why no replay was made."""
+
+    conf: str
+    """`PYTORCH_CUDA_ALLOC_CONF`."""
+    fits: bool | None
+    """Whether all requests find memory."""
+    peak_allocated: int | None
+    """The most bytes allocated at a time."""
+    peak_reserved: int | None
+    """The most bytes reserved at a time."""
+    first_oom: dict[str, Any] | None
+    """The first request that found no memory, or null."""
+    warnings: list[str]
+    """What PyTorch warns about these settings."""
+    error: str | None
+    """What is wrong, in a sentence; absent where the requests were replayed."""
+    run: FitRun | None
+    """A run of the program under these settings and the limit, whose `value` is 0; null where none was made."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitSetting":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("conf"),
+            read.get("fits"),
+            read.get("peak_allocated"),
+            read.get("peak_reserved"),
+            read.get("first_oom"),
+            read.get("warnings") or [],
+            read.get("error"),
+            _unless_none(FitRun.of, read.get("run")),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSettingsOnGpu(_sentences.FitSettingsOnGpuSentence):
+    """Which settings of the allocator a program fits a GPU under: replays of the requests of one run. `gpu` is the GPU's short name."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    requests: int
+    """How many requests were replayed."""
+    best: str | None
+    """The settings that fit with the least peak reserved; null where none fit."""
+    settings: list[FitSetting]
+    """The settings, the program's own first."""
+    notes: list[str]
+    """What is not known, in sentences."""
+    error: str | None
+    """Why a run ended the question, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitSettingsOnGpu":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("requests"),
+            read.get("best"),
+            [FitSetting.of(row) for row in read.get("settings") or []],
+            read.get("notes") or [],
+            read.get("error"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitSettings(_sentences.FitSettingsSentence):
+    """Which settings of the allocator a program fits under. The answer is about the first GPU, whose short name is `gpu`."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    requests: int
+    """How many requests were replayed."""
+    best: str | None
+    """The settings that fit with the least peak reserved; null where none fit."""
+    settings: list[FitSetting]
+    """The settings, the program's own first."""
+    notes: list[str]
+    """What is not known, in sentences."""
+    error: str | None
+    """Why a run ended the question, or null."""
+    others: list[FitSettingsOnGpu]
+    """The answers about further GPUs."""
+    version: int
+    """1; the version grows when a field changes its meaning or goes."""
+    program: str
+    """The program, as the command line names it."""
+    arguments: list[str]
+    """The program's arguments."""
+    steps: int
+    """After how many steps of its first optimizer each run ends."""
+    torch: str
+    """PyTorch's version."""
+    kept: str
+    """The file of kept runs."""
+    runs: int
+    """How many runs were made."""
+    known: int
+    """How many runs were known from earlier calls."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitSettings":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("requests"),
+            read.get("best"),
+            [FitSetting.of(row) for row in read.get("settings") or []],
+            read.get("notes") or [],
+            read.get("error"),
+            [FitSettingsOnGpu.of(row) for row in read.get("others") or []],
+            read.get("version"),
+            read.get("program"),
+            read.get("arguments") or [],
+            read.get("steps"),
+            read.get("torch"),
+            read.get("kept"),
+            read.get("runs"),
+            read.get("known"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitLayout(_sentences.FitLayoutSentence):
+    """A layout of ranks. The fields but `layout` are null where the program failed or was not run; where it was not run, `error` is null too."""
+
+    layout: dict[str, int]
+    """How many ranks each dimension has, by name."""
+    fits: bool | None
+    """Whether all ranks that ran fit."""
+    peak_allocated: int | None
+    """The most bytes allocated at a time in a rank, in the run that decides."""
+    peak_reserved: int | None
+    """The most bytes reserved at a time in a rank, in the run that decides."""
+    exact: bool | None
+    """Whether nothing was assumed."""
+    ranks: list[FitRank]
+    """The ranks that ran on a GPU without an end."""
+    under_limit: list[FitRank]
+    """The ranks of the run under the limit; null where there was no such run."""
+    error: str | None
+    """Why the program failed, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitLayout":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read.get("layout"),
+            read.get("fits"),
+            read.get("peak_allocated"),
+            read.get("peak_reserved"),
+            read.get("exact"),
+            [FitRank.of(row) for row in read.get("ranks") or []],
+            [FitRank.of(row) for row in read.get("under_limit") or []],
+            read.get("error"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitLayoutsOnGpu(_sentences.FitLayoutsOnGpuSentence):
+    """Which layouts of ranks fit a kind of GPU. `gpu` is the GPU's short name."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    ranks: int
+    """How many ranks each layout has."""
+    mesh: list[str]
+    """The names of the dimensions."""
+    best: dict[str, int] | None
+    """The layout that fits with the least peak reserved, by dimension; null where none fits."""
+    layouts: list[FitLayout]
+    """The layouts."""
+    error: str | None
+    """Why the question ended before its end, or null."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitLayoutsOnGpu":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("ranks"),
+            read.get("mesh") or [],
+            read.get("best"),
+            [FitLayout.of(row) for row in read.get("layouts") or []],
+            read.get("error"),
+        )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class FitLayouts(_sentences.FitLayoutsSentence):
+    """Which layouts of ranks fit. The answer is about the first GPU, whose short name is `gpu`."""
+
+    gpu: str
+    """The GPU."""
+    limit: int
+    """The most bytes that may be reserved: without `--limit` the GPU's memory, of which each run's `outside` is taken off."""
+    fraction: float | None
+    """The fraction of the GPU that is the limit, for `set_per_process_memory_fraction`; null without `--limit`."""
+    conf: str | None
+    """`PYTORCH_CUDA_ALLOC_CONF`; null for the environment's."""
+    ranks: int
+    """How many ranks each layout has."""
+    mesh: list[str]
+    """The names of the dimensions."""
+    best: dict[str, int] | None
+    """The layout that fits with the least peak reserved, by dimension; null where none fits."""
+    layouts: list[FitLayout]
+    """The layouts."""
+    error: str | None
+    """Why the question ended before its end, or null."""
+    others: list[FitLayoutsOnGpu]
+    """The answers about further GPUs."""
+    version: int
+    """1; the version grows when a field changes its meaning or goes."""
+    program: str
+    """The program, as the command line names it."""
+    arguments: list[str]
+    """The program's arguments."""
+    steps: int
+    """After how many steps of its first optimizer each run ends."""
+    torch: str
+    """PyTorch's version."""
+    kept: str
+    """The file of kept runs."""
+    runs: int
+    """How many runs were made."""
+    known: int
+    """How many runs were known from earlier calls."""
+
+    @classmethod
+    def of(cls, raw: dict[str, Any]) -> "FitLayouts":
+        read = cls.newest(raw)
+        return cls(
+            raw,
+            read["gpu"]["id"],
+            read.get("limit"),
+            read.get("fraction"),
+            read.get("conf"),
+            read.get("ranks"),
+            read.get("mesh") or [],
+            read.get("best"),
+            [FitLayout.of(row) for row in read.get("layouts") or []],
+            read.get("error"),
+            [FitLayoutsOnGpu.of(row) for row in read.get("others") or []],
+            read.get("version"),
+            read.get("program"),
+            read.get("arguments") or [],
+            read.get("steps"),
+            read.get("torch"),
+            read.get("kept"),
+            read.get("runs"),
+            read.get("known"),
         )

@@ -11,6 +11,7 @@ from blockyard import _native
 
 if TYPE_CHECKING:
     from blockyard._answers import Change, DiffTerm, FirstOom, Finding, Growth, Holder, Limit, Outcome, PeakDiff
+    from blockyard._answers import FitLayout, FitRow, FitSetting
 
 
 def size(count: int | None) -> str:
@@ -324,3 +325,161 @@ class SummarySentence(Answer):
             f"device {self.index}: {self.events} events, peak allocated {size(self.peak_allocated)}, peak reserved "
             f"{size(self.peak_reserved)}, {self.ooms} out of memory"
         )
+
+
+class FitHolderSentence(Answer):
+    what: str
+    bytes: int
+
+    def __str__(self) -> str:
+        return f"{size(self.bytes)}: {self.what}"
+
+
+class FitFailedRequestSentence(Answer):
+    bytes: int
+    at: str | None
+
+    def __str__(self) -> str:
+        return f"{size(self.bytes)}" + (f" at {self.at}" if self.at else "")
+
+
+class FitContradictionSentence(Answer):
+    kind: str
+    value: int
+    larger: int
+
+    def __str__(self) -> str:
+        if self.kind == "fits":
+            return f"{self.value} does not fit and {self.larger} fits"
+        return f"the peak {self.kind} of {self.larger} is lower than that of {self.value}"
+
+
+class FitGrowthSentence(Answer):
+    kind: str
+    residual: int
+    exact: bool
+
+    def __str__(self) -> str:
+        return f"{self.kind}, " + ("exactly" if self.exact else f"within {size(self.residual)}")
+
+
+class FitRunSentence(Answer):
+    value: int
+    fits: bool
+    peak_reserved: int
+
+    def __str__(self) -> str:
+        return f"{self.value}: {'fits' if self.fits else 'runs out'}, peak reserved {size(self.peak_reserved)}"
+
+
+class FitRankSentence(Answer):
+    rank: int
+    fits: bool
+    peak_reserved: int
+
+    def __str__(self) -> str:
+        return f"rank {self.rank}: {'fits' if self.fits else 'runs out'}, peak reserved {size(self.peak_reserved)}"
+
+
+class FitSiteSentence(Answer):
+    what: str
+    bytes: int
+    growth: str | None
+
+    def __str__(self) -> str:
+        return f"{size(self.bytes)}: {self.what}" + (f" ({self.growth})" if self.growth else "")
+
+
+class FitTriedSettingSentence(Answer):
+    variable: str
+    conf: str
+    value: int
+    fits: bool
+
+    def __str__(self) -> str:
+        return f"{self.variable}={self.conf}: {self.value} {'fits' if self.fits else 'runs out'}"
+
+
+class FitOnGpuSentence(Answer):
+    gpu: str
+    limit: int
+    largest: int | None
+    failed_at: int | None
+    error: str | None
+
+    def __str__(self) -> str:
+        if self.error is not None:
+            return f"the run of {self.failed_at} failed: {self.error}"
+        return f"the largest that fits {size(self.limit)} of {self.gpu} is {self.largest}"
+
+
+class FitSentence(FitOnGpuSentence):
+    pass
+
+
+class FitRowSentence(Answer):
+    value: int | None
+    conf: str | None
+    layout: dict[str, int] | None
+    largest: int | None
+    error: str | None
+
+    def __str__(self) -> str:
+        layout = " ".join(f"{name}={count}" for name, count in (self.layout or {}).items())
+        other = layout or (self.conf if self.value is None else self.value)
+        return f"{other}: {self.largest if self.error is None else self.error}"
+
+
+class FitMapOnGpuSentence(Answer):
+    rows: "list[FitRow]"
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.rows))
+
+
+class FitMapSentence(FitMapOnGpuSentence):
+    pass
+
+
+class FitSettingSentence(Answer):
+    conf: str
+    fits: bool | None
+    error: str | None
+
+    def __str__(self) -> str:
+        verdict = self.error if self.fits is None else "fits" if self.fits else "runs out"
+        return f"{self.conf or 'no settings'}: {verdict}"
+
+
+class FitSettingsOnGpuSentence(Answer):
+    settings: "list[FitSetting]"
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.settings))
+
+
+class FitSettingsSentence(FitSettingsOnGpuSentence):
+    pass
+
+
+class FitLayoutSentence(Answer):
+    layout: dict[str, int]
+    peak_reserved: int | None
+    error: str | None
+
+    def __str__(self) -> str:
+        named = " ".join(f"{name}={count}" for name, count in self.layout.items())
+        return f"{named}: peak reserved {size(self.peak_reserved)}" if self.error is None else f"{named}: {self.error}"
+
+
+class FitLayoutsOnGpuSentence(Answer):
+    best: dict[str, int] | None
+    layouts: "list[FitLayout]"
+
+    def __str__(self) -> str:
+        fits = sum(layout.fits is True for layout in self.layouts)
+        return f"{fits} of {len(self.layouts)} layouts fit; the best is {self.best}"
+
+
+class FitLayoutsSentence(FitLayoutsOnGpuSentence):
+    pass

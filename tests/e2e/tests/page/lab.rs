@@ -110,7 +110,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
         page.wait_text(
             &id("verdict-headline"),
-            "Out of memory by a leak at loss_history train.py:26: each of 136 steps kept 3 tensors (4 MiB).",
+            "Out of memory by a leak at loss_history train.py:26: each of 136 iterations kept 3 tensors (4 MiB).",
         )?;
         let verdict = id("run-verdict");
         page.wait_text(&verdict, "loss_history train.py:26 holds 544.07 MiB more at the end")?;
@@ -150,7 +150,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         page.wait_text(&id("answer-what-if"), "expandable_segments:True")?;
         page.check_accessible()?;
         open_gnn(page)?;
-        page.wait_text(&id("verdict-headline"), "It fits: at most 2.24 GiB are allocated.")?;
+        page.wait_text(&id("verdict-headline"), "It fits: at most 2.24 GiB are allocated, and ")?;
         page.wait_text(&verdict, "3.77 GiB less")?;
         page.wait_text(&verdict, "is the smallest of the known GPUs that holds the")?;
         let line = page.value(&id("verdict-line"))?;

@@ -99,6 +99,79 @@ fn the_lesson_about_nvidia_smi_draws_the_process() -> Result<()> {
         page.click(&id("card-next"))?;
         label("nvidia-smi shows 630 MiB, with 610 MiB outside of PyTorch's memory")?;
         page.check_accessible()
+    })?;
+    // Another lesson on a real GPU agrees.
+    at("/#lesson=oom-message&card=8", LAPTOP, |page| {
+        page.wait_text(&id("card-body"), "so 139.27 GiB are free")?;
+        page.wait_text(&id("term-free"), "139.27 GiB")
+    })
+}
+
+#[test]
+fn nothing_is_shown_beyond_the_first_unanswered_question() -> Result<()> {
+    at("/#lesson=reserved&card=1", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        let steps = |words: &str| page.wait_text(&id("steps"), words);
+        let is_off = "document.querySelector('[data-testid=step-forward]').disabled";
+        // Card 1 asks nothing, and card 2 asks about the first step.
+        page.wait_until(is_off)?;
+        page.execute("document.querySelector('[data-testid=scrub]').value = 4; document.querySelector('[data-testid=scrub]').dispatchEvent(new Event('input', { bubbles: true }))", &[])?;
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        steps("0/4")?;
+        page.click(&id("card-next"))?;
+        page.wait_until(is_off)?;
+        page.click(&id("choice-3"))?;
+        steps("1/4")?;
+        page.wait_until(is_off).map(drop)
+    })
+}
+
+#[test]
+fn figure_and_question_are_in_sight_together_in_a_small_window() -> Result<()> {
+    for (width, height) in [(390, 844), (640, 400), (683, 384)] {
+        at("/#lesson=reserved&card=1", Window { width, height }, |page| {
+            let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": true });
+            page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
+            page.reduced_motion(true)?;
+            page.wait_for(&id("card-next"))?;
+            page.execute("scrollTo(0, 100000)", &[])?;
+            press(page, "card-next")?;
+            page.wait_text(&id("card-position"), "Card 2 of")?;
+            let in_sight =
+                "(() => { const edges = css => document.querySelector(css).getBoundingClientRect();
+                const [figure, title, question, bar] =
+                    ['[data-testid=stage]', '[data-testid=card-title]', '.predict p', '.turn'].map(edges);
+                const isApart = figure.bottom <= title.top + 1 || figure.right <= title.left + 1;
+                return figure.top >= 0 && figure.bottom <= bar.top + 1 && title.top >= 0
+                    && question.bottom <= bar.top + 1 && isApart; })()";
+            page.wait_until(in_sight).map(drop)
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_exercise_has_its_button_and_its_figure_in_sight() -> Result<()> {
+    at("/#lesson=reserved&card=6", LAPTOP, |page| {
+        let in_sight = "(() => { const edges = css => document.querySelector(css).getBoundingClientRect();
+            const [run, figure, bar] = ['[data-testid=check]', '[data-testid=stage]', '.turn'].map(edges);
+            return run.bottom <= bar.top + 1 && figure.top >= 0 && figure.bottom <= innerHeight; })()";
+        page.wait_for(&id("check"))?;
+        page.wait_until(in_sight)?;
+        press(page, "check")?;
+        page.wait_until("document.querySelector('[data-testid=answer-status]').textContent !== ''")?;
+        page.wait_until(in_sight)?;
+        for _ in 0..6 {
+            if page.wait_text(&id("verdict"), "Not yet").is_ok() {
+                break;
+            }
+        }
+        let figure = "(() => { const { top, bottom } = document.querySelector('[data-testid=stage]').getBoundingClientRect();
+            return top >= 0 && bottom <= innerHeight; })()";
+        page.wait_until(figure).map(drop)
+    })?;
+    at("/#lesson=fragmentation&card=6", LAPTOP, |page| {
+        page.wait_text(&id("exercise-language"), "makes its lines ten times").map(drop)
     })
 }
 

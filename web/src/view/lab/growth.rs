@@ -1,7 +1,7 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
 use blockyard_lab::{Diff, Leaks, PeakDiff, Steps};
-use blockyard_record::grouped;
+use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -20,21 +20,23 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let found_by = match leaks.steps {
         Steps::Markers => "found by their markers",
         Steps::Repetition => "found by repetition",
-        Steps::Parts => "parts of as many requests: nothing marks steps and nothing repeats",
+        Steps::Parts => "parts of as many requests: nothing marks iterations and nothing repeats",
     };
     let words = match leaks.growing.len() {
-        0 => format!("Nothing grows over {} steps, {found_by}.", grouped(steps as u64)),
-        1 => format!("One call site grows over {} steps, {found_by}.", grouped(steps as u64)),
-        many => format!("{many} call sites grow over {} steps, {found_by}.", grouped(steps as u64)),
+        0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
+        1 => format!("One call site grows over {} iterations, {found_by}.", grouped(steps as u64)),
+        many => format!("{many} call sites grow over {} iterations, {found_by}.", grouped(steps as u64)),
     };
     let rows = leaks.growing.iter().map(|growth| {
         vec![
-            Cell::Text(growth.site.join(" < ")),
             Cell::Bytes(growth.growth),
+            Cell::Count(growth.allocations),
             Cell::Count(growth.last_request),
+            Cell::Site(growth.site.clone()),
         ]
     });
-    let sheet = Sheet { head: vec!["call site", "more", "last by request"], rows: rows.collect() };
+    let sheet =
+        Sheet { head: vec!["more", "tensors more", "last by request", "call site"], rows: rows.collect() };
     let shown =
         Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
     let listed = (!sheet.rows.is_empty()).then(|| {
@@ -79,16 +81,17 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
         grouped(alignment.only_before),
         grouped(alignment.only_after),
     );
+    let changed = diff_sentence(name, &diff.allocated);
     let mut sheet =
-        Sheet { head: vec!["peak", "call site", "change", "live here", "live there"], rows: Vec::new() };
+        Sheet { head: vec!["change", "peak", "live here", "live there", "call site"], rows: Vec::new() };
     for (peak, found) in [("allocated", &diff.allocated), ("reserved", &diff.reserved)] {
         sheet.rows.extend(found.terms.iter().map(|term| {
             vec![
-                Cell::text(peak),
-                Cell::Text(term.site.join(" < ")),
                 Cell::Change(term.change),
+                Cell::text(peak),
                 Cell::Count(term.count_before),
                 Cell::Count(term.count_after),
+                Cell::Site(term.site.clone()),
             ]
         }));
     }
@@ -105,12 +108,32 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
     };
     view! {
         <section aria-label="Answer" data-testid="answer-diff">
-            <p>{words}</p>
+            <p class="cause" data-testid="diff-sentence">{changed}</p>
             {table("Peaks", &peaks, &[])}
+            <p class="quiet">{words}</p>
             <p class="quiet">"The change of each peak as a sum over call sites; it adds up to the byte."</p>
             {table("Call sites", &shown, &[])}
             {files(session, "diff", sheet)}
         </section>
     }
     .into_any()
+}
+
+/// The change of the peak, and the call site that has most of it.
+fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
+    let change = peak.after.signed().saturating_sub(peak.before.signed());
+    let amount = Bytes::new(change.unsigned_abs());
+    let words = match change {
+        0 => return format!("The peak of allocated memory is the same as in {name}: {}.", peak.before),
+        1.. => format!("{name} allocates {amount} more at its peak"),
+        _ => format!("{name} allocates {amount} less at its peak"),
+    };
+    let largest = peak.terms.iter().max_by_key(|term| term.change.saturating_mul(change.signum()));
+    match largest {
+        Some(term) => {
+            let site = Cell::Site(term.site.clone()).shown();
+            format!("{words}. Most of it is {} of {site}.", Cell::Change(term.change).shown())
+        }
+        None => format!("{words}."),
+    }
 }

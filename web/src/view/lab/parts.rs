@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
 use blockyard_lab::{Limit, LimitSource, Outcome, Row};
-use blockyard_questions::RunSummary;
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -161,18 +160,19 @@ pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     })
 }
 
-/// What a field stands for that is empty: a program of the page has no file. Reads signals.
+/// What a field stands for that is empty: a program of the page has no file, and a snapshot names no release. Reads signals.
 fn as_it_was(session: Session) -> &'static str {
     if session.shown_program().is_some() { "as it ran" } else { "as in the file" }
 }
 
-/// As [`as_it_was`], with what the file or the program has. Reads signals.
-fn as_it_was_with(session: Session, value: impl Fn(&RunSummary) -> String) -> String {
-    let words = as_it_was(session);
-    let answers = session.answers().unwrap_or_default();
-    match answers.run(session.lab_device()) {
-        Some(run) => format!("{} ({words})", value(run)),
-        None => words.to_owned(),
+/// As [`as_it_was`], of the release of PyTorch. Reads signals.
+fn release_as_it_was(session: Session) -> &'static str {
+    let is_snapshot =
+        session.run.with(|run| run.opened.as_ref().is_some_and(|opened| !opened.devices.is_empty()));
+    match (session.shown_program().is_some(), is_snapshot) {
+        (true, _) => "as it ran",
+        (false, true) => "inferred from the file",
+        (false, false) => "as in the file",
     }
 }
 
@@ -202,7 +202,12 @@ fn releases(session: Session) -> AnyView {
     let release = session.lab.release;
     let options = Signal::derive(move || {
         let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
-        let own = as_it_was_with(session, |run| run.release.name().to_owned());
+        let words = release_as_it_was(session);
+        let answers = session.answers().unwrap_or_default();
+        let own = match answers.run(session.lab_device()) {
+            Some(run) => format!("{} ({words})", run.release),
+            None => words.to_owned(),
+        };
         std::iter::once((String::new(), own)).chain(known).collect()
     });
     let chosen = text(move || release.get().map(|known| known.name().to_owned()).unwrap_or_default());
@@ -265,8 +270,7 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
 /// Notes on what is not known about the run.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
-        // The notes are about what a file leaves open.
-        let answers = session.answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
+        let answers = session.answers().unwrap_or_default();
         answers.run(session.lab_device()).map(|run| run.notes.clone()).unwrap_or_default()
     });
     let items = move || {

@@ -3,6 +3,7 @@
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
 use blockyard_lab::{Change, ChangeKind, Outcome, Row};
 use blockyard_record::{Bytes, grouped};
+use blockyard_workload::Request;
 use leptos::prelude::*;
 
 use super::parts::{figure, first_oom};
@@ -219,6 +220,28 @@ pub(crate) fn helps(session: Session) -> AnyView {
     .into_any()
 }
 
+/// The names of the tensors of these requests, counted from 1; words for those without a name.
+fn tensor_words(session: Session, requests: &[u64]) -> String {
+    let run = session.run.get_untracked();
+    let name = |request: &u64| {
+        let step = usize::try_from(*request).ok()?.checked_sub(1)?;
+        match run.request(step)? {
+            Request::Allocate { tensor, .. } => {
+                run.workload.tensor_name(*tensor).map(|name| name.into_owned())
+            }
+            _ => None,
+        }
+    };
+    let names: Option<Vec<String>> = requests.iter().take(2).map(name).collect();
+    match (names.as_deref(), requests.len()) {
+        (Some([one]), 1) => one.clone(),
+        (Some([one, two]), 2) => format!("{one} and {two}"),
+        (Some([one, ..]), count) => format!("{one} and {} more", count.saturating_sub(1)),
+        (_, 1) => "one tensor".to_owned(),
+        (_, count) => format!("{count} tensors"),
+    }
+}
+
 /// A button for each change of which a replay proved that it helps.
 pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
     let buttons = changes.iter().enumerate().map(|(place, change)| {
@@ -227,8 +250,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::Setting(conf) if conf.is_empty() => "default settings".to_owned(),
             ChangeKind::Setting(conf) => conf.clone(),
             ChangeKind::FreeTensors { requests, bytes } => {
-                let what = if requests.len() == 1 { "one tensor" } else { "tensors" };
-                format!("free {what} before ({bytes})")
+                format!("free {} before ({bytes})", tensor_words(session, requests))
             }
             ChangeKind::Limit(limit) => format!("{limit} of memory"),
             ChangeKind::DefaultPool => "no pools of its own".to_owned(),

@@ -9,7 +9,6 @@ use leptos::prelude::*;
 
 use super::parts::line_to_copy;
 use super::{failed, working};
-use crate::browser;
 use crate::commands::sentence;
 use crate::lab::QuestionKind;
 use crate::session::Session;
@@ -143,7 +142,6 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
 fn ask_what_if(session: Session) {
     session.open_lab(QuestionKind::WhatIf);
     session.ask_lab();
-    let _ = browser::after_millis(0, || browser::scroll_to("[data-testid=lab-what-if]"));
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
@@ -153,7 +151,7 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
         (MomentName::LastHeld, _) if is_only => "allocated".to_owned(),
         (MomentName::FirstHeld, _) => "first".to_owned(),
         (MomentName::LastHeld, _) => "last".to_owned(),
-        (name, Some(step)) => format!("Show {} (training step {})", name.words(), grouped(step)),
+        (name, Some(step)) => format!("Show {} (iteration {})", name.words(), grouped(step)),
         (name, None) => format!("Show {}", name.words()),
     };
     let title = match &line {

@@ -8,6 +8,7 @@ use leptos::prelude::*;
 
 use super::parts::{OUTCOME_HEAD, conditions_text, files, outcome_cells, sizes, submit, table};
 use super::trial::{compared, deltas};
+use crate::browser;
 use crate::commands::sentence;
 use crate::lab::Sheet;
 use crate::ptr_eq::PtrEq;
@@ -90,6 +91,8 @@ pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
 pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     let Some(latest) = all.first() else { return ().into_any() };
     let Some(row) = latest.rows.first() else { return ().into_any() };
+    // The answer stands below the fields, often out of sight.
+    let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=answer-what-if]"));
     let mut sheet =
         Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("own settings", &latest.baseline)] };
     let mut classes = vec!["is-own"];

@@ -6,16 +6,23 @@ use crate::commands::sentence;
 use crate::session::{AnswerRun, ProgramStatus, Session};
 use crate::view::kit::{button, click, flag, text};
 
-pub(super) fn answer_run(session: Session) -> AnyView {
-    let run = Memo::new(move |_| session.lesson.with(|state| state.answer_run.clone()));
-    let words = text(move || run.with(status));
+/// The state of the program in a line, and a button that ends it.
+pub(super) fn answer_state(session: Session) -> AnyView {
+    let words = text(move || session.lesson.with(|state| status(&state.answer_run)));
+    let is_idle = flag(move || !session.lesson.with(|state| state.answer_run.is_busy()));
     view! {
-        <p class="cluster">
-            <span class="quiet" role="status" data-testid="answer-status">{words}</span>
-            <span hidden=flag(move || !run.with(AnswerRun::is_busy))>
-                {button("", "stop-answer", "Stop", "Stop the program at once", click(move || session.stop_answer()))}
-            </span>
-        </p>
+        <span hidden=is_idle>
+            {button("", "stop-answer", "Stop", "Stop the program at once", click(move || session.stop_answer()))}
+        </span>
+        <span class="quiet" role="status" data-testid="answer-status">{words}</span>
+    }
+    .into_any()
+}
+
+/// What the program printed.
+pub(super) fn answer_output(session: Session) -> AnyView {
+    let run = Memo::new(move |_| session.lesson.with(|state| state.answer_run.clone()));
+    view! {
         <pre class="code locked" data-testid="answer-output" hidden=flag(move || run.with(|run| run.printed.is_empty()))>
             {text(move || run.with(|run| run.printed.clone()))}
         </pre>

@@ -111,7 +111,11 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
             view! { <div class="choices">{buttons}</div> }.into_any()
         }
         Answers::Bytes(_) | Answers::Count(_) => {
-            let hint = if matches!(question.answers, Answers::Bytes(_)) { "20 MiB" } else { "a number" };
+            let hint = if matches!(question.answers, Answers::Bytes(_)) {
+                "for example 1.5 GiB"
+            } else {
+                "a number"
+            };
             let typed = RwSignal::new(String::new());
             let submit = on(move |event: ev::SubmitEvent| {
                 event.prevent_default();

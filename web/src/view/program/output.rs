@@ -5,7 +5,7 @@ use blockyard_rules::Release;
 use leptos::prelude::*;
 
 use crate::commands::sentence;
-use crate::program::DEFAULT_GPU;
+use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::ptr_eq::PtrEq;
 use crate::session::{ProgramResult, ProgramStatus, Session};
 use crate::view::kit::{flag, text};
@@ -104,7 +104,26 @@ fn running(session: Session) -> String {
 /// What other settings changed, as a sentence of its own.
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
-    format!(" Reserved at most: {}, and {} with the settings before.", reserved(now), reserved(before))
+    let (old, new) = (&before.input, &now.input);
+    let named = |text: &str| if text.trim().is_empty() { "none".to_owned() } else { text.trim().to_owned() };
+    let other = [
+        (old.gpu != new.gpu).then(|| format!("GPU {}", old.gpu)),
+        (old.capacity != new.capacity).then(|| format!("memory {}", named(&old.capacity))),
+        (old.config != new.config).then(|| format!("settings {}", named(&old.config))),
+        (old.release != new.release).then(|| format!("PyTorch {}", old.release)),
+        (old.arguments != new.arguments).then(|| format!("arguments {}", named(&old.arguments))),
+    ];
+    let other: Vec<String> = other.into_iter().flatten().collect();
+    if other.is_empty() {
+        return String::new();
+    }
+    let failed = if before.details.status == 0 { "" } else { ", until it failed" };
+    format!(
+        " Reserved at most: {}; in the run before, with {}, {}{failed}.",
+        reserved(now),
+        other.join(", "),
+        reserved(before)
+    )
 }
 
 /// Notes on the run and estimated numbers, each with its line.
@@ -126,7 +145,7 @@ fn remarks(session: Session) -> AnyView {
     let derived = flag(move || session.shown_program().is_none() || is_proved());
     view! {
         <p class="estimated" hidden=derived>
-            "The numbers of this GPU are derived; those of the H200 were checked against recordings."
+            {sentence(DERIVED_NUMBERS)}
         </p>
         <ul class="remarks" data-testid="remarks">{lines}</ul>
     }

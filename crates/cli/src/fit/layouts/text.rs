@@ -6,14 +6,14 @@ use blockyard_fit::{Layout, Probe};
 
 use super::super::options::{FitOptions, RunRanks};
 use super::super::text::{failed, limit, on_gpu, proved};
-use super::{Answer, Found, numbers};
+use super::{Found, LayoutsOnGpu, numbers};
 
 /// So many layouts are shown; JSON has all.
 const SHOWN: usize = 40;
 /// So many bytes are one of the map's unit.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
-pub(super) fn write(text: &mut String, answer: &Answer, options: &FitOptions) -> fmt::Result {
+pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptions) -> fmt::Result {
     sentence(text, answer)?;
     if options.quiet {
         return Ok(());
@@ -57,7 +57,7 @@ pub(in super::super) fn ran<'a>(
     writeln!(text, "  of each layout ran rank 0{more}; a rank that did not run may take more")
 }
 
-fn sentence(text: &mut String, answer: &Answer) -> fmt::Result {
+fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let rows = || answer.found.iter().flatten();
     let fitting = answer.answered().filter(|(_, found)| found.is_fitting).count();
     let answered = answer.answered().count();
@@ -86,7 +86,7 @@ fn sentence(text: &mut String, answer: &Answer) -> fmt::Result {
 }
 
 /// The layouts that fit with the least first, then those that do not.
-fn table(text: &mut String, answer: &Answer) -> fmt::Result {
+fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let mut rows: Vec<(&Layout, &Found)> = answer.answered().collect();
     rows.sort_by_key(|(_, found)| (!found.is_fitting, found.peak_reserved()));
     if rows.is_empty() {
@@ -125,7 +125,7 @@ fn verdict(found: &Found) -> String {
 }
 
 /// Layouts whose programs failed, those with the same error together.
-fn failures(text: &mut String, answer: &Answer) -> fmt::Result {
+fn failures(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let mut by_error: Vec<(&str, Vec<&Layout>)> = Vec::new();
     for (layout, found) in answer.layouts.iter().zip(&answer.found) {
         let Some(Err(error)) = found else { continue };
@@ -144,7 +144,7 @@ fn failures(text: &mut String, answer: &Answer) -> fmt::Result {
 }
 
 /// With three dimensions the first follows from the others: its peaks by the second and the third.
-fn map(text: &mut String, answer: &Answer) -> fmt::Result {
+fn map(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     let [_, rows, columns] = answer.names.as_slice() else { return Ok(()) };
     let of = |name: &str| {
         let mut sizes: Vec<u64> = answer.layouts.iter().filter_map(|layout| layout.size(name)).collect();

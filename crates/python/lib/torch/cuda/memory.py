@@ -106,8 +106,11 @@ def get_per_process_memory_fraction(device=None):
 def mem_get_info(device=None):
     from _host import note
     total = _native.properties(device)[1]
-    note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
-    return total - memory_reserved(device), total
+    if outside := _native.outside_bytes():
+        note(f"mem_get_info counts {outside // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100")
+    else:
+        note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
+    return total - outside - memory_reserved(device), total
 
 
 def memory_usage(device=None):

@@ -210,6 +210,12 @@ mod _torch_memory {
         Ok(vm.ctx.new_tuple(items).into())
     }
 
+    /// What the driver and CUDA's libraries take of each GPU, in bytes.
+    #[pyfunction]
+    fn outside_bytes() -> u64 {
+        session().outside().get()
+    }
+
     #[pyfunction]
     fn create_stream() -> u64 {
         session().create_stream().get()

@@ -1,0 +1,135 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    FitContradiction, FitGrowth, FitHolder, FitLayoutsAnswer, FitMapAnswer, FitProbe, FitSettingsAnswer,
+    FitTerms, FitVary,
+};
+
+/// The version of the reports of `blockyard fit`.
+pub const FIT_VERSION: u32 = 1;
+
+/// The report of `blockyard fit --json`: the call, and the answer to one of four questions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitAnswer {
+    /// The call.
+    #[serde(flatten)]
+    pub call: FitCall,
+    /// The answer. The answer about the first GPU is at the top, those about further GPUs are in `others`.
+    #[serde(flatten)]
+    pub result: FitResult,
+}
+
+/// The call of `blockyard fit`, and the runs that the call took.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitCall {
+    /// 1; the version grows when a field changes its meaning or goes.
+    pub version: u32,
+    /// The program, as the command line names it.
+    pub program: String,
+    /// The program's arguments.
+    pub arguments: Vec<String>,
+    /// After how many steps of its first optimizer each run ends.
+    pub steps: u32,
+    /// PyTorch's version.
+    pub torch: String,
+    /// The file of kept runs.
+    pub kept: String,
+    /// How many runs were made.
+    pub runs: u64,
+    /// How many runs were known from earlier calls.
+    pub known: u64,
+}
+
+/// The answer to one of the questions of `blockyard fit`, with the question's name; the first question has no name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "question", rename_all = "snake_case")]
+pub enum FitResult {
+    /// The largest value of an option for each value of another option, under each of several settings or for each layout.
+    Map(Box<FitMapAnswer>),
+    /// Which settings of the allocator a program fits under.
+    Settings(Box<FitSettingsAnswer>),
+    /// Which layouts of ranks fit.
+    Layouts(Box<FitLayoutsAnswer>),
+    /// The largest value of an option that fits.
+    #[serde(untagged)]
+    Largest(Box<FitLargestAnswer>),
+}
+
+/// The largest value of an option that fits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitLargestAnswer {
+    /// The option or variable.
+    pub vary: FitVary,
+    /// The first GPU.
+    #[serde(flatten)]
+    pub first: FitLargestOnGpu,
+    /// The answers about further GPUs.
+    pub others: Vec<FitLargestOnGpu>,
+}
+
+/// The largest value of an option that fits a GPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitLargestOnGpu {
+    /// The GPU and the limit.
+    #[serde(flatten)]
+    pub terms: FitTerms,
+    /// The largest value that fits and whose next one does not; null where no value fits, or the search ended before.
+    pub largest: Option<u64>,
+    /// The run of the next value, which runs out of memory; of the lowest value where none fits; null where the highest fits.
+    pub next: Option<FitProbe>,
+    /// Whether nothing was assumed in the runs of `largest` and `next`.
+    pub exact: bool,
+    /// The run of the next value on a GPU without an end, or null.
+    pub needs: Option<FitProbe>,
+    /// The runs under the limit, by value.
+    pub probes: Vec<FitProbe>,
+    /// Neighbors among the probes that contradict that memory grows with the value.
+    pub contradictions: Vec<FitContradiction>,
+    /// How the peak allocated grows with the value; null where no rule was found.
+    pub growth: Option<FitGrowth>,
+    /// The lines that hold most at the largest value, up to 12.
+    pub sites: Vec<FitSite>,
+    /// Who holds the peak of the last step of the largest value; null where no value fits.
+    pub holders: Option<Vec<FitHolder>>,
+    /// The bytes at the largest value that changes of the program are about; null where no value fits.
+    pub advice: Option<Vec<FitHolder>>,
+    /// Settings that were tried with the next value.
+    pub settings: Vec<FitTriedSetting>,
+    /// The value whose run ended the search, or null.
+    pub failed_at: Option<u64>,
+    /// Why the run ended the search, or null.
+    pub error: Option<String>,
+}
+
+/// A line of the program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitSite {
+    /// The line.
+    pub what: String,
+    /// The bytes that the line holds at the peak allocated of the largest value.
+    pub bytes: u64,
+    /// How the bytes grow with the value; null where no rule was found.
+    pub growth: Option<FitGrowth>,
+}
+
+/// Settings that were tried with a value that does not fit without them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FitTriedSetting {
+    /// The variable of the environment.
+    pub variable: String,
+    /// The text of the variable.
+    pub conf: String,
+    /// The value.
+    pub value: u64,
+    /// Whether the value fits.
+    pub fits: bool,
+    /// The largest value that fits; null where no search was made.
+    pub largest: Option<u64>,
+}
