@@ -285,7 +285,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
 }
 
 /// The statements of workloads that exercises have: how a line with one begins or what is in it, an example, what it does.
-const STATEMENTS: [(&str, &str, &str); 9] = [
+const STATEMENTS: [(&str, &str, &str); 10] = [
     ("alloc", "x = alloc 3 MiB", "makes a tensor"),
     ("free", "free x", "deletes it"),
     ("[*]", "free x[*]", "deletes x[0], x[1] and so on"),
@@ -294,6 +294,7 @@ const STATEMENTS: [(&str, &str, &str); 9] = [
     ("enter", "enter p, leave p", "lets the lines between them allocate from it"),
     ("stream", "stream s", "makes a stream, and “on s” allocates on it"),
     ("record_stream", "record_stream x s", "says that s uses x, too"),
+    ("advance", "advance s", "lets the work of s end"),
     ("set ", "set KEY:VALUE", "changes a setting"),
 ];
 
