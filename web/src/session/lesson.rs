@@ -202,9 +202,10 @@ impl Session {
         let (card, is_revealed, has_run) =
             self.lesson.with(|state| (state.card, state.is_revealed, state.has_run()));
         let run = lesson.cards.get(card).filter(|_| !has_run)?.run;
-        let is_open = |place: usize| match place == card {
-            true => !is_revealed,
-            false => self.answers.with(|answers| !answers.contains_key(&(lesson.id.clone(), place))),
+        let is_open = |place: usize| {
+            let is_answered =
+                || self.answers.with(|answers| answers.contains_key(&(lesson.id.clone(), place)));
+            if place == card { !is_revealed } else { !is_answered() }
         };
         let asking = lesson.cards.iter().enumerate().skip(card);
         let mut asking = asking.filter(|(_, card)| card.run == run && card.question.is_some());
