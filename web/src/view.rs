@@ -44,6 +44,7 @@ mod statistics;
 mod step;
 mod table;
 mod tabs;
+pub(crate) mod teachers;
 mod term_row;
 mod timeline;
 mod tip;

@@ -156,7 +156,7 @@ impl LessonEditor {
 
     /// The lines that put the whole lesson into another page. Reads signals.
     fn frame(self) -> String {
-        super::lessons::frame(&browser::address(), &self.class_target().hash(), "A lesson")
+        super::teachers::frame(&browser::address(), &self.class_target().hash(), "A lesson")
     }
 
     fn save(self) {
