@@ -184,6 +184,27 @@ impl<'t> Document<'t> {
     }
 }
 
+/// The text of a lesson without the blocks that solve its exercises, for readers who are to solve them.
+#[must_use]
+pub fn without_solutions(text: &str) -> String {
+    let (mut kept, mut is_fence, mut is_solution) = (String::new(), false, false);
+    for line in text.split_inclusive('\n') {
+        let is_end = is_fence && line.trim_end() == "```";
+        if !is_fence && let Some(info) = line.strip_prefix("```") {
+            let words: Vec<&str> = info.split_whitespace().collect();
+            is_fence = true;
+            is_solution = matches!(words.as_slice(), [SOLUTION, ..] | [PYTHON, SOLUTION]);
+        }
+        if !is_solution {
+            kept.push_str(line);
+        }
+        if is_end {
+            (is_fence, is_solution) = (false, false);
+        }
+    }
+    kept
+}
+
 struct Reader<'a, 't> {
     lines: &'a [&'t str],
     /// The line to read next, from 0.

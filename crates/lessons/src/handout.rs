@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Changes, Stage, StageForm, StageView, Theme, breakdown_text};
+use blockyard_figure::{Changes, Mark, Pattern, Stage, StageForm, StageView, Theme, breakdown_text};
 use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::exercise::Exercise;
@@ -214,13 +214,18 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     if let Some(outside) = outside_at(lesson, card, step) {
         figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
     }
-    // Shades and names tell the classes apart in grey; a browser prints each patterned block as a picture, which makes a sheet of megabytes.
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
-    let svg = figure.scene(&view, WIDTH_PX).to_svg(
-        Theme::Light,
-        &plain(&card.title),
-        &breakdown_text(&state, recording),
-    );
+    let mut scene = figure.scene(&view, WIDTH_PX);
+    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well in grey, beside the full color
+    // of what is allocated.
+    for mark in &mut scene.marks {
+        if let Mark::Rect { fill, .. } | Mark::Rounded { fill, .. } = mark
+            && fill.pattern == Pattern::Dots
+        {
+            fill.pattern = Pattern::Tint;
+        }
+    }
+    let svg = scene.to_svg(Theme::Light, &plain(&card.title), &breakdown_text(&state, recording));
     Ok(svg)
 }
 

@@ -99,9 +99,10 @@ mod question;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, CourseStretch, LessonFile, PARTS, QuizItem, TWO_HOURS, course, glossary,
-    lessons, quiz,
+    CourseLesson, CoursePart, CourseStretch, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS, QuizItem,
+    TWO_HOURS, course, glossary, lessons, quiz,
 };
+pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};

@@ -1,6 +1,6 @@
 //! Handouts: what stands before the answers, and what among them.
 
-use blockyard_lessons::{Answers, PlayedLesson, handout, plain};
+use blockyard_lessons::{Answers, Lesson, PlayedLesson, handout, lessons, plain, without_solutions};
 
 use crate::course::played;
 
@@ -91,4 +91,21 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
         }
     }
     assert!(questions > 30, "{questions} questions");
+}
+
+#[test]
+fn a_class_gets_a_lesson_without_its_solutions_and_the_same_goals() {
+    for file in lessons() {
+        let text = without_solutions(file.text);
+        let (whole, given) = (Lesson::parse(file.text).unwrap(), Lesson::parse(&text).unwrap());
+        let (whole, given) = (whole.play().unwrap(), given.play().unwrap());
+        assert_eq!(whole.cards.len(), given.cards.len(), "{}", file.id);
+        for (card, other) in whole.cards.iter().zip(&given.cards) {
+            assert_eq!(card.question.is_some(), other.question.is_some(), "{}", file.id);
+            let Some(exercise) = &card.exercise else { continue };
+            let other = other.exercise.as_ref().unwrap();
+            assert!(exercise.solution().is_some() && other.solution().is_none(), "{}", file.id);
+            assert_eq!((exercise.start(), &exercise.goals), (other.start(), &other.goals), "{}", file.id);
+        }
+    }
 }
