@@ -418,7 +418,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     });
     let next_label = text(move || match (is_last.get(), session.embed == Some(Embed::Lesson)) {
         (true, true) => "From the start".to_owned(),
-        (true, false) => "Next lesson →".to_owned(),
+        (true, false) => "Next lesson".to_owned(),
         (false, _) => "Next →".to_owned(),
     });
     view! {
