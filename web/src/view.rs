@@ -145,6 +145,7 @@ fn page() -> AnyView {
         {help.dialog(session)}
         {share.dialog()}
         {messages::drop_zone(session)}
+        {messages::fit_page(session)}
         {messages::live_region(session)}
     }
     .into_any()

@@ -27,8 +27,9 @@ impl Scene {
         // A block stays where it was or has grown over its neighbors; at another place it is another block, or part of another run.
         let new_fill = |id: BlockId, before: &Rect| {
             let rect = after.get(&id)?;
-            let is_over =
-                rect.x_px <= before.x_px && rect.right_px() >= before.right_px() && rect.y_px == before.y_px;
+            let is_over = rect.x_px <= before.x_px
+                && rect.right_px() >= before.right_px()
+                && (rect.y_px - before.y_px).abs() < 0.5;
             fills.get(&corner(rect)).copied().filter(|_| is_over)
         };
         let changed: FxHashMap<(u32, u32), Fill> =

@@ -64,8 +64,8 @@ struct StageSegment {
 }
 
 impl StageSegment {
-    fn kind(&self) -> (PoolKind, &Option<String>, &Option<String>) {
-        (self.pool, &self.pool_name, &self.stream_name)
+    fn kind(&self) -> (PoolKind, Option<&str>, Option<&str>) {
+        (self.pool, self.pool_name.as_deref(), self.stream_name.as_deref())
     }
 }
 

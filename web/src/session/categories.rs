@@ -8,10 +8,11 @@ use leptos::prelude::*;
 use super::{CATEGORIES, Session};
 
 /// The place in [`CATEGORIES`] of each name that lessons about a training use.
-const NAMES: [(&str, usize); 17] = [
+const NAMES: [(&str, usize); 18] = [
     ("weight", 0),
     ("bias", 0),
     ("grad", 1),
+    ("buckets", 1),
     ("average", 2),
     ("square", 2),
     ("count", 2),

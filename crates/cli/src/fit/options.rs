@@ -41,6 +41,9 @@ pub(crate) struct FitOptions {
     /// that the program loads. The modules do not see variables of the environment that the program sets.
     #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
     pub(crate) preload: Vec<String>,
+    /// Make each layout a task of a cluster: `dask://HOST:PORT`, `ray` or `ray://HOST:PORT`. The command of the Python package does this.
+    #[arg(long, value_name = "SCHEDULER", requires = "mesh")]
+    pub(crate) on: Option<String>,
     /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the host's memory allows.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,
@@ -147,6 +150,11 @@ pub(crate) enum Question {
 
 impl FitOptions {
     pub(crate) fn question(&self) -> anyhow::Result<Question> {
+        if self.on.is_some() {
+            bail!(
+                "--on is done by the command of the Python package, since a scheduler is spoken to in Python: pip install blockyard"
+            );
+        }
         let question = self.asked()?;
         if self.report.is_some() && matches!(question, Question::Settings(_) | Question::Layouts(..)) {
             bail!("--report draws the runs of a search: --vary names an option or a variable");

@@ -88,7 +88,7 @@ impl Metrics {
         self.labels_y_px() + self.label_px
     }
 
-    /// The width of so many blocks before the ruler.
+    /// The width of this number of blocks before the ruler.
     fn outside_px(&self, blocks: usize) -> f32 {
         match blocks {
             0 => 0.0,
@@ -334,11 +334,9 @@ impl Painter<'_> {
         let text_px = self.metrics.text_px;
         let room = (area.width_px - used_px) / 2.0 - 12.0;
         let words = [format!("rounding {bytes}")];
-        let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else {
-            return;
-        };
-        let at = Point::new(area.x_px + 4.0, area.y_px + text_px * 1.25);
-        self.scene.text(at, words, TextStyle::new(Role::Text, text_px));
+        let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else { return };
+        let style = TextStyle::new(Role::Text, text_px);
+        self.put(area.x_px + 4.0, area.y_px + text_px * 1.25, words, style);
     }
 
     /// The class and its bytes, as large as they fit. Returns how wide they are.

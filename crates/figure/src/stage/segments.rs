@@ -148,7 +148,7 @@ impl Painter<'_> {
     }
 
     /// Text on a pattern gets a plate.
-    fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
+    pub(super) fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
         if style.role == Role::Text {
             let width = text_width_px(text, style.size_px, style.weight).ceil();
             let plate = Rect::new(x_px - 3.0, y_px - style.size_px, width + 6.0, style.size_px * 1.3);

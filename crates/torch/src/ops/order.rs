@@ -129,8 +129,8 @@ fn quantile(tensor: &Tensor, q: Operand<'_>, dim: Option<i64>, keepdim: bool, mo
     };
     check_quantile(tensor, &q)?;
     let dim = dim.map(|dim| wrap(dim, tensor.dim())).transpose()?;
-    let is_interpolated = matches!(&*mode, "linear" | "midpoint");
-    if !is_interpolated && !matches!(&*mode, "lower" | "higher" | "nearest") {
+    let is_interpolated = matches!(mode, "linear" | "midpoint");
+    if !is_interpolated && !matches!(mode, "lower" | "higher" | "nearest") {
         return runtime(format!(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {mode}"
         ));
@@ -157,7 +157,7 @@ fn quantile(tensor: &Tensor, q: Operand<'_>, dim: Option<i64>, keepdim: bool, mo
     let values = named("gather", &[(&sorted).into(), (-1).into(), (&below).into()])?;
     if is_interpolated {
         let weights =
-            if &*mode == "midpoint" { super::creation::empty_like(&ranks)? } else { sub(&ranks, &below)? };
+            if mode == "midpoint" { super::creation::empty_like(&ranks)? } else { sub(&ranks, &below)? };
         let above = to_dtype(&ranks, Dtype::I64)?;
         let upper = named("gather", &[(&sorted).into(), (-1).into(), (&above).into()])?;
         named("lerp_", &[(&values).into(), (&upper).into(), (&weights).into()])?;

@@ -80,7 +80,7 @@ fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> 
     let count = own.dim() + 1;
     let (dim1, dim2) = (wrap(dim1, count)?, wrap(dim2, count)?);
     if dim1 == dim2 {
-        return runtime(format!("diagonal dimensions cannot be identical {}, {}", dim1, dim2));
+        return runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}"));
     }
     let length = own.size(-1).saturating_add(offset.saturating_abs());
     let shape = own.shape();

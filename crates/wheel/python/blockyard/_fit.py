@@ -65,6 +65,7 @@ def fit_map(
     nproc_per_node: int | None = None,
     at_once: int = 1,
     report: "str | os.PathLike[str] | None" = None,
+    scheduler: Any = None,
     gpu: str | Sequence[str] = "h200",
     limit: "int | str | None" = None,
     steps: int = 3,
@@ -78,18 +79,59 @@ def fit_map(
     """The largest value of one option for each value of another, under each of several `settings`, or for each layout of `ranks` ranks: a `FitMap`.
 
     `vary` is two names with their values as `fit` takes them, the searched one first, or one name where `settings` are given, each a text of
-    PYTORCH_CUDA_ALLOC_CONF, or a `mesh` with its `ranks`, as `fit_layouts` takes them. All else is as in `fit`.
+    PYTORCH_CUDA_ALLOC_CONF, or a `mesh` with its `ranks`, as `fit_layouts` takes them. With a mesh and a `scheduler`, as `fit_layouts` takes one,
+    the search of each layout is a task. All else is as in `fit`.
     """
     if len(vary) != (1 if settings or mesh else 2):
         raise ValueError("vary names two options, or one with settings or a mesh")
     if (mesh is None) != (ranks is None) or (mesh and settings):
         raise ValueError("a mesh has a number of ranks, and no settings beside it")
-    options = _varied(vary) + _settings(settings) + ["--steps", steps, "--devices", devices]
-    options += ["--at-once", at_once, *_page(report)]
+    options = _varied(vary) + _settings(settings) + ["--steps", steps, "--devices", devices, "--at-once", at_once]
+    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
+    _schedulers.check(scheduler)
+    if scheduler is not None:
+        return _map_on(scheduler, os.path.abspath(os.fspath(program)), args, options, mesh, ranks, nproc_per_node, report, fresh, echo)
+    options += _page(report)
     if mesh is not None and ranks is not None:
         options += _mesh(mesh, ranks, nproc_per_node)
-    options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     return FitMap.of(_ask(program, args, options, echo))
+
+
+def _map_on(
+    scheduler: Any,
+    program: str,
+    args: Sequence[object],
+    options: Sequence[object],
+    mesh: "Mapping[str, Sequence[int]] | None",
+    ranks: int | None,
+    nproc_per_node: int | None,
+    report: "str | os.PathLike[str] | None",
+    fresh: bool,
+    echo: bool,
+) -> "FitMap":
+    """The search of each layout as a task."""
+    if mesh is None or ranks is None:
+        raise ValueError("a scheduler makes each layout a task: give a mesh with its ranks")
+    if fresh:
+        raise ValueError("with a scheduler, fresh would delete runs that other tasks keep; name a new file as keep")
+    parts = _meshes(mesh, ranks, False)
+    words = [str(word) for word in args]
+    calls = [(program, words, [*options, *_mesh(part, ranks, nproc_per_node)], False) for part in parts]
+    raw = _joined(mesh, ranks, parts, _schedulers.each(scheduler, _ask, calls))
+    found = FitMap.of(raw)
+    if report is not None:
+        write_page(raw, os.fspath(report))
+    if echo:
+        print(found)
+    return found
+
+
+def write_page(raw: Any, out: str) -> None:
+    """The page with the curves of a search whose JSON this is."""
+    with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
+        file = pathlib.Path(folder, "fit.json")
+        file.write_text(json.dumps(raw))
+        _native.command(["blockyard", "report", str(file), "--out", out])
 
 
 def fit_settings(
@@ -201,16 +243,20 @@ def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapp
     if not raws:
         raise answers[0]
     whole = {**raws[0], "runs": sum(raw["runs"] for raw in raws), "known": sum(raw["known"] for raw in raws)}
+    if "rows" in whole:
+        whole["by"] = {**whole["by"], "list": _all_layouts(mesh, ranks)}
 
     def of_gpu(place: int) -> dict[str, Any]:
         rows: list[Any] = []
         for part, answer in zip(meshes, answers):
             if isinstance(answer, Exception):
-                names = ("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit")
-                failed = dict.fromkeys(names) | {"error": f"{type(answer).__name__}: {answer}"}
+                failed = {**_failed_row("rows" in whole), "error": f"{type(answer).__name__}: {answer}"}
                 rows += [{"layout": layout, **failed} for layout in _all_layouts(part, ranks)]
             else:
-                rows += [answer, *answer["others"]][place]["layouts"]
+                found = [answer, *answer["others"]][place]
+                rows += found["rows" if "rows" in whole else "layouts"]
+        if "rows" in whole:
+            return {"rows": rows}
         fitting = [row for row in rows if row["fits"]]
         best = min(fitting, key=lambda row: row["peak_reserved"], default=None)
         errors = [error for raw in raws if (error := [raw, *raw["others"]][place]["error"]) is not None]
@@ -218,6 +264,14 @@ def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapp
 
     others = [{**other, **of_gpu(place)} for place, other in enumerate(raws[0]["others"], 1)]
     return {**whole, **of_gpu(0), "others": others}
+
+
+def _failed_row(is_search: bool) -> dict[str, Any]:
+    """The fields of a layout whose task failed, but for its error."""
+    if is_search:
+        nothing: dict[str, Any] = {"largest": None, "next": None, "exact": False, "failed_at": None}
+        return {**nothing, "probes": [], "contradictions": []}
+    return dict.fromkeys(("fits", "peak_allocated", "peak_reserved", "exact", "ranks", "under_limit"))
 
 
 def _varied(vary: Mapping[str, Sequence[int]]) -> list[object]:

@@ -102,8 +102,8 @@ fn the_lesson_about_nvidia_smi_draws_the_process() -> Result<()> {
     })?;
     // Another lesson on a real GPU agrees.
     at("/#lesson=oom-message&card=8", LAPTOP, |page| {
-        page.wait_text(&id("card-body"), "so 139.27 GiB are free")?;
-        page.wait_text(&id("term-free"), "139.27 GiB")
+        page.wait_text(&id("card-body"), "so 139.28 GiB are free")?;
+        page.wait_text(&id("term-free"), "139.28 GiB")
     })
 }
 

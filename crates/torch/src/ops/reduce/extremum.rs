@@ -121,7 +121,7 @@ pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool) -> Re
     // Without a dimension the kernel sees the tensor flat.
     let flat = if dims.is_some() { tensor } else { &views::reshape(&tensor.detach(), &[-1])? };
     let mask = if dims.is_some() { mask } else { vec![true] };
-    run(&flat, &mask, Kernel::of(16))?;
+    run(flat, &mask, Kernel::of(16))?;
     Ok(output.into())
 }
 
