@@ -26,7 +26,7 @@ def host_memory_stats_as_nested_dict():
 
 def reset_peak_host_memory_stats():
     from _host import note
-    note("peaks of the host's pinned memory are not counted anew here")
+    note("peaks of the host's pinned memory are not reset here")
 
 
 reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
@@ -106,7 +106,7 @@ def get_per_process_memory_fraction(device=None):
 def mem_get_info(device=None):
     from _host import note
     total = _native.properties(device)[1]
-    note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
+    note("mem_get_info counts the memory that this program reserved; a real GPU also holds the CUDA context")
     return total - memory_reserved(device), total
 
 
@@ -175,7 +175,7 @@ def _record_memory_history(enabled="all", *args, **kwargs):
 def _snapshot(device=None):
     # A program stores it and draws it elsewhere.
     from _host import note
-    note("the snapshot is empty here: the figure shows the memory, and the command's --record keeps all of it")
+    note("the snapshot is empty here: the figure shows the memory, and the command's --record keeps the whole run")
     return {"segments": [], "device_traces": [], "allocator_settings": {}, "external_annotations": []}
 
 

@@ -73,7 +73,8 @@ impl BackwardCallback for PythonFunction {
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let callback = self.callback.borrow().clone();
         call_back(|vm| {
-            let callback = callback.ok_or_else(|| vm.new_runtime_error("the function's backward does not exist any more"))?;
+            let callback = callback
+                .ok_or_else(|| vm.new_runtime_error("the function's backward does not exist any more"))?;
             let grads =
                 grads.iter().map(|grad| optional_object(vm, grad.as_ref())).collect::<PyResult<Vec<_>>>()?;
             let results = callback.call(grads, vm)?;
