@@ -349,7 +349,7 @@ fn the_largest_value_is_found_for_each_layout() {
     assert_eq!((most[3].clone(), most[6].clone()), (16.into(), 64.into()), "{}", called.out);
     assert!(called.out.contains("rank 0 and 14 of each layout ran;"), "{}", called.out);
     let (called, _) = fit(&folder, &[&mesh[..], &["--run-ranks", "16"]].concat());
-    assert!(called.status == 2 && called.err.contains("there is no rank 16"), "{}", called.err);
+    assert!(called.status == 2 && called.err.contains("no rank 16 exists"), "{}", called.err);
     let (called, _) = fit(&folder, &[&mesh[..], &["--vary", "dp=1..4"]].concat());
     assert!(called.status == 2 && called.err.contains("no dimension of the mesh"), "{}", called.err);
 }
