@@ -48,9 +48,9 @@ pub use certificate::{
 };
 pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder, DryRunLine,
-    DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
-    DryRunRank, DryRunRanks, DryRunStep,
+    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder,
+    DryRunLine, DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace,
+    DryRunRange, DryRunRank, DryRunRanks, DryRunStep,
 };
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,

@@ -41,6 +41,8 @@ pub struct Program {
     pub conf: Option<String>,
     /// Where a snapshot with stacks goes.
     pub snapshot: Option<PathBuf>,
+    /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch keeps a history without stacks then.
+    pub keeps_requests: bool,
     /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
     pub steps: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
@@ -74,6 +76,7 @@ impl Program {
             devices: 1,
             conf: None,
             snapshot: None,
+            keeps_requests: false,
             steps: None,
             totals: Vec::new(),
             lists_lines: false,
@@ -110,6 +113,11 @@ impl Scratch {
     /// What the runner counted at the end.
     fn counted(&self) -> PathBuf {
         self.0.join("counted.json")
+    }
+
+    /// The allocator's requests.
+    fn requests(&self) -> PathBuf {
+        self.0.join("requests.pickle")
     }
 
     /// What was said while the program ran.
@@ -239,7 +247,7 @@ impl RunningProgram {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-        let settings = settings(&program, &scratch.counted());
+        let settings = settings(&program, &scratch);
         let mut environment = environment(&program, torch, prepared, &lines);
         let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
         // Without a store, what processes receive of each other is unknown, and no number is wrong.
@@ -290,6 +298,11 @@ impl RunningProgram {
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
         report.host_peak = Bytes::new(self.host_peak);
+        if self.program.keeps_requests {
+            // Without them, nothing is said about other addresses.
+            let path = self.program.snapshot.clone().unwrap_or_else(|| self.scratch.requests());
+            report.requests = fs::read(path).ok();
+        }
         if !report.devices.is_empty() {
             report.remarks.extend(remarks(&self.program, torch));
         }
@@ -330,10 +343,11 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
 }
 
 /// What the runner is asked for. The program may change its folder, so that paths are absolute.
-fn settings(program: &Program, counted: &Path) -> Value {
+fn settings(program: &Program, scratch: &Scratch) -> Value {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
     json!({
-        "out": counted,
+        "out": scratch.counted(),
+        "requests": program.keeps_requests.then(|| scratch.requests()),
         "snapshot": program.snapshot.as_deref().map(absolute),
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),
