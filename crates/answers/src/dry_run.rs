@@ -22,7 +22,8 @@ pub struct DryRunAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunFields {
-    /// Whether nothing was assumed except the order of the addresses that a driver gives segments.
+    /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as far as other orders were tried: see
+    /// `addresses`.
     pub exact: bool,
     /// The exit status.
     pub status: i32,
@@ -53,6 +54,8 @@ pub struct DryRunFields {
     /// The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device
     /// has one such process.
     pub children: Vec<DryRunChild>,
+    /// What the allocator's requests of this run give under other orders of addresses; null where `address_orders` is there.
+    pub addresses: Option<DryRunAddresses>,
     /// The runs under other orders of addresses; null without `--address-orders`.
     pub address_orders: Option<DryRunOrders>,
     /// The number of the rank; absent but in `ranks` and beside them.
@@ -104,9 +107,9 @@ pub struct DryRunPlace {
 pub struct DryRunLine {
     /// The line.
     pub text: String,
-    /// Whether the line was printed before the first note.
+    /// Whether the line was printed before the first note, and before numbers depended on the driver's addresses.
     pub exact: bool,
-    /// The first note that was said before the line was printed, or null.
+    /// The first note that was said before the line was printed, else which numbers depend on the driver's addresses, or null.
     pub why: Option<String>,
 }
 
@@ -206,6 +209,20 @@ pub struct DryRunChild {
     pub peak_allocated: Option<u64>,
     /// The most bytes reserved at a time; null where the process ended before it was counted.
     pub peak_reserved: Option<u64>,
+}
+
+/// What the requests of a run give under other orders of addresses, replayed by an allocator that follows PyTorch's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunAddresses {
+    /// How many orders were tried beside that of the run; 0 where nothing was replayed.
+    pub orders: u64,
+    /// Whether all numbers were equal at each moment; null where nothing was replayed.
+    pub equal: Option<bool>,
+    /// The peaks of each device.
+    pub peaks: Vec<DryRunPeakRanges>,
+    /// Why nothing was replayed, or null.
+    pub why_not: Option<String>,
 }
 
 /// Runs under several orders of addresses.

@@ -7,7 +7,7 @@ use blockyard_answers::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, Report, Step};
+use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, ReplayedOrders, Report, Step};
 
 impl Report {
     /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
@@ -56,6 +56,7 @@ impl Report {
             notes: notes.collect(),
             remarks: self.remarks.clone(),
             children: self.children.iter().map(child).collect(),
+            addresses: self.replayed_orders.as_ref().map(ReplayedOrders::to_answer),
             address_orders: None,
             rank: None,
             local_rank: None,

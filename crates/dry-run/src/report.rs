@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{ChildPeak, Note, Place, PrintedLine, Step, Taken};
+use crate::{ChildPeak, Note, Place, PrintedLine, ReplayedOrders, Step, Taken};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,6 +101,10 @@ pub struct Report {
     pub children: Vec<ChildPeak>,
     /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two processes used the same.
     pub is_of_children: bool,
+    /// A snapshot of PyTorch's with the requests from the beginning, where they were asked for and kept.
+    pub requests: Option<Vec<u8>>,
+    /// What the run's requests gave under other orders of addresses, where they were replayed.
+    pub replayed_orders: Option<ReplayedOrders>,
     /// The most bytes of the host's memory that the program's own process had when the memory was measured.
     pub host_peak: Bytes,
 }
@@ -178,10 +182,11 @@ impl Report {
         report
     }
 
-    /// Whether nothing was assumed.
+    /// Whether nothing was assumed, and no number is known to depend on the addresses that a driver gives segments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.notes.is_empty() && !self.is_cut
+        let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::differ);
+        self.notes.is_empty() && !self.is_cut && !depends
     }
 
     /// The peak reserved of the device whose peak reserved is the largest.

@@ -41,6 +41,8 @@ pub struct Program {
     pub conf: Option<String>,
     /// The file for a snapshot with stacks.
     pub snapshot: Option<PathBuf>,
+    /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch keeps a history without stacks then.
+    pub keeps_requests: bool,
     /// After how many steps of the first optimizer the program ends; the report then has the peaks of each step.
     pub steps: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
@@ -75,6 +77,7 @@ impl Program {
             devices: 1,
             conf: None,
             snapshot: None,
+            keeps_requests: false,
             steps: None,
             totals: Vec::new(),
             lists_lines: false,
@@ -111,6 +114,11 @@ impl Scratch {
     /// The runner's counts at the end.
     fn counted(&self) -> PathBuf {
         self.0.join("counted.json")
+    }
+
+    /// The allocator's requests.
+    fn requests(&self) -> PathBuf {
+        self.0.join("requests.pickle")
     }
 
     /// The lines that were written while the program ran.
@@ -240,7 +248,7 @@ impl RunningProgram {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-        let settings = settings(&program, &scratch.counted());
+        let settings = settings(&program, &scratch);
         let mut environment = environment(&program, torch, prepared, &lines);
         let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
         // Without a store, what processes receive of each other is unknown, and no number is wrong.
@@ -291,6 +299,11 @@ impl RunningProgram {
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
         report.host_peak = Bytes::new(self.host_peak);
+        if self.program.keeps_requests {
+            // Without them, nothing is said about other addresses.
+            let path = self.program.snapshot.clone().unwrap_or_else(|| self.scratch.requests());
+            report.requests = fs::read(path).ok();
+        }
         if !report.devices.is_empty() {
             report.remarks.extend(remarks(&self.program, torch));
         }
@@ -331,10 +344,11 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
 }
 
 /// What the runner is asked for. The program may change its folder, so that paths are absolute.
-fn settings(program: &Program, counted: &Path) -> Value {
+fn settings(program: &Program, scratch: &Scratch) -> Value {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
     json!({
-        "out": counted,
+        "out": scratch.counted(),
+        "requests": program.keeps_requests.then(|| scratch.requests()),
         "snapshot": program.snapshot.as_deref().map(absolute),
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),

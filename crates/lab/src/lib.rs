@@ -43,6 +43,7 @@
     )
 )]
 
+mod addresses;
 mod autopsy;
 mod bound;
 mod compare;
@@ -66,6 +67,7 @@ mod source;
 mod verdict;
 mod what_if;
 
+pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
     Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
 };

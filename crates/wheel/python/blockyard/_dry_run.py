@@ -53,8 +53,8 @@ def dry_run(
     `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that are not known, by
     the line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
     without output, and the answer's `address_orders` says which numbers depend on them. With `skip_init`
-    parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out PyTorch's history, which has a stack
-    for each allocation. `python` is the Python that has PyTorch, else this one. The program's output is printed, unless `echo` is false.
+    parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out the stacks of PyTorch's
+    history, of which each allocation has one. `python` is the Python that has PyTorch, else this one. The program's output is printed, unless `echo` is false.
 
     A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised if the program cannot be started: PyTorch is not installed,
     or was built without CUDA. Ctrl-C is for the program first; then this function raises KeyboardInterrupt.
