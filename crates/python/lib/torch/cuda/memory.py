@@ -106,7 +106,7 @@ def get_per_process_memory_fraction(device=None):
 def mem_get_info(device=None):
     from _host import note
     total = _native.properties(device)[1]
-    note("mem_get_info counts the memory that this program reserved; a real GPU also holds the CUDA context")
+    note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
     return total - memory_reserved(device), total
 
 
