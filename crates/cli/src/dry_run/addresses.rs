@@ -47,8 +47,11 @@ fn replayed(report: &Report, requests: Option<&[u8]>, program: &Program) -> anyh
             );
         }
     }
-    let runs =
-        Run::from_snapshot("", &file, &mut |_progress| go_on()).context("the requests cannot be replayed")?;
+    let runs = if events == 0 {
+        Vec::new()
+    } else {
+        Run::from_snapshot("", &file, &mut |_progress| go_on()).context("the requests cannot be replayed")?
+    };
     let traced = file.devices.iter().filter(|device| !device.trace.is_empty());
     let of_runs = traced.map(|device| device.index).zip(&runs);
     let mut found = ReplayedOrders::default();
