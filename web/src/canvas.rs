@@ -87,7 +87,8 @@ impl Paints {
             if fill.pattern == Pattern::Dots && !self.is_patterned {
                 tile.tint = Pattern::Tint.tile().tint;
             }
-            let pattern = make_pattern(self.color(fill.role), tile, self.ratio);
+            let opacity = if self.is_patterned { 1.0 } else { SCREEN_DOTS };
+            let pattern = make_pattern(self.color(fill.role), tile, self.ratio, opacity);
             self.patterns.push((fill, pattern));
             self.patterns.len() - 1
         });
@@ -136,6 +137,9 @@ pub(crate) fn blend(
     let _ = context.set_global_composite_operation("source-over");
 }
 
+/// How opaque dots are on the screen: they tell cached bytes from other green areas, and no more.
+const SCREEN_DOTS: f64 = 0.45;
+
 fn context_of(canvas: &HtmlCanvasElement) -> Option<CanvasRenderingContext2d> {
     canvas.get_context("2d").ok()??.dyn_into().ok()
 }
@@ -149,7 +153,7 @@ fn device_length(length_px: f32, ratio: f64) -> u32 {
     (f64::from(length_px) * ratio).round().clamp(1.0, 16384.0) as u32
 }
 
-fn make_pattern(color: &str, tile: Tile, ratio: f64) -> Option<CanvasPattern> {
+fn make_pattern(color: &str, tile: Tile, ratio: f64, dots: f64) -> Option<CanvasPattern> {
     let canvas: HtmlCanvasElement = browser::document()?.create_element("canvas").ok()?.dyn_into().ok()?;
     // The side is a whole number of pixels. Otherwise a line would be seen between the tiles.
     let side = device_length(tile.size_px, ratio);
@@ -169,6 +173,7 @@ fn make_pattern(color: &str, tile: Tile, ratio: f64) -> Option<CanvasPattern> {
         context.line_to(to_x, to_y);
         context.stroke();
     }
+    context.set_global_alpha(dots);
     for [x, y, radius] in tile.dots.iter().map(|dot| dot.map(|at| f64::from(at) * scale)) {
         context.begin_path();
         context.arc(x, y, radius, 0.0, std::f64::consts::TAU).ok()?;

@@ -57,7 +57,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     actions.follow();
     // As high as the most rows of the run, so that nothing moves while the run plays.
     let rows = text(move || {
-        let most = session.run.get().most_segments.max(1);
+        let most = session.run.get().most_segments.max(rows_now(session)).max(1);
         let row_px = RowHeight::fitting(most, COMFORTABLE_PX).row_px();
         format!(
             "--map-rows:{}px",
@@ -97,6 +97,12 @@ pub(crate) fn map(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// How many rows there are at this moment: a run may have reset its peaks since it had the most. Reads signals.
+fn rows_now(session: Session) -> usize {
+    let released = session.changes.get().released.len();
+    session.with_state(|_, state| state.segments().count()).unwrap_or(0) + released
 }
 
 /// Draws the rows in sight. Reads signals.

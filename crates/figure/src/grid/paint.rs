@@ -129,6 +129,28 @@ mod tests {
     use crate::timeline::TimelineView;
 
     #[test]
+    fn a_line_divides_two_colors_and_a_hatch_has_gaps() {
+        let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
+        let (width, height) = (4, 12);
+        let mut grid = Grid::new(&Allocations::default(), GridKind::Stacked, view, width, height);
+        let row = |at: usize| u32::from(at >= 4);
+        grid.cells = (0..width).flat_map(|_| (0..height).map(row)).collect();
+        let of_row = |row: usize| [if row == 0 { 10 } else { 200 }, 0, 0, 255];
+        let draw = |is_hatched: &dyn Fn(usize) -> bool| {
+            let paint =
+                GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row, is_hatched };
+            grid.pixels(&paint, 0..width)
+        };
+        let pixel = |image: &[u8], column: usize, at: usize| image[((height - 1 - at) * width + column) * 4];
+        let plain = draw(&|_| false);
+        assert_eq!([3, 4, 6].map(|at| pixel(&plain, 1, at)), [10, 255, 200]);
+        let hatched = draw(&|row| row == 1);
+        let colors: std::collections::BTreeSet<u8> = (5..height).map(|at| pixel(&hatched, 1, at)).collect();
+        assert!(colors.len() > 1 && colors.contains(&200), "{colors:?}");
+        assert_eq!(pixel(&hatched, 1, 3), 10, "only what has no stack is hatched");
+    }
+
+    #[test]
     fn the_image_is_the_cells_from_the_top() {
         let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
         let (width, height) = (37, 3);

@@ -324,19 +324,19 @@ impl Painter<'_> {
                 let is_narrow = self.ruler.span_px(bytes_f64(number)) < self.metrics.text_px * 5.0;
                 unnamed = Some(number).filter(|_| used_px <= 0.0 && is_narrow);
             } else if let Some(rounding) = unnamed.take() {
-                self.draw_rounding_text(rounding, &inner, used_px);
+                self.draw_rounding_text(rounding, class, &inner, used_px);
             }
         }
     }
 
-    /// Rounding that is too narrow for words has them in the corner of the area after it, if they fit beside the words of the area.
-    fn draw_rounding_text(&mut self, bytes: Bytes, area: &Rect, used_px: f32) {
+    /// Rounding that is too narrow for words has them in the corner of the area after it, which is that of a class, if they fit beside the words of the area.
+    fn draw_rounding_text(&mut self, bytes: Bytes, class: BreakdownClass, area: &Rect, used_px: f32) {
         let text_px = self.metrics.text_px;
         let room = (area.width_px - used_px) / 2.0 - 12.0;
         let words = [format!("rounding {bytes}")];
         let Some(words) = first_fitting(&words, text_px, Weight::Normal, room) else { return };
         let style = TextStyle::new(Role::Text, text_px);
-        self.put(area.x_px + 4.0, area.y_px + text_px * 1.25, words, style);
+        self.put(Point::new(area.x_px + 4.0, area.y_px + text_px * 1.25), words, style, class);
     }
 
     /// The class and its bytes, as large as they fit. Returns how wide they are.
@@ -381,8 +381,9 @@ impl Painter<'_> {
             let Some(text) = text else { continue };
             used_px = used_px.max(text_width_px(&text, size_px, weight));
             if !is_plain {
-                crate::labels::plated_text(self.scene, Point::new(x_px, y), &text, size_px, weight);
-                continue;
+                let width = text_width_px(&text, size_px, weight).ceil() + 6.0;
+                let (left, top) = ((x_px - width / 2.0).round(), (y - size_px * 0.62).round());
+                self.draw_plate(Rect::new(left, top, width, (size_px * 1.3).round()), class);
             }
             let style = TextStyle { weight, ..TextStyle::new(role, size_px) };
             self.scene.text(Point::new(x_px, baseline(y, size_px)), text, style.anchored(Anchor::Middle));

@@ -131,7 +131,7 @@ impl Painter<'_> {
         let name = block.name.as_deref().filter(|_| block.state.is_active());
         let Some(name) = name else {
             if text_width_px(&size, text_px, Weight::Normal) <= room {
-                self.put(x, y, &size, style);
+                self.put(Point::new(x, y), &size, style, class_of(block.state));
             }
             return;
         };
@@ -139,7 +139,7 @@ impl Painter<'_> {
         let used = text_width_px(&text, text_px, Weight::Bold) + 7.0;
         let has_room = text == name && used + text_width_px(&size, text_px, Weight::Normal) <= room;
         if block.state == BlockState::PendingFree {
-            return self.put(x, y, &text, style.bold());
+            return self.put(Point::new(x, y), &text, style.bold(), BreakdownClass::Pending);
         }
         self.scene.text(Point::new(x, y), text, style.bold());
         if has_room {
@@ -147,14 +147,22 @@ impl Painter<'_> {
         }
     }
 
-    /// Text on a pattern gets a plate.
-    pub(super) fn put(&mut self, x_px: f32, y_px: f32, text: &str, style: TextStyle) {
+    /// What interrupts the pattern of a class below a text; that of cached bytes keeps their tint.
+    pub(super) fn draw_plate(&mut self, plate: Rect, class: BreakdownClass) {
+        self.scene.rect(plate, Fill::solid(Role::Background), None);
+        if class == BreakdownClass::Cached {
+            self.scene.rect(plate, Fill { role: Role::Cached, pattern: Pattern::Tint }, None);
+        }
+    }
+
+    /// Text on the pattern of a class gets a plate.
+    pub(super) fn put(&mut self, at: Point, text: &str, style: TextStyle, class: BreakdownClass) {
         if style.role == Role::Text {
             let width = text_width_px(text, style.size_px, style.weight).ceil();
-            let plate = Rect::new(x_px - 3.0, y_px - style.size_px, width + 6.0, style.size_px * 1.3);
-            self.scene.rect(plate, Fill::solid(Role::Background), None);
+            let plate = Rect::new(at.x_px - 3.0, at.y_px - style.size_px, width + 6.0, style.size_px * 1.3);
+            self.draw_plate(plate, class);
         }
-        self.scene.text(Point::new(x_px, y_px), text, style);
+        self.scene.text(at, text, style);
     }
 
     /// Amber around what the step changed; a split also has a cut, a merge a mark where the border was.

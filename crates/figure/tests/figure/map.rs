@@ -111,6 +111,14 @@ fn a_released_segment_leaves_a_row_for_one_step() {
     let scene = draw(&recording, 12, &MapView::default());
     let released: Vec<_> = scene.targets.iter().filter(|t| matches!(t.what, TargetId::Released(_))).collect();
     assert_eq!(released.len(), 1);
+    // Its row is no segment any more.
+    let count = after(&recording, 12).0.segments().count();
+    let noun = if count == 1 { "segment" } else { "segments" };
+    let note = format!("{count} {noun}, 1 just released");
+    assert!(
+        scene.marks.iter().any(|mark| matches!(mark, Mark::Text { text, .. } if *text == note)),
+        "{note}"
+    );
     let next = draw(&recording, 13, &MapView::default());
     assert!(!next.targets.iter().any(|target| matches!(target.what, TargetId::Released(_))));
 }

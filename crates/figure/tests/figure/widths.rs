@@ -164,6 +164,13 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                     rect.x_px >= plot.x_px - 1.0 && rect.right_px() <= plot.right_px() + 1.0
                 };
                 assert!(names.marks.iter().all(is_inside));
+                let name_of = |row: usize| recording.name(allocations.id(row)?);
+                let own = grid.row_names(allocations.len(), name_of, plot);
+                assert!(own.marks.iter().all(is_inside));
+                if name == "story" && width > 1000.0 {
+                    let is_name = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "a");
+                    assert!(own.marks.iter().any(is_name), "no tensor has its name at {width}");
+                }
                 if name == "training" && width > 1000.0 {
                     assert!(!names.marks.is_empty(), "no area has its name at {width}");
                 }
