@@ -401,6 +401,11 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
         session.open_program(text.to_owned());
         return true;
     }
+    // The JSON of `blockyard fit`.
+    if text.starts_with('{') && text.contains("\"failed_at\"") {
+        session.show_fit(name, text);
+        return true;
+    }
     match Workload::parse(text) {
         Ok(_) => {
             session.place.set(Place::Workbench);

@@ -15,7 +15,7 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Answer, Conditions, Found, Question, Row, RunSource};
+use blockyard_lab::{Conditions, Found, LabAnswer as Answer, Question, Row, RunSource};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
@@ -50,6 +50,8 @@ pub(crate) struct Lab {
     pub(crate) device: RwSignal<Option<usize>>,
     pub(crate) shows_difference: RwSignal<bool>,
     pub(crate) work: RwSignal<Option<LabWork>>,
+    /// The page with the curves of a fit that was opened, which covers the rest.
+    pub(crate) fit: RwSignal<Option<String>>,
     kept: RwSignal<Option<AnswersOfRun>>,
 }
 
@@ -64,6 +66,7 @@ impl Lab {
             device: RwSignal::new(None),
             shows_difference: RwSignal::new(false),
             work: RwSignal::new(None),
+            fit: RwSignal::new(None),
             kept: RwSignal::new(None),
         }
     }
@@ -179,6 +182,20 @@ impl Session {
             TaskReply::Report(html) => on_step(ReportStep::Made(html)),
             TaskReply::Failed(why) => on_step(ReportStep::Failed(sentence(&why.to_string()))),
             TaskReply::Taken(_) | TaskReply::Answered(_) => {}
+        });
+    }
+
+    /// Shows the curves of a fit, whose JSON the text is.
+    pub(crate) fn show_fit(self, name: &str, text: &str) {
+        let content = browser::blob_of(text.as_bytes());
+        let source = RunSource::File { name: name.to_owned(), bytes: Vec::new() };
+        let shown = name.to_owned();
+        pool::report(source, ReportOptions::default(), content.as_ref(), move |reply| match reply {
+            TaskReply::Report(html) => self.lab.fit.set(Some(html)),
+            TaskReply::Failed(_) => self.show_error(format!(
+                "{shown} has no curve: it is about settings or layouts, which blockyard fit --report draws."
+            )),
+            _ => {}
         });
     }
 

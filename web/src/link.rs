@@ -33,8 +33,8 @@ pub(crate) enum Target {
     Teachers,
     /// The editor of a lesson.
     MakeLesson,
-    /// A lesson whose text is in the address, at a card, counted from 1.
-    LessonText { text: String, card: usize },
+    /// A lesson whose text is in the address, at a card, counted from 1. A class is not asked to edit it.
+    LessonText { text: String, card: usize, is_for_class: bool },
     /// The workbench with the workload or recording that was shown there last.
     Workbench,
     /// A workload that comes with the page, by its id.
@@ -140,8 +140,11 @@ impl Link {
                 "quiz" => link.target = Target::Quiz,
                 "teachers" => link.target = Target::Teachers,
                 "make-lesson" => link.target = Target::MakeLesson,
-                "lesson-text" => match unpacked(&value) {
-                    Ok(text) => link.target = Target::LessonText { text, card: 1 },
+                "lesson-text" | "class-text" => match unpacked(&value) {
+                    Ok(text) => {
+                        let is_for_class = key == "class-text";
+                        link.target = Target::LessonText { text, card: 1, is_for_class };
+                    }
                     Err(error) => problems.push(error.to_string()),
                 },
                 "workbench" => link.target = Target::Workbench,
@@ -167,7 +170,9 @@ impl Link {
                     let number = number("card").unwrap_or(1);
                     link.target = match link.target {
                         Target::Lesson { id, .. } => Target::Lesson { id, card: number },
-                        Target::LessonText { text, .. } => Target::LessonText { text, card: number },
+                        Target::LessonText { text, is_for_class, .. } => {
+                            Target::LessonText { text, card: number, is_for_class }
+                        }
                         _ => Target::Lesson { id: String::new(), card: number },
                     };
                 }
@@ -212,8 +217,9 @@ impl Link {
             Target::Quiz => vec!["quiz".to_owned()],
             Target::Teachers => vec!["teachers".to_owned()],
             Target::MakeLesson => vec!["make-lesson".to_owned()],
-            Target::LessonText { text, card } => {
-                vec![format!("lesson-text={VERSION}{}", packed(text)), format!("card={card}")]
+            Target::LessonText { text, card, is_for_class } => {
+                let key = if *is_for_class { "class-text" } else { "lesson-text" };
+                vec![format!("{key}={VERSION}{}", packed(text)), format!("card={card}")]
             }
             Target::Workbench => vec!["workbench".to_owned()],
             Target::Python(id) if id.is_empty() => vec!["python".to_owned()],
@@ -362,7 +368,12 @@ mod tests {
         assert_eq!(both_ways(&Target::OwnLesson(3).into()), "own-lesson=3");
         let text = "---\nid: x\n---\n".to_owned();
         let simple = [Target::Lessons, Target::Quiz, Target::Teachers, Target::MakeLesson, Target::Workbench];
-        for target in simple.into_iter().chain([Target::LessonText { text, card: 2 }]) {
+        let texts = [false, true].map(|is_for_class| Target::LessonText {
+            text: text.clone(),
+            card: 2,
+            is_for_class,
+        });
+        for target in simple.into_iter().chain(texts) {
             both_ways(&Link { target, ..Link::default() });
         }
         both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });

@@ -108,7 +108,9 @@ impl Session {
                 let card = self.lesson.with(|state| state.card) + 1;
                 match (self.beside.get(), self.lesson_text.get()) {
                     (Some(name), _) => Target::Beside(name).into(),
-                    (None, Some(text)) => Target::LessonText { text, card }.into(),
+                    (None, Some(text)) => {
+                        Target::LessonText { text, card, is_for_class: self.is_for_class.get() }.into()
+                    }
                     (None, None) => Target::OwnLesson(card).into(),
                 }
             }
@@ -246,7 +248,10 @@ impl Session {
             Target::Quiz => self.go_to(Place::Quiz),
             Target::Teachers => self.go_to(Place::Teachers),
             Target::MakeLesson => self.go_to(Place::MakeLesson),
-            Target::LessonText { text, card } => self.follow_lesson_text(text, card.saturating_sub(1)),
+            Target::LessonText { text, card, is_for_class } => {
+                self.is_for_class.set(is_for_class);
+                self.follow_lesson_text(text, card.saturating_sub(1));
+            }
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
                 // Addresses count cards from 1. The number 0 stands for the first card too.
@@ -423,9 +428,6 @@ pub(crate) fn follow(session: Session, samples: Samples) {
         let link = session.link();
         let is_playing = session.player.with(|player| player.is_playing);
         browser::cancel(timer.get_value());
-        if is_playing {
-            return;
-        }
         let before = written.get_value();
         if before == link {
             return;
@@ -437,6 +439,10 @@ pub(crate) fn follow(session: Session, samples: Samples) {
             Link { step, event, block, with, on, limit, ..link.clone() }
         };
         let is_step = without_steps(&before) == without_steps(&link);
+        // While it plays, the step is not written. Another place or another card is, at once: its address may be copied.
+        if is_step && is_playing {
+            return;
+        }
         let write = move || {
             let hash = link.write();
             let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };

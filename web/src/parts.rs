@@ -74,7 +74,7 @@ part!(
 );
 part!(
     /// The page for teachers.
-    teachers in lessons: load_teachers, show_teachers(session: Session) => view::lessons::teachers(session)
+    teachers in lessons: load_teachers, show_teachers(session: Session) => view::teachers::teachers(session)
 );
 part!(
     /// The editor of a lesson.
@@ -82,7 +82,7 @@ part!(
 );
 part!(
     /// Lessons to be printed.
-    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::lessons::handout(session, &lessons)
+    handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::teachers::handout(session, &lessons)
 );
 part!(
     /// The program with its output and its memory.

@@ -168,6 +168,8 @@ pub(crate) struct Signals {
     pub(crate) own_lesson: RwSignal<Option<PtrEq<OpenLesson>>>,
     /// The text of the lesson in the lesson editor, or of the lesson of a link. None for a lesson that was opened from a file.
     pub(crate) lesson_text: RwSignal<Option<String>>,
+    /// Whether that text came in a link for a class, which does not edit it.
+    pub(crate) is_for_class: RwSignal<bool>,
     /// The name of the opened file beside the page (see [`crate::browser::address_beside`]). Links to the file have this name.
     pub(crate) beside: RwSignal<Option<String>>,
     /// The part of the page that is shown.
@@ -332,6 +334,7 @@ impl Session {
             has_kept_file: RwSignal::new(false),
             own_lesson: RwSignal::new(None),
             lesson_text: RwSignal::new(None),
+            is_for_class: RwSignal::new(false),
             beside: RwSignal::new(None),
             place: RwSignal::new(Place::Home),
             presenting: RwSignal::new(Presenting::No),

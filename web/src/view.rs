@@ -44,6 +44,7 @@ mod statistics;
 mod step;
 mod table;
 mod tabs;
+pub(crate) mod teachers;
 mod term_row;
 mod timeline;
 mod tip;
@@ -144,6 +145,7 @@ fn page() -> AnyView {
         {help.dialog(session)}
         {share.dialog()}
         {messages::drop_zone(session)}
+        {messages::fit_page(session)}
         {messages::live_region(session)}
     }
     .into_any()

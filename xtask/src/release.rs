@@ -38,6 +38,9 @@ const CHANGELOG: &str = "CHANGELOG.md";
 /// A draft has this line until a person has made sentences of it.
 const DRAFT: &str = "<!-- draft -->";
 
+/// The heading of a version has these words until the version has a date.
+const UNRELEASED: &str = "not yet released";
+
 /// Takes a step.
 pub(crate) fn run(workspace: &Workspace, step: &ReleaseStep) -> Result<()> {
     match step {
@@ -69,8 +72,14 @@ fn build(workspace: &Workspace, out: Option<&Path>, targets: &[String]) -> Resul
     let read = |name: &str| fs::read_to_string(workspace.root().join(name)).with_context(|| name.to_owned());
     let manifest = read(MANIFEST)?;
     let version = version_of(&manifest).context("Cargo.toml has no version")?;
-    let notes = notes_of(&read(CHANGELOG)?, version)?;
-    let out = out.map_or_else(|| workspace.root().join(format!("target/release-{version}")), Path::to_owned);
+    let changelog = read(CHANGELOG)?;
+    ensure_dated(&changelog, version)?;
+    let notes = notes_of(&changelog, version)?;
+    let out = match out {
+        // Programs that run here have another current folder.
+        Some(out) => std::path::absolute(out)?,
+        None => workspace.root().join(format!("target/release-{version}")),
+    };
     if out.exists() {
         bail!("{} exists: a file of another build would pass for one of this release", out.display());
     }
@@ -135,7 +144,10 @@ fn with_version(manifest: &str, version: &str) -> Result<String> {
 /// The changelog with a draft of the version's section before the sections of earlier versions.
 fn with_draft(changelog: &str, version: &str, date: &str, subjects: &str) -> Result<String> {
     let heading = format!("## {version} ");
-    ensure!(!changelog.contains(&heading), "{version} has a section already");
+    ensure!(
+        !changelog.contains(&heading),
+        "{CHANGELOG} has a section about {version} already: put the date in its heading"
+    );
     let place = changelog.find("\n## ").map_or(changelog.len(), |at| at.saturating_add(1));
     let (before, behind) = changelog.split_at(place);
     let mut draft = format!("{heading}({date})\n\n{DRAFT}\n");
@@ -155,6 +167,16 @@ fn notes_of(changelog: &str, version: &str) -> Result<String> {
     ensure!(!notes.contains(DRAFT), "the section about {version} in {CHANGELOG} is a draft");
     ensure!(!notes.is_empty(), "the section about {version} in {CHANGELOG} is empty");
     Ok(notes + "\n")
+}
+
+/// Refuses a version whose section has no date.
+fn ensure_dated(changelog: &str, version: &str) -> Result<()> {
+    let heading = format!("## {version} ({UNRELEASED})");
+    ensure!(
+        !changelog.lines().any(|line| line == heading),
+        "the section about {version} in {CHANGELOG} has no date: put the date in the place of \"{UNRELEASED}\""
+    );
+    Ok(())
 }
 
 /// The checksums of the files of a folder, by name, as `sha256sum --check` reads them.
@@ -211,6 +233,13 @@ mod tests {
         assert!(
             notes_of(LOG, "0.3.0").is_err() && notes_of("## 0.3.0 (x)\n\n## 0.2.0 (x)", "0.3.0").is_err()
         );
+    }
+
+    #[test]
+    fn a_version_without_a_date_is_not_released() {
+        assert!(ensure_dated(LOG, "0.1.0").is_ok());
+        let undated = LOG.replace("2026-11-24", UNRELEASED);
+        assert!(ensure_dated(&undated, "0.1.0").unwrap_err().to_string().contains("has no date"));
     }
 
     #[test]

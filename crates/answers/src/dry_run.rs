@@ -18,17 +18,18 @@ pub struct DryRunAnswer {
     pub of_ranks: Option<DryRunRanks>,
 }
 
-/// What a dry run came to.
+/// The result of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunFields {
-    /// Whether nothing was assumed except the order of the addresses that a driver gives segments.
+    /// Whether nothing was assumed, and no number depends on the addresses that a driver gives segments, as far as other orders were tried: see
+    /// `addresses`.
     pub exact: bool,
     /// The exit status.
     pub status: i32,
     /// The name of the exception or signal that ended the program, or null.
     pub error: Option<String>,
-    /// Where it was raised, or null.
+    /// The line that raised the exception, or null.
     pub error_at: Option<DryRunPlace>,
     /// Whether the process ended before its memory was counted.
     pub is_cut: bool,
@@ -36,23 +37,25 @@ pub struct DryRunFields {
     pub lines: Vec<DryRunLine>,
     /// The peaks of each device.
     pub peaks: Vec<DryRunPeaks>,
-    /// What each device has beside the segments: an estimate that is in no other number.
+    /// The memory of each device beside the segments: an estimate that is in no other number.
     pub outside: Vec<DryRunOutside>,
     /// By step and device; empty without `--steps`.
     pub steps: Vec<DryRunStep>,
-    /// Whether the last two steps were equal; null where there were not two.
+    /// Whether the last two steps were equal; null for fewer than two steps.
     pub steady: Option<bool>,
-    /// What holds the bytes of the peak of the last step that was looked at, all devices together; empty without `--steps`.
+    /// The holders of the peak of the last measured step, all devices together; empty without `--steps`.
     pub holders: Vec<DryRunHolder>,
     /// Each GPU of `--gpu`.
     pub gpus: Vec<DryRunGpu>,
-    /// What was assumed.
+    /// The assumptions.
     pub notes: Vec<DryRunNote>,
-    /// What a person should know and what makes no number an estimate.
+    /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device
     /// has one such process.
     pub children: Vec<DryRunChild>,
+    /// What the allocator's requests of this run give under other orders of addresses; null where `address_orders` is there.
+    pub addresses: Option<DryRunAddresses>,
     /// The runs under other orders of addresses; null without `--address-orders`.
     pub address_orders: Option<DryRunOrders>,
     /// The number of the rank; absent but in `ranks` and beside them.
@@ -104,9 +107,9 @@ pub struct DryRunPlace {
 pub struct DryRunLine {
     /// The line.
     pub text: String,
-    /// Whether the line was printed before the first note.
+    /// Whether the line was printed before the first note, and before numbers depended on the driver's addresses.
     pub exact: bool,
-    /// The first note that was said before the line was printed, or null.
+    /// The first note that was said before the line was printed, else which numbers depend on the driver's addresses, or null.
     pub why: Option<String>,
 }
 
@@ -124,25 +127,25 @@ pub struct DryRunPeaks {
     pub allocated_at_end: u64,
 }
 
-/// What a device has beside the segments.
+/// The memory of a device beside the segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunOutside {
     /// The device.
     pub device: u64,
-    /// What takes how many bytes.
+    /// The holders with their bytes.
     pub parts: Vec<DryRunHolder>,
-    /// Sentences about what takes more and was not recorded.
+    /// Sentences about memory that is taken and was not recorded.
     pub unknown: Vec<String>,
 }
 
-/// What holds bytes.
+/// The bytes of one holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunHolder {
-    /// What.
+    /// The holder.
     pub what: String,
-    /// Its bytes.
+    /// The bytes.
     pub bytes: u64,
 }
 
@@ -178,11 +181,11 @@ pub struct DryRunGpu {
     pub at: Option<DryRunPlace>,
 }
 
-/// What was assumed.
+/// An assumption.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DryRunNote {
-    /// `read`: a value that a kernel would have computed; `function`: of which only the name is known; `estimate`.
+    /// `read` for a value that a kernel would have computed, `function` for a function of which only the name is known, or `estimate`.
     pub kind: String,
     /// The sentence.
     pub text: String,
@@ -206,6 +209,20 @@ pub struct DryRunChild {
     pub peak_allocated: Option<u64>,
     /// The most bytes reserved at a time; null where the process ended before it was counted.
     pub peak_reserved: Option<u64>,
+}
+
+/// What the requests of a run give under other orders of addresses, replayed by an allocator that follows PyTorch's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DryRunAddresses {
+    /// How many orders were tried beside that of the run; 0 where nothing was replayed.
+    pub orders: u64,
+    /// Whether all numbers were equal at each moment; null where nothing was replayed.
+    pub equal: Option<bool>,
+    /// The peaks of each device.
+    pub peaks: Vec<DryRunPeakRanges>,
+    /// Why nothing was replayed, or null.
+    pub why_not: Option<String>,
 }
 
 /// Runs under several orders of addresses.

@@ -101,18 +101,18 @@ pub struct FitRun {
     pub failed: Option<FitFailedRequest>,
     /// How many steps of its first optimizer the run made.
     pub steps: u32,
-    /// Whether the last two steps were equal; null where there were not two.
+    /// Whether the last two steps were equal; null for fewer than two steps.
     pub steady: Option<bool>,
     /// The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit.
     pub sites: Vec<FitHolder>,
-    /// What the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other
-    /// number.
+    /// The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in
+    /// no other number.
     pub outside: Vec<FitHolder>,
-    /// Sentences about what takes more and was not recorded.
+    /// Sentences about memory that is taken and was not recorded.
     pub outside_unknown: Vec<String>,
-    /// What was assumed, in sentences.
+    /// The assumptions, in sentences.
     pub notes: Vec<String>,
-    /// What a person should know and what makes no number an estimate, in sentences.
+    /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
 }
 

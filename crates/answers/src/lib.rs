@@ -55,9 +55,9 @@ pub use certificate::{
 };
 pub use diff::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison};
 pub use dry_run::{
-    DRY_RUN_VERSION, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder, DryRunLine,
-    DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace, DryRunRange,
-    DryRunRank, DryRunRanks, DryRunStep,
+    DRY_RUN_VERSION, DryRunAddresses, DryRunAnswer, DryRunChild, DryRunFields, DryRunGpu, DryRunHolder,
+    DryRunLine, DryRunNote, DryRunOrders, DryRunOutside, DryRunPeakRanges, DryRunPeaks, DryRunPlace,
+    DryRunRange, DryRunRank, DryRunRanks, DryRunStep,
 };
 pub use fit::{
     FIT_VERSION, FitAnswer, FitCall, FitLargestAnswer, FitLargestOnGpu, FitResult, FitSite, FitTriedSetting,

@@ -1,5 +1,6 @@
 //! `blockyard dry-run`: a program with the PyTorch that is installed, on a machine without a GPU.
 
+mod addresses;
 mod options;
 mod orders;
 mod ranks;
@@ -32,7 +33,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let gpus = gpus(options);
     let [gpu, others @ ..] = gpus.as_slice() else { bail!("--gpu names no GPU") };
     if !options.file.is_file() {
-        bail!("{}: there is no such file", options.file.display());
+        bail!("{}: no such file", options.file.display());
     }
     let ranks = options.ranks.ranks()?;
     if ranks.as_ref().is_some_and(|ranks| ranks.asked().len() > 1) && options.opens_page {
@@ -49,6 +50,7 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
         snapshot: opened.path.clone(),
         steps: options.steps,
         totals: others.iter().map(|gpu| gpu.total_memory).collect(),
+        keeps_requests: !options.address_orders,
         lists_lines: options.json.is_some() || options.address_orders,
         environment: environment(options),
         ..Program::new(options.file.clone(), python, gpu.clone())
@@ -58,18 +60,26 @@ pub(crate) fn dry_run(options: &DryRunOptions) -> anyhow::Result<ExitCode> {
     let (status, text, json) = if let Some(ranks) = &ranks {
         let of = |rank| of_rank(&program, ranks, rank);
         let port = options.ranks.master_port;
-        let report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
+        let mut report = run_ranks(ranks, port, of, &torch, &prepared, is_interrupted)?;
+        for rank in &mut report.ranks {
+            addresses::replay(&mut rank.report, &program);
+        }
         let text = ranks::text(&report, ranks, &gpus, &torch)?;
         (report.status(), text, report.to_answer(ranks, &gpus))
     } else {
-        let report = run(&program, &torch, &prepared)?;
+        let mut report = run(&program, &torch, &prepared)?;
+        if program.keeps_requests {
+            addresses::replay(&mut report, &program);
+        }
         let others = if options.address_orders && !is_interrupted() {
             Some(run_other_orders(&program, &report, &torch, &prepared, is_interrupted)?)
         } else {
             None
         };
         let mut json = report.to_answer(&gpus);
-        json.run.address_orders = others.as_ref().map(|others| others.to_answer(&report));
+        if let Some(others) = &others {
+            orders::mark(&mut json.run, others.to_answer(&report));
+        }
         (report.status, text::text(&report, others.as_ref(), &gpus, &torch)?, json)
     };
     if !options.quiet {
@@ -149,7 +159,7 @@ impl OpenedSnapshot {
     fn open(&self, options: &DryRunOptions) -> anyhow::Result<()> {
         let Some(file) = self.path.as_deref().filter(|path| Path::is_file(path)) else {
             return Ok(output::warn(
-                "there is no snapshot to open: the program did not use the GPU to its end",
+                "no snapshot can be opened: the program did not use the GPU to its end",
             )?);
         };
         let page = OpenOptions {

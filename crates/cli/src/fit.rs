@@ -1,4 +1,4 @@
-//! `blockyard fit`: what of a program fits a GPU, by runs of the program without one.
+//! `blockyard fit`: which value, settings or layout of a program fits a GPU, by runs of the program without a GPU.
 
 mod answer;
 mod at_once;
@@ -34,21 +34,21 @@ use self::vary::Vary;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
 
-/// The exit status of a process that Ctrl-C ended.
+/// The exit status of a process that Ctrl-C ends.
 const INTERRUPTED: u8 = 130;
 
-/// The answer to a question, as text and as JSON, with the exit status.
+/// The answer to a question as text and as JSON, with the exit status.
 struct Reply {
     text: String,
     json: FitAnswer,
     status: u8,
-    /// The curves of searches, where there were some.
+    /// The curves of searches; none for settings and layouts.
     page: Option<FitPage>,
 }
 
 pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     if !options.file.is_file() {
-        bail!("{}: there is no such file", options.file.display());
+        bail!("{}: no such file", options.file.display());
     }
     let question = options.question()?;
     let gpus = options.gpus();
@@ -56,7 +56,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         if let Some(limit) = options.limit
             && memory_fraction(limit, gpu.total_memory).is_none()
         {
-            bail!("--limit {limit} is no part of the {} of {}", gpu.total_memory, gpu.name);
+            bail!("--limit {limit} is not between 1 byte and the {} of {}", gpu.total_memory, gpu.name);
         }
     }
     let terms: Vec<Terms> = gpus
@@ -79,7 +79,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
     if options.fresh {
         Kept::forget(&path)?;
     }
-    let folder = tempfile::tempdir().context("no folder for the files of runs")?;
+    let folder = tempfile::tempdir().context("cannot make a folder for the files of runs")?;
     let bar = progress::line();
     if options.quiet {
         bar.set_draw_target(indicatif::ProgressDrawTarget::hidden());
@@ -97,7 +97,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         made: AtomicUsize::new(0),
         known: AtomicUsize::new(0),
     };
-    ctrlc::set_handler(dry_run::interrupt).context("Ctrl-C cannot be waited for")?;
+    ctrlc::set_handler(dry_run::interrupt).context("cannot listen for Ctrl-C")?;
     let reply = match &question {
         Question::Largest(vary) => largest(&runs, &terms, vary)?,
         Question::ByOther(vary, other) => by_other::by_values(&runs, &terms, vary, other)?,
@@ -147,7 +147,7 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
         output::line(
             &mut out,
             &format!(
-                "{made} runs of at most {steps} steps each over PyTorch {}, and {known} known from before; kept in {place}",
+                "{made} runs of at most {steps} steps each over PyTorch {}, and {known} from earlier calls; kept in {place}",
                 runs.torch.version
             ),
         )?;

@@ -18,7 +18,7 @@ use self::runs::Runs;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
 
-/// The exit status of a process that Ctrl-C ended.
+/// The exit status of a process that Ctrl-C ends.
 const INTERRUPTED: u8 = 130;
 
 /// A program that ran.
@@ -91,17 +91,17 @@ impl Place {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && options.program.is_some() => {
                 Ok(GuardFile::new()?)
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => bail!(
-                "{name}: there is no such file; `blockyard guard --update train.py --gpu h100` begins one"
-            ),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                bail!("{name}: no such file; `blockyard guard --update train.py --gpu h100` makes one")
+            }
             Err(error) => Err(error).context(name.to_string()),
         }
     }
 
-    /// A program as the file names it: from its folder on.
+    /// The path of a program from the folder of the file, as the file names programs.
     fn name(&self, program: &Path) -> anyhow::Result<String> {
         if !program.is_file() {
-            bail!("{}: there is no such file", program.display());
+            bail!("{}: no such file", program.display());
         }
         let absolute = std::fs::canonicalize(program).with_context(|| program.display().to_string())?;
         let Ok(inside) = absolute.strip_prefix(&self.folder) else {
@@ -114,7 +114,7 @@ impl Place {
     }
 }
 
-/// The entries that are asked for, with what the options say in place of what the file says.
+/// The entries of the question. Options replace values of the file.
 fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::Result<Vec<Entry>> {
     let mut entries = match &options.program {
         None => file.entries().to_vec(),
@@ -199,7 +199,7 @@ fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
     }
 }
 
-/// 0 where all pass, 1 where one fails, 2 where one did not run to its end for another reason than memory.
+/// 0 if all pass, 1 if one fails, 2 if one does not run to its end for another reason than memory.
 fn status(is_update: bool, held: &[Held]) -> ExitCode {
     let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {

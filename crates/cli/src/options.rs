@@ -119,14 +119,14 @@ pub(crate) enum Command {
     Python(PythonOptions),
     /// Run a PyTorch program with the PyTorch that is installed, without a GPU, and say how much of a GPU's memory it takes.
     ///
-    /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels are not run, everything else is PyTorch's
-    /// own. What the program prints comes first, then a report on standard error. Values that a kernel would have computed read as 0,
+    /// PyTorch's own build for CUDA runs over our stand-ins for CUDA's libraries: kernels do not run, everything else is PyTorch's
+    /// own. The program's output comes first, then a report on standard error. Values that a kernel would have computed read as 0,
     /// and the report names each line that reads one. The exit status is the program's.
     DryRun(DryRunOptions),
     /// Find the largest value of a program's option (a batch size) that fits a GPU, by dry runs of the program.
     ///
-    /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. Says which value fits and where the next one runs
-    /// out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
+    /// `blockyard fit train.py --vary batch-size=1..512 --gpu h100 -- OTHER ARGUMENTS`. The answer says which value fits, where the next value
+    /// runs out of memory, how memory grows with the value, and what helps. The exit status is 0 if a value fits each GPU, 1 if none fits one, 2 if
     /// a run fails for another reason.
     Fit(FitOptions),
     /// Compare the GPU memory of programs with their limits in `memory.toml`, by dry runs of the programs.
@@ -143,13 +143,13 @@ pub(crate) enum Command {
 pub(crate) struct PythonOptions {
     /// The program; `-` for standard input.
     pub(crate) file: PathBuf,
-    /// What the program finds in `sys.argv` after its name.
+    /// The program's arguments, in `sys.argv` after the program's name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
     /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
     #[arg(long, default_value = "h200", value_name = "GPU")]
     pub(crate) gpu: String,
-    /// How many GPUs there are.
+    /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
     /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`.
@@ -161,22 +161,22 @@ pub(crate) struct PythonOptions {
     /// The device's memory, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
-    /// Write a recording of the first device there, which the page opens and `verify` reads.
+    /// Write a recording of the first device to this file; the page and `verify` read the recording.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// One JSON value instead of the program's output: that output, notes, estimates, statistics.
+    /// Print one JSON value in the place of the program's output: the output, notes, estimates, statistics.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The program is stopped when it has called this many operators.
+    /// Stop the program after it has called this many operators.
     #[arg(long, default_value_t = 5_000_000, value_name = "COUNT")]
     pub(crate) max_operators: u64,
-    /// The program is stopped when it has asked for this many allocations and frees of GPU memory.
+    /// Stop the program after it has asked for this many allocations and frees of GPU memory.
     #[arg(long, default_value_t = 10_000_000, value_name = "COUNT")]
     pub(crate) max_events: u64,
-    /// The program is stopped when its own data takes this much of the computer's memory.
+    /// Stop the program if its own data takes this much of the computer's memory.
     #[arg(long, default_value = "4 GiB", value_name = "SIZE", value_parser = size)]
     pub(crate) max_host_memory: Bytes,
-    /// The program is stopped after this many seconds.
+    /// Stop the program after this many seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub(crate) time_limit: u64,
 }

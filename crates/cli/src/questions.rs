@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 use blockyard_answers::{
-    Answer as AnswerAsJson, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitOrigin, QUESTIONS_VERSION,
+    Answer, AnswerLine, ErrorLine, LimitAnswer, LimitKind, LimitOrigin, QUESTIONS_VERSION,
 };
 use blockyard_lab::{Limit, LimitSource, Run};
 use blockyard_record::{Bytes, grouped};
@@ -46,9 +46,9 @@ pub(crate) enum Status {
 }
 
 /// The answer about one file.
-pub(crate) struct Answer {
+pub(crate) struct QuestionReply {
     /// As JSON, without version and file.
-    pub(crate) json: AnswerAsJson,
+    pub(crate) json: Answer,
     /// For people, line by line.
     pub(crate) text: String,
     pub(crate) status: Status,
@@ -96,7 +96,7 @@ pub fn ask_diff_steps(
     Ok(line_of(None, &run.name, diff::answer_steps(run, first, second, &Bar::to(on_progress))?))
 }
 
-fn line_of(file: Option<&str>, run: &str, answer: Answer) -> AnswerLine {
+fn line_of(file: Option<&str>, run: &str, answer: QuestionReply) -> AnswerLine {
     AnswerLine {
         version: QUESTIONS_VERSION,
         file: file.map(str::to_owned),
@@ -118,7 +118,7 @@ pub fn json_line(answer: &impl Serialize) -> anyhow::Result<String> {
 pub(crate) fn each(
     files: &[PathBuf],
     as_json: bool,
-    mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<Answer>,
+    mut ask: impl FnMut(&Run, &Bar) -> anyhow::Result<QuestionReply>,
 ) -> anyhow::Result<ExitCode> {
     let mut worst = Status::Fine;
     let mut out = output::stdout();
@@ -129,7 +129,7 @@ pub(crate) fn each(
         let answers =
             runs.and_then(|runs| runs.iter().map(|run| Ok((run.name.clone(), ask(run, &bar)?))).collect());
         drop(bar);
-        let answers: anyhow::Result<Vec<(String, Answer)>> = answers;
+        let answers: anyhow::Result<Vec<(String, QuestionReply)>> = answers;
         match answers {
             Ok(answers) => {
                 for (run, answer) in answers {
@@ -147,7 +147,13 @@ pub(crate) fn each(
     Ok(ExitCode::from(worst as u8))
 }
 
-fn write(out: &mut impl Write, as_json: bool, file: &str, run: &str, answer: Answer) -> anyhow::Result<()> {
+fn write(
+    out: &mut impl Write,
+    as_json: bool,
+    file: &str,
+    run: &str,
+    answer: QuestionReply,
+) -> anyhow::Result<()> {
     if as_json {
         output::line(out, &json_line(&line_of(Some(file), run, answer))?)?;
     } else {

@@ -7,16 +7,16 @@ use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, Sym, Writer};
 use object::{Endianness, pod};
 
-/// A shared library that is written.
+/// A shared library to write.
 #[derive(Clone, Debug, Default)]
 pub struct Library<'a> {
     /// The name under which others need the library (`DT_SONAME`).
     pub name: &'a str,
-    /// The libraries that it needs.
+    /// The libraries that the library needs.
     pub needed: &'a [&'a str],
     /// Entry points, each of which calls `report` with its own name as a text of C.
     pub entries: &'a [&'a str],
-    /// The function that entry points call, of one of the needed libraries.
+    /// The function that entry points call; one of the needed libraries has the function.
     pub report: &'a str,
 }
 
@@ -47,7 +47,7 @@ fn entry(at: u64, name: u64, slot: u64) -> [u8; ENTRY] {
 ///
 /// # Errors
 ///
-/// The words of the crate `object`.
+/// An error of the crate `object`.
 pub fn write_library(library: &Library<'_>) -> Result<Vec<u8>, object::write::Error> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(Endianness::Little, true, &mut bytes);

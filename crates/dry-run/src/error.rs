@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 /// Why a program did not run. A program that fails by itself is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum DryRunError {
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// The system's words.
+        /// The error of the system.
         error: io::Error,
     },
-    /// A library that is not a shared library of this system.
+    /// A file is not a shared library of this system.
     #[error("{}: this is not a shared library that can be read: {text}", path.display())]
     Library {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         text: String,
@@ -25,7 +25,7 @@ pub enum DryRunError {
     NoPython {
         /// The command.
         python: String,
-        /// The system's words.
+        /// The error of the system.
         error: io::Error,
     },
     /// Python runs and has no PyTorch.
@@ -38,38 +38,38 @@ pub enum DryRunError {
         /// The command.
         python: String,
     },
-    /// A PyTorch for processors only.
+    /// The PyTorch was built for processors only.
     #[error(
         "{}: this PyTorch ({version}) was built without CUDA; install the build for CUDA, which `pip install torch` gives on Linux",
         path.display()
     )]
     NoCuda {
-        /// Its folder.
+        /// The folder of the package.
         path: PathBuf,
-        /// What it says it is.
+        /// The version of the package.
         version: String,
     },
-    /// Our own library is not there.
+    /// Our library is not found.
     #[error(
         "libblockyard_standin.so, which stands for CUDA's libraries, is not beside this program: build it \
          with `cargo build -p blockyard-standin`, or name its path in BLOCKYARD_STANDIN"
     )]
     NoStandin,
-    /// A system that no library is written for.
+    /// The system is not Linux on an x86-64 processor.
     #[error(
-        "a dry run needs Linux on an x86-64 processor: on other systems no dry run of PyTorch's build for CUDA was tried"
+        "a dry run needs Linux on an x86-64 processor: no dry run of PyTorch's build for CUDA was tried on other systems"
     )]
     System,
     /// The ranks of the program cannot find each other.
     #[error("cannot open the store of the ranks{}: {error}", port.map(|port| format!(" on port {port} of 127.0.0.1")).unwrap_or_default())]
     Port {
-        /// The port that was asked for.
+        /// The port of the question, if it names one.
         port: Option<u16>,
-        /// The system's words.
+        /// The error of the system.
         error: io::Error,
     },
-    /// No folder to keep files in.
-    #[error("there is no cache directory: set XDG_CACHE_HOME or HOME")]
+    /// No cache directory is known.
+    #[error("no cache directory is known: set XDG_CACHE_HOME or HOME")]
     NoCache,
 }
 

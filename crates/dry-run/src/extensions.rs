@@ -1,11 +1,11 @@
-//! Other packages beside PyTorch whose libraries want CUDA's: bitsandbytes, flash-attn and the like.
+//! Other packages beside PyTorch whose libraries need CUDA's: bitsandbytes, flash-attn and others.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::symbols::Imports;
 
-/// Folders within a package that are looked into: `package/lib/x.so`, `package/backends/cuda/x.so`.
+/// Folders of a package that are searched: `package/lib/x.so`, `package/backends/cuda/x.so`.
 const DEPTH: u32 = 3;
 /// Packages whose libraries are PyTorch's own matter, or NVIDIA's.
 const OTHERS: [&str; 4] = ["torch", "nvidia", "triton", "numpy"];

@@ -7,10 +7,10 @@ use blockyard_answers::{
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
-use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, Report, Step};
+use crate::{ChildPeak, Fit, Place, RankReport, Ranks, RanksReport, ReplayedOrders, Report, Step};
 
 impl Report {
-    /// The report as JSON has it, with whether the program fits on these GPUs, of which the first was stood for.
+    /// The report for JSON, with whether the program fits on these GPUs; the program saw the first.
     #[must_use]
     pub fn to_answer(&self, gpus: &[GpuProfile]) -> DryRunAnswer {
         DryRunAnswer { version: DRY_RUN_VERSION, run: self.fields(gpus), of_ranks: None }
@@ -56,6 +56,7 @@ impl Report {
             notes: notes.collect(),
             remarks: self.remarks.clone(),
             children: self.children.iter().map(child).collect(),
+            addresses: self.replayed_orders.as_ref().map(ReplayedOrders::to_answer),
             address_orders: None,
             rank: None,
             local_rank: None,
@@ -64,7 +65,7 @@ impl Report {
 }
 
 impl RanksReport {
-    /// The report of the rank with the largest peak reserved as JSON has it, and with it those of all ranks.
+    /// The report for JSON: that of the rank with the largest peak reserved, and those of all ranks.
     #[must_use]
     pub fn to_answer(&self, ranks: &Ranks, gpus: &[GpuProfile]) -> DryRunAnswer {
         let of_rank = |rank: &RankReport| DryRunFields {

@@ -23,7 +23,9 @@ mod torch;
 pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use note::{Note, Place};
-pub use orders::{AddressOrder, BytesRange, DeviceRange, OtherOrders, available_memory, run_other_orders};
+pub use orders::{
+    AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, available_memory, run_other_orders,
+};
 pub use outside::{Outside, Taken};
 pub use preloaded::Preloaded;
 pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};

@@ -1,4 +1,4 @@
-//! What makes numbers of a run estimates.
+//! Why numbers of a run are estimates.
 
 use serde::Deserialize;
 
@@ -22,10 +22,10 @@ impl std::fmt::Display for Place {
 pub struct Note {
     /// "function", "read" or "estimate".
     pub kind: String,
-    /// The function that nobody wrote.
+    /// The function that our libraries do not implement.
     #[serde(default)]
     pub name: String,
-    /// What was assumed.
+    /// The assumption.
     #[serde(default)]
     pub text: String,
     /// Bytes that the host read.
@@ -40,17 +40,20 @@ pub struct Note {
 }
 
 impl Note {
-    /// A note that says this.
+    /// A note with this sentence.
     pub(crate) fn estimate(text: String) -> Self {
         Self { kind: "estimate".to_owned(), text, ..Self::default() }
     }
 
-    /// A sentence.
+    /// The note as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let what = match self.kind.as_str() {
             "function" => {
-                format!("{} was called, of which only the name is known here: it did nothing", self.name)
+                format!(
+                    "{} was called and did nothing: only the name of the function is known here",
+                    self.name
+                )
             }
             "read" => format!(
                 "the program reads {} {} that a kernel would have computed: {}",

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use blockyard_answers::{DryRunOrders, DryRunPeakRanges, DryRunRange};
+use blockyard_answers::{DryRunAddresses, DryRunOrders, DryRunPeakRanges, DryRunRange};
 use blockyard_record::Bytes;
 
 use crate::run::{RunningProgram, wait};
 use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
 
-/// Where segments lie.
+/// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressOrder {
     /// As NVIDIA's driver puts them.
@@ -21,10 +21,10 @@ pub enum AddressOrder {
 }
 
 impl AddressOrder {
-    /// All, the driver's first.
+    /// All orders, the driver's first.
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
-    /// Its name, as `STANDIN_ADDRESSES` has it.
+    /// The name of the order, as `STANDIN_ADDRESSES` has it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,7 +35,7 @@ impl AddressOrder {
     }
 }
 
-/// The least and the most that the orders gave.
+/// The least and the most bytes over the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BytesRange {
     /// The least.
@@ -45,14 +45,14 @@ pub struct BytesRange {
 }
 
 impl BytesRange {
-    /// Whether all orders gave the same.
+    /// Whether all orders gave the same bytes.
     #[must_use]
     pub fn is_one(self) -> bool {
         self.least == self.most
     }
 }
 
-/// What a device has under all orders.
+/// The bytes of a device over all orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceRange {
     /// Most bytes of allocated blocks.
@@ -63,6 +63,92 @@ pub struct DeviceRange {
     pub allocated_at_end: BytesRange,
 }
 
+/// What replays of a run's own requests gave under other orders of addresses, without a second run of the program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplayedOrders {
+    /// How many orders were tried beside that of the run; none where nothing could be replayed.
+    pub count: usize,
+    /// What each device has under all orders.
+    pub devices: Vec<DeviceRange>,
+    /// By device: how many allocations came before numbers differed for the first time; `None` where they never did.
+    pub first_differences: Vec<Option<u64>>,
+    /// Why nothing was replayed, where nothing was.
+    pub why_not: Option<String>,
+}
+
+impl ReplayedOrders {
+    /// Whether some number depends on the addresses.
+    #[must_use]
+    pub fn differ(&self) -> bool {
+        self.first_differences.iter().any(Option::is_some)
+    }
+
+    /// A sentence for each number of a device that depends on the addresses.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        for (at, device) in self.devices.iter().enumerate() {
+            for (what, range) in device.named() {
+                if !range.is_one() {
+                    let BytesRange { least, most } = range;
+                    sentences.push(format!(
+                        "cuda:{at}: {what} depends on the driver's addresses: between {} ({least}) and {} ({most})",
+                        least.get(),
+                        most.get()
+                    ));
+                }
+            }
+            let is_only_meanwhile = device.named().iter().all(|(_, range)| range.is_one());
+            if is_only_meanwhile && self.first_differences.get(at).is_some_and(Option::is_some) {
+                sentences.push(format!(
+                    "cuda:{at}: peaks are those of all orders of the driver's addresses; what is allocated or reserved between them depends on \
+                     the order"
+                ));
+            }
+        }
+        sentences
+    }
+
+    /// As JSON has it.
+    #[must_use]
+    pub fn to_answer(&self) -> DryRunAddresses {
+        DryRunAddresses {
+            orders: self.count as u64,
+            equal: self.why_not.is_none().then(|| !self.differ()),
+            peaks: ranges(&self.devices),
+            why_not: self.why_not.clone(),
+        }
+    }
+}
+
+impl Report {
+    /// Adds what replays under other orders of addresses gave: lines that were printed after numbers differed for the first time are not exact.
+    pub fn add_replayed_orders(&mut self, replayed: ReplayedOrders) {
+        if replayed.differ() {
+            let why = replayed.sentences().join("; ");
+            for line in self.lines.iter_mut().filter(|line| line.why.is_none()) {
+                let mut counts = replayed.first_differences.iter().zip(&line.allocations);
+                if counts.any(|(first, done)| first.is_some_and(|first| *done >= first)) {
+                    line.why = Some(why.clone());
+                }
+            }
+        }
+        self.replayed_orders = Some(replayed);
+    }
+}
+
+impl DeviceRange {
+    /// The numbers with their names.
+    #[must_use]
+    pub fn named(&self) -> [(&'static str, BytesRange); 3] {
+        [
+            ("peak allocated", self.allocated),
+            ("peak reserved", self.reserved),
+            ("allocated at the end", self.allocated_at_end),
+        ]
+    }
+}
+
 /// The runs of one program under other orders than the driver's.
 #[derive(Clone, Debug, Default)]
 pub struct OtherOrders {
@@ -71,7 +157,7 @@ pub struct OtherOrders {
 }
 
 impl OtherOrders {
-    /// What each device of `own` has under all orders, where the runs ended as the own one did.
+    /// The bytes of each device over all orders whose runs ended as `own` ended.
     #[must_use]
     pub fn devices(&self, own: &Report) -> Vec<DeviceRange> {
         let ranges = own.devices.iter().enumerate().map(|(at, device)| {
@@ -124,35 +210,39 @@ impl OtherOrders {
         self.runs.iter().map(|(_, report)| report).filter(|report| is_like(report, own))
     }
 
-    /// As JSON has it.
+    /// The runs for JSON.
     #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
-        let range = |range: BytesRange| DryRunRange { least: range.least.get(), most: range.most.get() };
         let orders = std::iter::once(AddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
         let name = |order: AddressOrder| order.name().to_owned();
-        let peaks = self.devices(own).into_iter().zip(0..).map(|(device, at)| DryRunPeakRanges {
-            device: at,
-            allocated: range(device.allocated),
-            reserved: range(device.reserved),
-            allocated_at_end: range(device.allocated_at_end),
-        });
         DryRunOrders {
             orders: orders.map(name).collect(),
             equal: self.are_equal(own),
-            peaks: peaks.collect(),
+            peaks: ranges(&self.devices(own)),
             lines: self.lines(own).into_iter().map(|line| line as u64).collect(),
             ended_otherwise: self.ended_otherwise(own).into_iter().map(name).collect(),
         }
     }
 }
 
+fn ranges(devices: &[DeviceRange]) -> Vec<DryRunPeakRanges> {
+    let range = |range: BytesRange| DryRunRange { least: range.least.get(), most: range.most.get() };
+    let of_device = |(device, at): (&DeviceRange, u64)| DryRunPeakRanges {
+        device: at,
+        allocated: range(device.allocated),
+        reserved: range(device.reserved),
+        allocated_at_end: range(device.allocated_at_end),
+    };
+    devices.iter().zip(0..).map(of_device).collect()
+}
+
 fn is_like(report: &Report, own: &Report) -> bool {
     report.status == own.status && report.is_cut == own.is_cut && report.devices.len() == own.devices.len()
 }
 
-/// Runs the program under the orders that are not the driver's, without output and snapshot; side by side where the host has the memory that
-/// the program took under the driver's order twice, else one after the other. Once `is_stopped` is true no further run is begun, and runs
-/// that were begun are left out.
+/// Runs the program under the orders that are not the driver's, without output and snapshot. The runs go side by side if the host has twice the
+/// memory that the program took under the driver's order, else one after the other. Once `is_stopped` is true no further run begins, and the
+/// result leaves out the runs that have begun.
 ///
 /// # Errors
 ///
@@ -208,7 +298,7 @@ pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use blockyard_record::Bytes;
 
-    use super::{AddressOrder, OtherOrders, kilobytes};
+    use super::{AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, kilobytes};
     use crate::{DeviceReport, PrintedLine, Report};
 
     fn report(reserved: u64, line: &str) -> Report {
@@ -217,7 +307,8 @@ mod tests {
             peak_allocated: Bytes::new(5),
             ..DeviceReport::default()
         };
-        let lines = ["first", line].map(|text| PrintedLine { text: text.to_owned(), why: None });
+        let lines =
+            ["first", line].map(|text| PrintedLine { text: text.to_owned(), ..PrintedLine::default() });
         Report { devices: vec![device], lines: lines.into(), ..Report::default() }
     }
 
@@ -234,6 +325,33 @@ mod tests {
         let answer = others.to_answer(&own);
         assert_eq!((answer.peaks[0].reserved.least, answer.peaks[0].reserved.most), (18, 22));
         assert_eq!(answer.orders, ["driver", "rising", "falling"]);
+    }
+
+    #[test]
+    fn lines_after_the_first_difference_are_not_exact() {
+        let mut own = report(20, "second");
+        (own.lines[0].allocations, own.lines[1].allocations) = (vec![3], vec![4]);
+        let one = |bytes| BytesRange { least: Bytes::new(bytes), most: Bytes::new(bytes) };
+        let reserved = BytesRange { least: Bytes::new(18), most: Bytes::new(20) };
+        let device = DeviceRange { allocated: one(5), reserved, allocated_at_end: one(0) };
+        let replayed = ReplayedOrders {
+            count: 8,
+            devices: vec![device],
+            first_differences: vec![Some(4)],
+            why_not: None,
+        };
+        let mut equal = own.clone();
+        own.add_replayed_orders(replayed.clone());
+        let why = "cuda:0: peak reserved depends on the driver's addresses: between 18 (18 B) and 20 (20 B)";
+        assert_eq!((own.lines[0].why.as_deref(), own.lines[1].why.as_deref()), (None, Some(why)));
+        assert!(!own.is_exact() && own.notes.is_empty());
+        let device = DeviceRange { reserved: one(20), ..device };
+        equal.add_replayed_orders(ReplayedOrders {
+            devices: vec![device],
+            first_differences: vec![None],
+            ..replayed
+        });
+        assert!(equal.is_exact() && equal.lines.iter().all(|line| line.why.is_none()));
     }
 
     #[test]

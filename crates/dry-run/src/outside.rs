@@ -13,23 +13,23 @@ pub struct Taken {
     pub device: usize,
     /// The name of a [`Taker`].
     pub what: String,
-    /// How many ranks a communicator has; 0 where that is not known or means nothing.
+    /// How many ranks a communicator has; 0 if the number is not known or the taker has no ranks.
     pub ranks: u64,
-    /// How often until now.
+    /// How often the taker has taken memory until now.
     pub count: u64,
 }
 
 /// What is on one device beside PyTorch's segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outside {
-    /// What, and its bytes.
+    /// Each holder, with its bytes.
     pub parts: Vec<(String, Bytes)>,
-    /// What takes memory too, of which no bytes were recorded: sentences.
+    /// Sentences about memory that is taken and was not recorded.
     pub unknown: Vec<String>,
 }
 
 impl Outside {
-    /// All parts together.
+    /// The sum of all parts.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.parts.iter().fold(Bytes::ZERO, |sum, (_, bytes)| sum.saturating_add(*bytes))
@@ -121,7 +121,7 @@ fn nccl(taken: &[&Taken], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
             format!("{communicators} communicators")
         };
         let of_ranks = match ranks {
-            0 => "of ranks that do not all run".to_owned(),
+            0 => "of ranks, some of which do not run".to_owned(),
             1 => "of 1 rank".to_owned(),
             _ => format!("of {ranks} ranks"),
         };

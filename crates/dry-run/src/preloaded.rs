@@ -1,4 +1,4 @@
-//! A process that has loaded modules once: programs run in copies of it, which saves each the time of loading them.
+//! A process that has loaded modules once: programs run in copies of the process, which saves the time of loading the modules.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ struct Shared {
 struct State {
     begun: u64,
     copies: HashMap<u64, CopyState>,
-    /// Why no copy can be made any more.
+    /// Why no further copy can be made.
     fault: Option<String>,
 }
 
@@ -45,7 +45,7 @@ struct CopyState {
     ended: Option<i32>,
 }
 
-/// What the process says.
+/// What the process reports.
 #[derive(Debug, Deserialize)]
 struct Said {
     job: Option<u64>,
@@ -55,11 +55,11 @@ struct Said {
 }
 
 impl Preloaded {
-    /// Starts a process that loads these modules with the Python, the settings and the GPU of a program. It does not wait for them.
+    /// Starts a process that loads these modules with the Python, the settings and the GPU of a program, and does not wait for the modules.
     ///
     /// # Errors
     ///
-    /// A Python that does not start.
+    /// Python does not start.
     pub fn load(
         program: &Program,
         modules: &[String],

@@ -14,7 +14,7 @@ use crate::{DryRunError, Torch};
 
 /// Our library.
 const STANDIN: &str = "libblockyard_standin.so";
-/// The generated one.
+/// The generated library.
 const REST: &str = "libblockyard_standin_rest.so";
 /// The driver's library by its own name: Triton links what it compiles against a file of this name on the library path.
 const DRIVER: &str = "libcuda.so.1";
@@ -40,7 +40,7 @@ const RUNNER: [(&str, &str); 17] = [
     ("blockyard_dry_run/torch_hooks.py", include_str!("runner/blockyard_dry_run/torch_hooks.py")),
     ("blockyard_dry_run/values.py", include_str!("runner/blockyard_dry_run/values.py")),
 ];
-/// Its folder.
+/// The folder of the runner.
 const RUNNER_FOLDER: &str = "runner";
 /// Counts changes of what this file writes.
 const FORMAT: u32 = 3;
@@ -60,7 +60,8 @@ impl Prepared {
     }
 }
 
-/// Our library: where `BLOCKYARD_STANDIN` says, beside this program, in `lib/blockyard` beside its folder, or above it (tests of cargo).
+/// The path of our library: the value of `BLOCKYARD_STANDIN`, or beside this program, in `lib/blockyard` beside the program's folder, or above the
+/// folder (tests of cargo).
 ///
 /// # Errors
 ///
@@ -76,13 +77,13 @@ pub fn find_standin() -> Result<PathBuf, DryRunError> {
     places.into_iter().find(|path| path.is_file()).ok_or(DryRunError::NoStandin)
 }
 
-/// The file that stands for a library of this name. It does not have the name itself: PyTorch looks through the names of loaded files for
-/// NVIDIA's, and loads others of them where it finds one.
+/// The file that stands for a library of this name. The file has another name: PyTorch looks through the names of loaded files for
+/// NVIDIA's libraries, and loads further libraries if it finds one.
 fn file_name(library: &str) -> String {
     format!("standin-{}", library.trim_start_matches("lib").replace(".so", "")) + ".so"
 }
 
-/// The folder for this PyTorch in the user's cache directory, made where it is not there yet.
+/// The folder for this PyTorch in the user's cache directory, made if it does not exist.
 ///
 /// # Errors
 ///

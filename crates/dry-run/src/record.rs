@@ -8,20 +8,22 @@ use crate::{FailedRequest, Note, Taken};
 /// A line that the program printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PrintedLine {
-    /// Without its end.
+    /// The line without its end.
     pub text: String,
     /// The first note that was written before the line; none where the line is exact.
     pub why: Option<String>,
+    /// How many allocations each device had had by then; empty where requests were not kept.
+    pub allocations: Vec<u64>,
 }
 
 /// The bytes of one device over one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct StepPeak {
-    /// Most bytes of allocated blocks.
+    /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments.
+    /// The most bytes of segments.
     pub peak_reserved: Bytes,
-    /// Bytes of allocated blocks at its end.
+    /// The bytes of allocated blocks at the end.
     pub allocated: Bytes,
 }
 
@@ -34,7 +36,7 @@ pub struct Step {
     pub devices: Vec<StepPeak>,
 }
 
-/// Most bytes of a device that a process had which the program started: its segments, and whatever else it took.
+/// The most bytes of a device that a process of the program took: its segments, and all else that the process took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ChildPeak {
     /// The process's number.
@@ -44,19 +46,19 @@ pub struct ChildPeak {
     /// The bytes.
     #[serde(default)]
     pub bytes: Bytes,
-    /// What PyTorch's allocator in this process said at the process's end; none where the process ended before, or has no PyTorch.
+    /// The counts of PyTorch's allocator at the process's end; none if the process ended before they were written, or has no PyTorch.
     #[serde(skip)]
     pub counted: Option<ChildCounts>,
 }
 
-/// What PyTorch's allocator said of one device at the end of a process that the program started.
+/// The counts of PyTorch's allocator for one device at the end of a process that the program started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct ChildCounts {
-    /// Most bytes of allocated blocks.
+    /// The most bytes of allocated blocks.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments.
+    /// The most bytes of segments.
     pub peak_reserved: Bytes,
-    /// Bytes of allocated blocks at its end.
+    /// The bytes of allocated blocks at the end.
     pub allocated: Bytes,
     /// Whether a request found no memory, even if the process went on.
     pub has_run_out: bool,
@@ -72,9 +74,9 @@ pub(crate) struct Records {
     pub(crate) children: Vec<ChildPeak>,
     /// The first request that ran out of memory in a process that the program started, where the run was to end there.
     pub(crate) failed_in_child: Option<FailedRequest>,
-    /// What the driver and CUDA's libraries took, each once, with its last count.
+    /// The memory that the driver and CUDA's libraries took, each taker once, with its last count.
     pub(crate) taken: Vec<Taken>,
-    /// What a person should know and what makes no number an estimate.
+    /// Sentences that a person should read and that make no number an estimate.
     pub(crate) remarks: Vec<String>,
     /// The signal that was about to end the process.
     pub(crate) signal: Option<i32>,
@@ -90,6 +92,8 @@ struct Head {
     text: String,
     #[serde(default)]
     number: i32,
+    #[serde(default)]
+    allocations: Vec<u64>,
 }
 
 impl Records {
@@ -111,7 +115,7 @@ impl Records {
     fn add(&mut self, line: &str) -> Result<(), serde_json::Error> {
         let found: Head = serde_json::from_str(line)?;
         match found.kind.as_str() {
-            "printed" => self.print(&found.text),
+            "printed" => self.print(&found.text, &found.allocations),
             "remark" => self.remarks.push(found.text),
             "signal" => self.signal = Some(found.number),
             "child" => self.count(serde_json::from_str(line)?),
@@ -151,7 +155,7 @@ impl Records {
     }
 
     /// A piece of what the program prints; lines are whole once their end came.
-    fn print(&mut self, text: &str) {
+    fn print(&mut self, text: &str, allocations: &[u64]) {
         let why = self.notes.first().map(Note::sentence);
         for piece in text.split_inclusive('\n') {
             let (piece, is_whole) = match piece.strip_suffix('\n') {
@@ -162,8 +166,13 @@ impl Records {
                 Some(last) if self.is_open => {
                     last.text.push_str(piece);
                     last.why.clone_from(&why);
+                    allocations.clone_into(&mut last.allocations);
                 }
-                _ => self.lines.push(PrintedLine { text: piece.to_owned(), why: why.clone() }),
+                _ => self.lines.push(PrintedLine {
+                    text: piece.to_owned(),
+                    why: why.clone(),
+                    allocations: allocations.to_owned(),
+                }),
             }
             self.is_open = !is_whole;
         }
@@ -176,7 +185,7 @@ mod tests {
 
     const TEXT: &str = r#"{"kind":"printed","text":"first\nsec"}
 {"kind":"step","number":1,"devices":[{"peak_allocated":10,"peak_reserved":20,"allocated":5}]}
-{"kind":"printed","text":"ond\n"}
+{"kind":"printed","text":"ond\n","allocations":[4]}
 {"kind":"read","bytes":4,"file":"a.py","line":3}
 {"kind":"function","name":"cusolverX"}
 {"kind":"printed","text":"third"}
@@ -190,6 +199,8 @@ mod tests {
         let lines: Vec<(&str, bool)> =
             records.lines.iter().map(|line| (line.text.as_str(), line.why.is_none())).collect();
         assert_eq!(lines, [("first", true), ("second", true), ("third", false)]);
+        assert!(records.lines[0].allocations.is_empty());
+        assert_eq!(records.lines[1].allocations, [4], "as many as at the line's end");
         let why = records.lines[2].why.as_deref().unwrap_or_default();
         assert!(why.starts_with("a.py:3: the program reads 4 bytes"), "{why}");
         assert_eq!((records.notes.len(), records.signal), (2, Some(6)));

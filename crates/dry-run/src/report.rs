@@ -1,4 +1,4 @@
-//! What a run took, and how sure that is.
+//! The memory that a run took, and how sure the numbers are.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::record::Records;
-use crate::{ChildPeak, Note, Place, PrintedLine, Step, Taken};
+use crate::{ChildPeak, Note, Place, PrintedLine, ReplayedOrders, Step, Taken};
 
 /// The bytes of one device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,23 +20,23 @@ pub struct DeviceReport {
     pub peak_reserved: Bytes,
     /// Bytes of allocated blocks at the end.
     pub allocated: Bytes,
-    /// All statistics that PyTorch has, by its names; empty where the process crashed.
+    /// All statistics of PyTorch by PyTorch's names; empty if the process crashed.
     pub stats: Map<String, Value>,
 }
 
-/// Bytes that something holds at the end of a step.
+/// The bytes of one holder at the peak of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct PeakHolder {
-    /// What holds them.
+    /// The holder.
     pub what: String,
-    /// Whole blocks.
+    /// The bytes of whole blocks.
     pub bytes: Bytes,
 }
 
 /// The place at which segments exceeded a number of bytes for the first time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Crossing {
-    /// This number.
+    /// The number of bytes.
     pub total: Bytes,
     /// The line, where it is known.
     pub at: Option<Place>,
@@ -47,11 +47,11 @@ pub struct Crossing {
 pub struct FailedRequest {
     /// The device.
     pub device: u32,
-    /// Bytes that the allocator wanted.
+    /// The bytes that the allocator wanted for the request.
     pub bytes: Bytes,
     /// The line of the program, where it is known.
     pub at: Option<Place>,
-    /// Whether a thread without a line of the program asked, as those of backward: the line is that of the main thread then.
+    /// Whether a thread without a line of the program asked, as the threads of backward do; `at` is then the line of the main thread.
     pub is_below: bool,
 }
 
@@ -60,57 +60,61 @@ pub struct FailedRequest {
 pub struct Fit {
     /// The GPU.
     pub gpu: GpuProfile,
-    /// None where the run ended before this was known.
+    /// Whether the program fits; none if the run ended before the answer was known.
     pub is_fitting: Option<bool>,
-    /// The line at which it would have ended, where it does not fit and the line is known.
+    /// The line at which the program exceeds the GPU, if the program does not fit and the line is known.
     pub at: Option<Place>,
 }
 
-/// What a run took.
+/// The memory that a run took.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The program's exit status; 128 and the signal's number for a crash.
     pub status: i32,
     /// The name of the exception that ended the program, or of the signal.
     pub error: Option<String>,
-    /// The line of the program where it was raised.
+    /// The line of the program that raised the exception.
     pub error_at: Option<Place>,
-    /// By device; empty where the program used none. Where the process ended before they were counted, what its steps say.
+    /// The bytes by device; empty if the program used no device. If the process ended before its memory was counted, the bytes are those of its steps.
     pub devices: Vec<DeviceReport>,
     /// Whether the process ended before the statistics were written.
     pub is_cut: bool,
     /// Why numbers may be estimates.
     pub notes: Vec<Note>,
-    /// What the program printed, where it was asked for.
+    /// The lines that the program printed, if the report keeps them.
     pub lines: Vec<PrintedLine>,
-    /// Steps of the first optimizer, where they were counted.
+    /// Steps of the first optimizer, if steps were counted.
     pub steps: Vec<Step>,
-    /// Who holds the peak of the last step, where steps were counted; together all of it.
+    /// Who holds the peak of the last step, if steps were counted; the bytes add up to the peak.
     pub holders: Vec<PeakHolder>,
     /// Where segments exceeded the GPUs that the run was compared with.
     pub crossings: Vec<Crossing>,
-    /// The request that ran out of memory, where the run was to end there.
+    /// The request that ran out of memory, if the run ends at such a request.
     pub failed: Option<FailedRequest>,
-    /// Files of the program that Python loaded, where the run was to end at the first request that runs out of memory.
+    /// Files of the program that Python loaded, if the run ends at the first request that runs out of memory.
     pub files: Vec<PathBuf>,
-    /// What the driver and CUDA's libraries took of devices beside PyTorch's segments; it is in no other number.
+    /// The memory that the driver and CUDA's libraries took beside PyTorch's segments; no other number has these bytes.
     pub taken: Vec<Taken>,
-    /// What a person should know and what makes no number an estimate.
+    /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
     /// The memory of processes that the program started; no other number counts it, unless [`Report::is_of_children`].
     pub children: Vec<ChildPeak>,
-    /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two of them used the same.
+    /// Whether `devices` are those of the processes in `children`: the program's own process used no device, and no two processes used the same.
     pub is_of_children: bool,
-    /// Most bytes of the host's memory that the program's own process had, as far as it was looked at.
+    /// A snapshot of PyTorch's with the requests from the beginning, where they were asked for and kept.
+    pub requests: Option<Vec<u8>>,
+    /// What the run's requests gave under other orders of addresses, where they were replayed.
+    pub replayed_orders: Option<ReplayedOrders>,
+    /// The most bytes of the host's memory that the program's own process had when the memory was measured.
     pub host_peak: Bytes,
 }
 
-/// What the runner writes.
+/// The runner's report.
 #[derive(Debug, Default, Deserialize)]
 struct RunnerReport {
     error: Option<String>,
     error_at: Option<Place>,
-    /// The program's exit status, where the program had ended when its memory was counted.
+    /// The program's exit status, if the program had ended when its memory was counted.
     ended_with: Option<i32>,
     #[serde(default)]
     devices: Vec<Map<String, Value>>,
@@ -178,10 +182,11 @@ impl Report {
         report
     }
 
-    /// Whether nothing was assumed.
+    /// Whether nothing was assumed, and no number is known to depend on the addresses that a driver gives segments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
-        self.notes.is_empty() && !self.is_cut
+        let depends = self.replayed_orders.as_ref().is_some_and(ReplayedOrders::differ);
+        self.notes.is_empty() && !self.is_cut && !depends
     }
 
     /// The peak reserved of the device whose peak reserved is the largest.
@@ -190,7 +195,7 @@ impl Report {
         self.devices.iter().map(|device| device.peak_reserved).max().unwrap_or_default()
     }
 
-    /// The same with all that processes took which the program started, as if each had its most at that time.
+    /// The same with the bytes of the processes that the program started, as if each process had its peak at that time.
     #[must_use]
     pub fn peak_of_all_processes(&self) -> Bytes {
         let devices =
@@ -204,7 +209,7 @@ impl Report {
         (0..devices).map(of_device).max().unwrap_or_default()
     }
 
-    /// Whether the last two steps were alike; none where there were not two.
+    /// Whether the last two steps were equal; none for fewer than two steps.
     #[must_use]
     pub fn is_steady(&self) -> Option<bool> {
         match self.steps.as_slice() {
@@ -213,7 +218,7 @@ impl Report {
         }
     }
 
-    /// Whether the program fits on each of these GPUs, of which the first was stood for.
+    /// Whether the program fits on each of these GPUs; the program saw the first.
     #[must_use]
     pub fn fits(&self, gpus: &[GpuProfile]) -> Vec<Fit> {
         let Some(own) = gpus.first() else { return Vec::new() };

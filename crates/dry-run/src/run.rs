@@ -1,4 +1,4 @@
-//! Starts the program and waits.
+//! Starts a program and waits for its end.
 
 use std::ffi::OsString;
 use std::fs;
@@ -25,44 +25,47 @@ const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its file.
+    /// The file of the program.
     pub file: PathBuf,
-    /// Its arguments.
+    /// The arguments of the program.
     pub arguments: Vec<String>,
-    /// The folder that it starts in; without one, the folder of this process. A relative `file` is looked for there.
+    /// The folder in which the program starts; none for the folder of this process. A relative `file` is a path from this folder.
     pub folder: Option<PathBuf>,
-    /// The Python that runs it.
+    /// The Python that runs the program.
     pub python: String,
-    /// The GPU that it sees.
+    /// The GPU that the program sees.
     pub gpu: GpuProfile,
-    /// How many of them.
+    /// How many GPUs the program sees.
     pub devices: u32,
-    /// `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// `PYTORCH_CUDA_ALLOC_CONF`; none for the environment's.
     pub conf: Option<String>,
-    /// Where a snapshot with stacks goes.
+    /// The file for a snapshot with stacks.
     pub snapshot: Option<PathBuf>,
-    /// After how many steps of the first optimizer the program ends; peaks by step are then in the report.
+    /// Whether the report has the allocator's requests, from which other addresses can be tried. PyTorch keeps a history without stacks then.
+    pub keeps_requests: bool,
+    /// After how many steps of the first optimizer the program ends; the report then has the peaks of each step.
     pub steps: Option<u32>,
     /// Bytes of GPUs: the report says at which line segments exceeded each for the first time.
     pub totals: Vec<Bytes>,
     /// Whether the report has the lines that the program prints.
     pub lists_lines: bool,
-    /// Further variables of its environment.
+    /// Further variables of the program's environment.
     pub environment: Vec<(String, String)>,
     /// What the program prints: shown (`None`), or kept in this file.
     pub output: Option<PathBuf>,
     /// The share of each device that may be reserved, as `torch.cuda.set_per_process_memory_fraction` takes it.
     pub fraction: Option<f64>,
-    /// Whether what the driver and CUDA's libraries take is taken off the memory of each device, by what was recorded of an H100.
+    /// Whether each device has less memory by the bytes that the driver and CUDA's libraries take, as recorded on an H100.
     pub counts_outside: bool,
-    /// Whether the process ends at the first request that runs out of memory, even if the program would catch that. No snapshot is written then.
+    /// Whether the process ends at the first request that runs out of memory, even if the program would catch the error. The run then writes no
+    /// snapshot.
     pub ends_at_oom: bool,
     /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
     pub preloaded: Option<Preloaded>,
 }
 
 impl Program {
-    /// A program that a Python runs on one GPU to its end, without any options; what it prints is shown.
+    /// A program that a Python runs on one GPU to its end, without any options; the output of the program is shown.
     #[must_use]
     pub fn new(file: PathBuf, python: String, gpu: GpuProfile) -> Self {
         Self {
@@ -74,6 +77,7 @@ impl Program {
             devices: 1,
             conf: None,
             snapshot: None,
+            keeps_requests: false,
             steps: None,
             totals: Vec::new(),
             lists_lines: false,
@@ -107,12 +111,17 @@ impl Scratch {
         Err(DryRunError::NoCache)
     }
 
-    /// What the runner counted at the end.
+    /// The runner's counts at the end.
     fn counted(&self) -> PathBuf {
         self.0.join("counted.json")
     }
 
-    /// What was said while the program ran.
+    /// The allocator's requests.
+    fn requests(&self) -> PathBuf {
+        self.0.join("requests.pickle")
+    }
+
+    /// The lines that were written while the program ran.
     fn lines(&self) -> PathBuf {
         self.0.join("report.jsonl")
     }
@@ -133,7 +142,7 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
     run_until(program, torch, prepared, || false)
 }
 
-/// The same, until `is_stopped` is true: the process is killed then, and its report says what its steps said.
+/// [`run`], until `is_stopped` is true: then the process is killed, and the report has the steps that were made.
 ///
 /// # Errors
 ///
@@ -239,7 +248,7 @@ impl RunningProgram {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
-        let settings = settings(&program, &scratch.counted());
+        let settings = settings(&program, &scratch);
         let mut environment = environment(&program, torch, prepared, &lines);
         let is_rank = program.environment.iter().any(|(name, _)| name == STORE);
         // Without a store, what processes receive of each other is unknown, and no number is wrong.
@@ -290,6 +299,11 @@ impl RunningProgram {
         let lines = fs::read_to_string(&lines).map_err(DryRunError::file(&lines))?;
         let mut report = Report::of(code, status.signal(), counted.as_deref(), &lines);
         report.host_peak = Bytes::new(self.host_peak);
+        if self.program.keeps_requests {
+            // Without them, nothing is said about other addresses.
+            let path = self.program.snapshot.clone().unwrap_or_else(|| self.scratch.requests());
+            report.requests = fs::read(path).ok();
+        }
         if !report.devices.is_empty() {
             report.remarks.extend(remarks(&self.program, torch));
         }
@@ -330,10 +344,11 @@ fn remarks(program: &Program, torch: &Torch) -> Vec<String> {
 }
 
 /// What the runner is asked for. The program may change its folder, so that paths are absolute.
-fn settings(program: &Program, counted: &Path) -> Value {
+fn settings(program: &Program, scratch: &Scratch) -> Value {
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_error| path.to_owned());
     json!({
-        "out": counted,
+        "out": scratch.counted(),
+        "requests": program.keeps_requests.then(|| scratch.requests()),
         "snapshot": program.snapshot.as_deref().map(absolute),
         "steps": program.steps,
         "totals": program.totals.iter().map(|total| total.get()).collect::<Vec<_>>(),

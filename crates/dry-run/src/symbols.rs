@@ -1,4 +1,4 @@
-//! What the libraries of an installed PyTorch want of CUDA's.
+//! The functions and libraries of CUDA that the libraries of an installed PyTorch need.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use object::{Endianness, Object as _, ObjectSymbol as _, ReadCache};
 
 use crate::DryRunError;
 
-/// What a set of libraries wants of CUDA's.
+/// The functions and libraries of CUDA that a set of libraries needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imports {
     /// Names of libraries (`DT_NEEDED`).
@@ -65,7 +65,7 @@ fn is_library_of_cuda(name: &str) -> bool {
     ["libcu", "libnv", "libnccl"].iter().any(|prefix| stem.starts_with(prefix))
 }
 
-/// What one library wants, and what it has.
+/// The functions that one library needs, and those that it has.
 #[derive(Debug, Default)]
 struct Read {
     needed: Vec<String>,
@@ -115,7 +115,7 @@ pub fn defined(path: &Path) -> Result<BTreeSet<String>, DryRunError> {
 }
 
 impl Imports {
-    /// What these libraries want together, less what they have themselves.
+    /// What these libraries need together, without the functions that they have themselves.
     ///
     /// # Errors
     ///

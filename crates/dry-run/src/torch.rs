@@ -12,14 +12,14 @@ use crate::symbols::{Imports, libraries_in};
 pub struct Torch {
     /// The folder of the package.
     pub folder: PathBuf,
-    /// Its version: "2.11.0+cu130".
+    /// The version of PyTorch: "2.11.0+cu130".
     pub version: String,
     /// CUDA's version as `cudaRuntimeGetVersion` counts: 13000 for 13.0.
     pub cuda: u32,
-    /// The version of cuDNN that it was built for, as `cudnnGetVersion` counts: 91900 for 9.19.0; `None` where the package does not say.
+    /// The version of cuDNN for which PyTorch was built, as `cudnnGetVersion` counts: 91900 for 9.19.0; `None` if the package does not say.
     /// PyTorch refuses an older cuDNN.
     pub cudnn: Option<u32>,
-    /// The version of the Python that it was found by: "3.12.3"; empty where it is not known.
+    /// The version of the Python that found the package: "3.12.3"; empty if it is not known.
     pub python: String,
 }
 
@@ -34,7 +34,7 @@ impl Torch {
     ///
     /// # Errors
     ///
-    /// A Python that does not start, and one without PyTorch or with one that was built without CUDA: each says what to install.
+    /// Python does not start, has no PyTorch, or has a PyTorch that was built without CUDA: each error says what to install.
     pub fn find(python: &str) -> Result<Self, DryRunError> {
         if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
             return Err(DryRunError::System);
@@ -62,14 +62,14 @@ impl Torch {
         }
     }
 
-    /// All of its shared libraries.
+    /// All shared libraries of the package.
     pub(crate) fn libraries(&self) -> Result<Vec<PathBuf>, DryRunError> {
         let mut all = libraries_in(&self.folder.join("lib"))?;
         all.extend(libraries_in(&self.folder)?);
         Ok(all)
     }
 
-    /// What its libraries want of CUDA's.
+    /// The functions and libraries of CUDA that the package needs.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Torch {
         Imports::of(&self.libraries()?)
     }
 
-    /// Release, as two numbers.
+    /// The release as two numbers.
     #[must_use]
     pub fn release(&self) -> (u32, u32) {
         let mut numbers = self.version.split(['.', '+']).map(|number| number.parse().unwrap_or(0));

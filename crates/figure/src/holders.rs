@@ -2,11 +2,11 @@
 
 mod category;
 mod flame;
-mod search;
+mod query;
 
 pub use self::category::StackCategory;
 pub use self::flame::{FlameGraph, FlameNode, flame_scene};
-pub use self::search::Search;
+pub use self::query::Search;
 
 use std::collections::BTreeMap;
 

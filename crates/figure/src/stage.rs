@@ -168,6 +168,13 @@ impl Stage {
         made
     }
 
+    /// The same moment for paper, where no other follows: no room is kept for a request that fails later.
+    #[must_use]
+    pub fn of_one_moment(self) -> Self {
+        let has_failures = self.failed.is_some();
+        Self { has_failures, ..self }
+    }
+
     /// The same moment on a ruler that shows a round first part of the device, where the run's `peak` of reserved bytes is at most half of
     /// the device: so the blocks have room, and the scale stays while the run plays.
     #[must_use]

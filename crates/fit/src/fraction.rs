@@ -2,11 +2,11 @@
 
 use blockyard_record::Bytes;
 
-/// The number for `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit` bytes, or the most below that a
-/// number of 64 bits can say.
+/// The argument of `torch.cuda.set_per_process_memory_fraction` under which PyTorch allows exactly `limit` bytes, or the most bytes below
+/// `limit` that a number of 64 bits can give.
 ///
-/// PyTorch multiplies the total by the fraction and leaves out parts of a byte ([`Bytes::share`]). So the quotient may lose a byte, and
-/// the next larger number gives that byte back. `None` where the limit is 0 or above the total.
+/// PyTorch multiplies the total by the fraction and cuts off parts of a byte ([`Bytes::share`]). So the quotient may lose a byte, and
+/// the next larger number gives this byte back. `None` if the limit is 0 or above the total.
 #[must_use]
 #[allow(
     clippy::cast_precision_loss,

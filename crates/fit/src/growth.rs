@@ -1,6 +1,6 @@
 //! How bytes grow with the value.
 
-/// By which rule.
+/// The rule by which bytes grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowthKind {
     /// The same bytes for each value.
@@ -12,7 +12,7 @@ pub enum GrowthKind {
 }
 
 impl GrowthKind {
-    /// In one word.
+    /// The rule in one word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -26,15 +26,15 @@ impl GrowthKind {
 /// A rule that bytes follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Growth {
-    /// Which one.
+    /// The rule.
     pub kind: GrowthKind,
     /// The bytes are `base + slope * value + square * value * value`.
     pub base: f64,
     /// Bytes for each unit of the value.
     pub slope: f64,
-    /// Bytes for each square of a unit.
+    /// Bytes for each unit of the value's square.
     pub square: f64,
-    /// The values that the rule was found over, from the lowest on.
+    /// The values that follow the rule, the lowest first.
     pub values: Vec<u64>,
     /// By how many bytes the rule is off at most, at these values.
     pub residual: u64,
@@ -44,13 +44,13 @@ pub struct Growth {
 
 /// A rule may be off by this part of the largest number of bytes.
 const TOLERANCE: f64 = 0.01;
-/// So many points say something about a straight line: two lie on one always.
+/// The fewest points that say something about a straight line: any two points lie on one.
 const FEWEST: usize = 3;
 
 /// The simplest rule that these points (a value and its bytes) follow: to the byte, or to one part in a hundred of the most bytes.
 ///
-/// Where the points do not follow one, the lowest values are left out, as long as three are left: at small values another moment of the
-/// program may be the peak. None for fewer than three values, and where no rule is found. A quadratic rule needs four values.
+/// If the points follow no rule, the lowest values are left out, as long as three values are left: at small values another moment of the
+/// program may be the peak. None for fewer than three values, and if no rule is found. A quadratic rule needs four values.
 #[must_use]
 pub fn grows(points: &[(u64, u64)]) -> Option<Growth> {
     let mut points = points.to_vec();
@@ -196,7 +196,7 @@ fn as_float(number: u64) -> f64 {
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "it is no negative number, and rounded"
+    reason = "the number is rounded and not negative"
 )]
 fn whole(number: f64) -> u64 {
     number.round() as u64

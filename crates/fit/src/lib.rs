@@ -1,8 +1,8 @@
 //! Which value of a program's option fits a GPU: `blockyard fit`.
 //!
-//! A *probe* is one run of the program with one value. [`search`] asks for probes until a value is found that fits and whose next one
-//! does not, [`Found`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the
-//! value. This crate runs nothing: what makes a probe is a function of its caller.
+//! A *probe* is one run of the program with one value. [`search`] asks for probes until one value fits and the next value does not,
+//! [`SearchOutcome`] says what the probes prove and whether they contradict each other, and [`Growth`] says how bytes grow with the value. This
+//! crate runs nothing: a function of the caller makes each probe.
 //!
 //! # Example
 //!
@@ -23,16 +23,16 @@
 
 mod fraction;
 mod growth;
+mod largest;
 mod map;
 mod mesh;
 mod probe;
-mod search;
 mod values;
 
 pub use fraction::memory_fraction;
 pub use growth::{Growth, GrowthKind, grows};
+pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use map::{Column, guess, search_guessed};
 pub use mesh::{Layout, Mesh, NotAMesh};
 pub use probe::{FailedRequest, Held, Probe};
-pub use search::{Contradiction, Found, Guess, search, search_from};
 pub use values::{NotValues, Values};

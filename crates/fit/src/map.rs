@@ -1,16 +1,17 @@
-//! The largest value for each of several others: a search for each, which begins where the search before leads.
+//! The largest value under each of several terms (values of another option, settings, layouts): one search for each, which begins where the
+//! earlier searches lead.
 
 use blockyard_record::Bytes;
 
-use crate::{Found, Guess, Probe, Values, search, search_from};
+use crate::{Guess, Probe, SearchOutcome, Values, search, search_from};
 
-/// The search under one of the others.
+/// The search under one of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column<T, E> {
-    /// Under what.
+    /// The terms.
     pub other: T,
-    /// What the search found.
-    pub found: Found<E>,
+    /// The result of the search.
+    pub found: SearchOutcome<E>,
 }
 
 /// Searches the largest value: from the guess of [`guess`], where earlier searches allow one. The probes of its own search prove each
@@ -20,18 +21,19 @@ pub fn search_guessed<E>(
     limit: Bytes,
     guess: Option<Guess>,
     probe: impl FnMut(u64) -> Result<Probe, E>,
-) -> Found<E> {
+) -> SearchOutcome<E> {
     match guess {
         Some(guess) => search_from(values, guess, probe),
         None => search(values, limit, probe),
     }
 }
 
-/// Where the answer for an other of a size lies, from the probes of those before.
+/// Where the answer under terms of a size lies, by the probes of earlier searches.
 ///
-/// The peak reserved is taken to be a base, which no size changes, and so much for each unit of the value; that is taken to grow with the size as
-/// it did between the last two sizes, or with the size itself where one is known. As much may be reserved as under the last, where a value
-/// did not fit there. The lowest value where none fitted under the last; none where nothing is known.
+/// The guess assumes that the peak reserved is a base, which no size changes, and a number of bytes for each unit of the value. This number is
+/// assumed to grow with the size as it grew between the last two sizes, or in proportion to the size if one size is known. The limit is the one
+/// under which a value did not fit in the last search. The guess is the lowest value if no value fitted in the last search, and none if nothing
+/// is known.
 #[must_use]
 pub fn guess(
     values: &Values,
@@ -84,7 +86,7 @@ struct Line {
     slope: f64,
 }
 
-/// The line through the lowest and the highest value that fit; where one value alone fits, through that from a known base.
+/// The line through the lowest and the highest value that fit; if a single value fits, the line through that value from a known base.
 fn line_of(probes: &[Probe], base: Option<f64>) -> Option<Line> {
     let fits = || probes.iter().filter(|probe| probe.is_fitting);
     let low = fits().min_by_key(|probe| probe.value)?;

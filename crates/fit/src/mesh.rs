@@ -8,16 +8,16 @@ use crate::{NotValues, Values};
 /// The dimension that counts the stages of a pipeline.
 const STAGES: &str = "pp";
 
-/// A text that names no mesh.
+/// Why a text does not name a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAMesh {
-    /// Another form.
+    /// The text has another form.
     #[error("\"{0}\" names no dimensions: write dp=1..64,tp=1,2,4,8,pp=1,2,4")]
     Form(String),
-    /// Two dimensions of one name.
-    #[error("{0} is there twice")]
+    /// Two dimensions have one name.
+    #[error("the dimension {0} is named twice")]
     Twice(String),
-    /// The values of a dimension.
+    /// The values of a dimension are wrong.
     #[error("{name}: {error}")]
     Values {
         /// The dimension.
@@ -27,7 +27,7 @@ pub enum NotAMesh {
     },
 }
 
-/// Dimensions, and which numbers of ranks each may have.
+/// Dimensions, each with the numbers of ranks that it may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mesh(Vec<(String, Values)>);
 
@@ -104,14 +104,14 @@ impl Layout {
         self.0.iter().map(|(name, size)| (name.as_str(), *size))
     }
 
-    /// How many ranks a dimension has; none where no dimension has this name.
+    /// How many ranks a dimension has; none if no dimension has this name.
     #[must_use]
     pub fn size(&self, name: &str) -> Option<u64> {
         self.sizes().find(|(known, _)| *known == name).map(|(_, size)| size)
     }
 
-    /// The ranks that stand for all: the first; with stages of a pipeline (a dimension `pp`) also the last one, which is of the last stage in
-    /// whatever order the program numbers ranks, and with more than two stages one or more of a stage between, in whatever order too.
+    /// The ranks that run in the place of all: the first rank; with stages of a pipeline (a dimension `pp`) also the last rank, which belongs to
+    /// the last stage in every order in which a program may number ranks; and with more than two stages one or more ranks of a stage between.
     #[must_use]
     pub fn distinct_ranks(&self, ranks: u32) -> Vec<u32> {
         let Some(stages) = self.size(STAGES).filter(|stages| *stages > 1) else { return vec![0] };
@@ -123,9 +123,9 @@ impl Layout {
         all
     }
 
-    /// Ranks such that in each order of the dimensions one of them is of a stage between the first and the last: a single one where there is one.
-    /// Of the ranks that serve equally many orders, that which is of the second stage in most, since in the usual schedules the second stage keeps
-    /// more parts of a batch than later ones.
+    /// Ranks such that in each order of the dimensions one of them belongs to a stage between the first and the last: a single rank if one serves
+    /// all orders. Of ranks that serve equally many orders, the rank that belongs to the second stage in most orders is taken, since in the usual
+    /// schedules the second stage keeps more parts of a batch than later stages.
     fn ranks_between(&self, stages: u64, ranks: u32) -> Vec<u32> {
         let mut strides = self.strides();
         let mut all = Vec::new();
@@ -243,6 +243,6 @@ mod tests {
         }
         assert_eq!("dp=1,dp=2".parse::<Mesh>(), Err(NotAMesh::Twice("dp".to_owned())));
         let error = "dp=1,tp=x".parse::<Mesh>().unwrap_err().to_string();
-        assert!(error.starts_with("tp: \"x\" is no range"), "{error}");
+        assert!(error.starts_with("tp: \"x\" is not a range"), "{error}");
     }
 }

@@ -2,20 +2,20 @@
 
 use std::str::FromStr;
 
-/// A text that names no values.
+/// Why a text names no values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotValues {
-    /// Another form.
+    /// The text has another form.
     #[error(
-        "\"{0}\" is no range of values: write 1..512, 8..512:8 for the multiples of 8, 1,2,4,8, or one number"
+        "\"{0}\" is not a range of values: write 1..512, 8..512:8 for the multiples of 8, 1,2,4,8, or one number"
     )]
     Form(String),
-    /// No number is in the range.
-    #[error("there is no value in {0}")]
+    /// The range has no number.
+    #[error("the range {0} has no value")]
     Empty(String),
 }
 
-/// Whole numbers, rising: from a lowest to a highest one, all of them or the multiples of a number; or a list.
+/// Whole numbers, rising: all numbers from a lowest to a highest, the multiples of a number among these, or a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Kind);
 
@@ -43,7 +43,7 @@ impl Values {
         self.at(self.last())
     }
 
-    /// All are multiples of this number; none for a list.
+    /// The number of which all values are multiples; none for a list.
     #[must_use]
     pub fn multiple(&self) -> Option<u64> {
         match &self.0 {
@@ -73,7 +73,7 @@ impl Values {
         }
     }
 
-    /// The number of the largest value that is at most this one; 0 where all are larger.
+    /// The number of the largest value that is at most `value`; 0 if all values are larger.
     #[must_use]
     pub fn number_below(&self, value: u64) -> u64 {
         match &self.0 {
@@ -82,7 +82,7 @@ impl Values {
         }
     }
 
-    /// The value above another one; none above the highest.
+    /// The next value above `value`; none above the highest.
     #[must_use]
     pub fn above(&self, value: u64) -> Option<u64> {
         match &self.0 {

@@ -13,6 +13,7 @@ pub mod fft;
 pub mod layers;
 mod outside;
 mod profile;
+pub mod recurrent;
 pub mod solver;
 pub mod sparse;
 pub mod tables;

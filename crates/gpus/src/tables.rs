@@ -1,4 +1,4 @@
-//! What cuDNN takes for convolutions and recurrent layers: recorded, since it cannot be derived.
+//! What cuDNN takes for convolutions: recorded, since it cannot be derived.
 //!
 //! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a configuration, the
 //! bytes of a workspace, written as a sum of the operands' sizes and a remainder. `networks.bin`, with the feature `networks`, holds the

@@ -5,12 +5,12 @@ use blockyard_record::Bytes;
 use crate::lines::pairs;
 use crate::{Baseline, Entry, MeasuredRun, ProgramLine, RunFailure};
 
-/// What a run is failed for.
+/// Why a run fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The program did not run to its end.
     Ended(RunFailure),
-    /// More was reserved than the budget.
+    /// The run reserved more than the budget.
     Budget {
         /// The budget.
         budget: Bytes,
@@ -30,7 +30,7 @@ pub struct Growth {
     pub before: Bytes,
     /// The peak of the run.
     pub after: Bytes,
-    /// The bytes that it may grow by.
+    /// The bytes by which the peak may grow.
     pub allowed: Bytes,
 }
 
@@ -39,26 +39,26 @@ pub struct Growth {
 pub struct Row {
     /// The line; none for everything else.
     pub line: Option<ProgramLine>,
-    /// The bytes of the baseline. Of a line that the baseline does not list they count in everything else.
+    /// The bytes of the baseline. If the baseline does not list the line, its bytes count as everything else.
     pub before: i128,
     /// The bytes of the run.
     pub after: i128,
-    /// Where the baseline does not list the line and lists not all: the most that the line held then.
+    /// The most that the line held in the baseline, if the baseline lists some lines and not this line.
     pub most_before: Option<Bytes>,
 }
 
 impl Row {
-    /// More bytes, or less.
+    /// The change in bytes, negative for fewer bytes.
     #[must_use]
     pub fn change(&self) -> i128 {
         self.after.saturating_sub(self.before)
     }
 }
 
-/// A step whose peak is another one. None where the run, or the baseline, has no such step.
+/// A step whose peak changed. A peak is none if the run or the baseline has no such step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepChange {
-    /// Counted from 1.
+    /// The number of the step, counted from 1.
     pub number: usize,
     /// The peak allocated of the baseline.
     pub before: Option<Bytes>,
@@ -66,17 +66,17 @@ pub struct StepChange {
     pub after: Option<Bytes>,
 }
 
-/// What comes out.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// What the run is failed for; none where it passes.
+    /// Why the run fails; none if the run passes.
     pub failures: Vec<Failure>,
-    /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else, also where that is 0. They
+    /// The change of the peak allocated, as a sum: changes of lines, the largest first, then everything else, which may be 0. The rows
     /// add up to the change, to the byte. Empty without a baseline.
     pub rows: Vec<Row>,
-    /// Steps whose peak is another one.
+    /// Steps whose peak changed.
     pub steps: Vec<StepChange>,
-    /// Whether a peak fell by more than the tolerance, and none is failed: the baseline could be written again.
+    /// Whether a peak fell by more than the tolerance and the run passes: the baseline can be written again.
     pub is_lower: bool,
     /// Whether something was assumed in the run or in the baseline's.
     pub is_estimate: bool,
@@ -84,7 +84,7 @@ pub struct Comparison {
     pub has_other_torch: bool,
 }
 
-/// Holds a run against its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
+/// Compares a run with its entry. A peak equal to the budget, and a growth equal to the tolerance, pass.
 #[must_use]
 pub fn compare(entry: &Entry, run: &MeasuredRun) -> Comparison {
     let mut found = Comparison { is_estimate: !run.is_exact, ..Comparison::default() };

@@ -1,4 +1,4 @@
-//! The terms of an entry, and what a run of its program took.
+//! The terms of an entry, and the memory that a run of its program takes.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use blockyard_record::Bytes;
 
 use crate::Tolerance;
 
-/// A line of the program, or a sentence where the stack had no line of it.
+/// A line of the program, or a sentence if the stack has no line of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgramLine {
-    /// The file, below the folder of the baseline's file where it lies there; or the sentence.
+    /// The path of the file, from the folder of the baseline's file if the file is below the folder; or the sentence.
     pub file: String,
-    /// Counted from 1; 0 where it is not known.
+    /// The number of the line, counted from 1; 0 if the line is not known.
     pub line: u32,
-    /// The function; empty where it is not known.
+    /// The function; empty if it is not known.
     pub function: String,
-    /// The text of the line, without its indentation; empty where it was not read.
+    /// The text of the line, without its indentation; empty if the text was not read.
     pub code: String,
 }
 
 impl ProgramLine {
-    /// The file and the number.
+    /// The file and the number of the line.
     #[must_use]
     pub fn place(&self) -> String {
         if self.line == 0 { self.file.clone() } else { format!("{}:{}", self.file, self.line) }
@@ -40,35 +40,35 @@ impl fmt::Display for ProgramLine {
     }
 }
 
-/// What a line holds at the peak of allocated memory.
+/// The bytes that a line holds at the peak of allocated memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
     /// The line.
     pub line: ProgramLine,
-    /// Whole blocks.
+    /// The bytes of whole blocks.
     pub bytes: Bytes,
 }
 
-/// What a run took, as the file keeps it.
+/// The memory that a run took, as the file keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
     /// PyTorch's version.
     pub torch: String,
     /// Whether nothing was assumed in the run.
     pub is_exact: bool,
-    /// Most bytes of allocated blocks at one time.
+    /// The most bytes of allocated blocks at a time.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments at one time.
+    /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
     /// The peak allocated of each step.
     pub steps: Vec<Bytes>,
-    /// The lines that hold most at the peak allocated, those first that hold most.
+    /// The lines that hold most at the peak allocated, the line that holds most first.
     pub holders: Vec<Holder>,
-    /// How many further lines there are; they hold the rest of the peak.
+    /// The number of further lines, which hold the rest of the peak.
     pub further: u64,
 }
 
-/// What a program is compared with.
+/// The terms of a program: what the guard compares a run with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The program, from the folder of the file.
@@ -77,24 +77,24 @@ pub struct Entry {
     pub arguments: Vec<String>,
     /// The short name of the GPU.
     pub gpu: String,
-    /// After how many steps of its first optimizer a run ends; without it, the program runs to its end.
+    /// After how many steps of its first optimizer a run ends; none for a run to the program's end.
     pub steps: Option<u32>,
-    /// `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// `PYTORCH_CUDA_ALLOC_CONF`; none for the environment's.
     pub conf: Option<String>,
-    /// The most that may be reserved.
+    /// The most bytes that may be reserved.
     pub budget: Option<Bytes>,
     /// How much the peaks may grow.
     pub tolerance: Tolerance,
     /// How many lines a baseline has.
     pub lines: usize,
-    /// What the program took when the file was written.
+    /// The memory that the program took when the file was written.
     pub baseline: Option<Baseline>,
 }
 
 impl Entry {
-    /// The lines of a baseline where the file does not say how many.
+    /// How many lines a baseline has if the file does not say.
     pub const LINES: usize = 10;
-    /// The GPU where the file names none.
+    /// The GPU if the file names none.
     pub const GPU: &'static str = "h200";
 
     /// The program and its arguments, as a person types them.
@@ -108,37 +108,37 @@ impl Entry {
 /// Why a run did not reach its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFailure {
-    /// A request found no memory, at this line where it is known.
+    /// A request found no memory, at this line if the line is known.
     OutOfMemory(Option<String>),
-    /// For another reason, in a sentence.
+    /// The run ended for another reason, which is a sentence.
     Failed(String),
 }
 
-/// What a run took.
+/// The memory that a run took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredRun {
     /// PyTorch's version.
     pub torch: String,
     /// Whether nothing was assumed.
     pub is_exact: bool,
-    /// What was assumed, in sentences.
+    /// The assumptions, in sentences.
     pub notes: Vec<String>,
-    /// What a person should know and what makes no number an estimate.
+    /// Sentences that a person should read and that make no number an estimate.
     pub remarks: Vec<String>,
-    /// Most bytes of allocated blocks at one time.
+    /// The most bytes of allocated blocks at a time.
     pub peak_allocated: Bytes,
-    /// Most bytes of segments at one time.
+    /// The most bytes of segments at a time.
     pub peak_reserved: Bytes,
     /// The peak allocated of each step.
     pub steps: Vec<Bytes>,
-    /// All lines that hold something at the peak allocated, those first that hold most; none where the run left no history.
+    /// All lines that hold bytes at the peak allocated, the line that holds most first; none if the run left no history.
     pub holders: Vec<Holder>,
     /// Why the run ended early.
     pub ended: Option<RunFailure>,
 }
 
 impl MeasuredRun {
-    /// The baseline that this run leaves, with at most this many lines.
+    /// A baseline with the memory of this run and at most this many lines.
     #[must_use]
     pub fn baseline(&self, lines: usize) -> Baseline {
         Baseline {

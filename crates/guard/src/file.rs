@@ -20,24 +20,26 @@ const TOP_KEYS: [&str; 2] = ["version", PROGRAM];
 /// Why a text is not a file of the guard.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAGuardFile {
-    /// It is not TOML.
+    /// The text is not TOML.
     #[error("{0}")]
     Toml(String),
-    /// A later version wrote it.
-    #[error("the file has version {0}, and this command reads version {VERSION}")]
+    /// A later version wrote the file.
+    #[error(
+        "the file has version {0}, and this command reads version {VERSION}: a newer Blockyard reads the file"
+    )]
     Version(i64),
-    /// Something has another kind.
+    /// A value has another kind.
     #[error("{place} is not a {kind}")]
     Kind {
-        /// Where, from the top.
+        /// The place of the value, from the top of the file.
         place: String,
-        /// What it should be.
+        /// The kind that the value should have.
         kind: String,
     },
     /// An entry has no program.
     #[error("entry {0} has no `program`")]
     NoProgram(usize),
-    /// Two entries are of one program with the same arguments and GPU.
+    /// Two entries have the same program, arguments and GPU.
     #[error("two entries are for `{0}`")]
     Twice(String),
 }
@@ -54,7 +56,7 @@ impl GuardFile {
     ///
     /// # Errors
     ///
-    /// None in fact: the text is that of [`GuardFile::read`].
+    /// None happens: [`GuardFile::read`] reads the text.
     pub fn new() -> Result<Self, NotAGuardFile> {
         Self::read(HEAD)
     }
@@ -85,7 +87,7 @@ impl GuardFile {
         &self.entries
     }
 
-    /// Keys of the person's own, or misspelled ones: the guard does not read them. Each once, in their order.
+    /// Keys that the guard does not read, as a person's own keys or misspelled keys, each once, in their order.
     #[must_use]
     pub fn unread_keys(&self) -> Vec<String> {
         let top = self.document.iter().map(|(key, _)| key).filter(|key| !TOP_KEYS.contains(key));

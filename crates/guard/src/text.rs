@@ -1,4 +1,4 @@
-//! What came out, in sentences.
+//! The result of a comparison, in sentences.
 
 use std::fmt::{self, Write as _};
 
@@ -20,7 +20,7 @@ pub fn signed(change: i128) -> String {
 ///
 /// # Errors
 ///
-/// None in fact: a text can always be written to.
+/// None happens: writing to a text does not fail.
 pub fn report(
     entry: &Entry,
     run: &MeasuredRun,
@@ -37,7 +37,7 @@ pub fn report(
     } else {
         let (allocated, reserved) = (size(run.peak_allocated), size(run.peak_reserved));
         writeln!(text, "  peak allocated: {allocated}; peak reserved: {reserved}")?;
-        writeln!(text, "  there was no baseline to compare with")?;
+        writeln!(text, "  the file has no baseline to compare with")?;
     }
     if let Some(budget) = entry.budget.filter(|budget| run.peak_reserved <= *budget) {
         let left = budget.saturating_sub(run.peak_reserved);
@@ -63,7 +63,7 @@ fn sentence(failure: &Failure, entry: &Entry) -> String {
     match failure {
         Failure::Ended(RunFailure::OutOfMemory(at)) => {
             let at = at.as_ref().map(|at| format!(" at {at}")).unwrap_or_default();
-            format!("it runs out of memory{at}; the peaks are those until then")
+            format!("the program runs out of memory{at}; the peaks are those until then")
         }
         Failure::Ended(RunFailure::Failed(why)) => format!("the run has no result: {why}"),
         Failure::Budget { budget, reserved } => format!(
@@ -85,7 +85,7 @@ fn grew(what: &str, growth: &Growth, entry: &Entry) -> String {
     format!("the peak {what} grew by {}; the tolerance is {allowed}", size(change))
 }
 
-/// A peak, and the one before where it is another.
+/// A peak, and the baseline's peak if it is another.
 fn peak(text: &mut String, what: &str, before: Bytes, after: Bytes) -> fmt::Result {
     if before == after {
         return writeln!(text, "  peak {what}: {}, as before", size(after));

@@ -16,12 +16,12 @@ impl fmt::Display for GuardFile {
 }
 
 impl GuardFile {
-    /// Puts an entry in the place of the one with the same program, arguments and GPU, or at the end. Keys of the person's own stay, and
-    /// so does each value that says the same.
+    /// Replaces the entry with the same program, arguments and GPU, or adds the entry at the end. A person's own keys stay, and so does each
+    /// value that means the same.
     ///
     /// # Errors
     ///
-    /// [`NotAGuardFile`] where `program` is not a list of tables; the file is unchanged then.
+    /// [`NotAGuardFile`] if `program` is not a list of tables; then the file does not change.
     pub fn set(&mut self, entry: &Entry) -> Result<(), NotAGuardFile> {
         let is_same = |known: &Entry| {
             (&known.program, &known.arguments, &known.gpu) == (&entry.program, &entry.arguments, &entry.gpu)
@@ -105,7 +105,7 @@ fn bytes(size: Bytes) -> Item {
     Item::Value(number)
 }
 
-/// A file has no number above this one.
+/// The largest number of a file.
 fn number(size: Bytes) -> Value {
     Value::from(i64::try_from(size.get()).unwrap_or(i64::MAX))
 }

@@ -43,6 +43,7 @@
     )
 )]
 
+mod addresses;
 mod autopsy;
 mod bound;
 mod compare;
@@ -53,19 +54,20 @@ mod error;
 mod from_snapshot;
 mod implied;
 mod leaks;
-mod lifetimes;
 mod limit;
 mod live;
 mod outcome;
 mod question;
 mod replay;
+mod request_spans;
 mod run;
-mod search;
+mod setting_search;
 mod sites;
 mod source;
 mod verdict;
 mod what_if;
 
+pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
     Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
 };
@@ -79,10 +81,10 @@ pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
 pub use live::HoldingLine;
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
-pub use question::{Answer, Question};
+pub use question::{LabAnswer, Question};
 pub use replay::Replay;
 pub use run::Run;
-pub use search::{Found, SearchStep, candidates, judge, plain_candidates, recommended, search};
+pub use setting_search::{Found, SearchStep, candidates, judge, plain_candidates, recommended, search};
 pub use source::{RunSource, Simulation};
 pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};

@@ -51,7 +51,7 @@ pub enum Question {
 
 /// The answer to a [`Question`] of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum LabAnswer {
     /// To [`Question::WhatIf`] and [`Question::Change`].
     WhatIf(WhatIf),
     /// To [`Question::Candidates`].
@@ -83,33 +83,33 @@ impl Question {
         run: &Run,
         now: &mut dyn FnMut() -> u64,
         on_progress: OnProgress,
-    ) -> Result<Answer, LabError> {
+    ) -> Result<LabAnswer, LabError> {
         Ok(match self {
             Self::WhatIf { conditions, samples } => {
-                Answer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
+                LabAnswer::WhatIf(what_if(run, conditions, *samples, on_progress)?)
             }
-            Self::Candidates(conditions) => Answer::Candidates(candidates(run, conditions)),
+            Self::Candidates(conditions) => LabAnswer::Candidates(candidates(run, conditions)),
             Self::SearchRow(conditions) => {
                 let total = run.requests().len();
                 let mut tell = |done| on_progress(blockyard_replay::Progress::new("replaying", done, total));
-                Answer::SearchRow(replay_under(run, conditions, 0, &mut tell)?)
+                LabAnswer::SearchRow(replay_under(run, conditions, 0, &mut tell)?)
             }
             Self::Autopsy(conditions) => {
-                Answer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
+                LabAnswer::Autopsy(autopsy(run, conditions, on_progress)?.map(Box::new))
             }
             Self::Change { conditions, change, request, samples } => {
-                Answer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
+                LabAnswer::WhatIf(try_change(run, conditions, change, *request, *samples, on_progress)?)
             }
-            Self::Bound => Answer::Bound(bound(run, on_progress)?),
+            Self::Bound => LabAnswer::Bound(bound(run, on_progress)?),
             Self::Compare(conditions) => {
-                Answer::Compare(compare_allocators(run, conditions, now, on_progress)?)
+                LabAnswer::Compare(compare_allocators(run, conditions, now, on_progress)?)
             }
-            Self::Leaks => Answer::Leaks(leaks(run, on_progress)?),
-            Self::Verdict(conditions) => Answer::Verdict(Box::new(verdict(run, conditions, on_progress)?)),
+            Self::Leaks => LabAnswer::Leaks(leaks(run, on_progress)?),
+            Self::Verdict(conditions) => LabAnswer::Verdict(Box::new(verdict(run, conditions, on_progress)?)),
             Self::Diff(other) => {
                 let others = other.runs(on_progress)?;
                 let other = others.first().ok_or(LabError::NoTrace)?;
-                Answer::Diff(diff(run, other, on_progress)?)
+                LabAnswer::Diff(diff(run, other, on_progress)?)
             }
         })
     }

@@ -20,9 +20,9 @@ use self::memory::{gpus_that_hold, named_device, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
-use crate::lifetimes::lifetimes;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
+use crate::request_spans::lifetimes;
 use crate::{
     Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
     autopsy, leaks, recommended,

@@ -80,6 +80,44 @@ pub struct CourseStretch {
     pub task: &'static str,
 }
 
+/// A lecture of 45 minutes.
+pub const FORTY_FIVE_MINUTES: [CourseStretch; 3] = [
+    CourseStretch {
+        minutes: 15,
+        lessons: &[("tensor", 5), ("reserved", 10)],
+        task: "The class predicts each card of the second lesson.",
+    },
+    CourseStretch {
+        minutes: 10,
+        lessons: &[("nvidia-smi", 10)],
+        task: "It says before each card what nvidia-smi will show.",
+    },
+    CourseStretch {
+        minutes: 20,
+        lessons: &[("fragmentation", 10), ("oom-message", 10)],
+        task: "It reads one of its out-of-memory messages aloud, number by number.",
+    },
+];
+
+/// A lecture of 90 minutes.
+pub const NINETY_MINUTES: [CourseStretch; 3] = [
+    CourseStretch {
+        minutes: 30,
+        lessons: &[("tensor", 5), ("reserved", 10), ("nvidia-smi", 10), ("peaks", 5)],
+        task: "The class predicts each card of the second lesson.",
+    },
+    CourseStretch {
+        minutes: 30,
+        lessons: &[("training", 15), ("optimizer", 15)],
+        task: "It says which peak comes first, then plays the cards.",
+    },
+    CourseStretch {
+        minutes: 30,
+        lessons: &[("fragmentation", 12), ("oom-message", 10), ("snapshot", 8)],
+        task: "It solves the exercise of the first in pairs, and finds the line of a leak in a snapshot.",
+    },
+];
+
 /// A course of two hours.
 pub const TWO_HOURS: [CourseStretch; 5] = [
     CourseStretch {

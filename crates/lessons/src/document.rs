@@ -128,8 +128,35 @@ pub(crate) const OUTSIDE: &str = "outside";
 /// The word of a fence with the lines that solve an exercise.
 pub(crate) const SOLUTION: &str = "solution";
 
-/// The words after a fence that have a meaning; other blocks are shown as they are.
+/// The words after a fence that have a meaning.
 const LANGUAGES: [&str; 7] = ["workload", "rerun", OUTSIDE, "predict", "exercise", "start", SOLUTION];
+
+/// The words of blocks that are shown as they are.
+const SHOWN: [&str; 16] = [
+    "", "text", PYTHON, "console", "shell", "sh", "bash", "json", "yaml", "toml", "c", "cpp", "cuda", "rust",
+    "diff", "output",
+];
+
+/// Other words for blocks, which an author may try.
+const OTHER_WORDS: [(&str, &str); 10] = [
+    ("question", "predict"),
+    ("questions", "predict"),
+    ("quiz", "predict"),
+    ("program", "workload"),
+    ("run", "workload"),
+    ("task", "exercise"),
+    ("begin", "start"),
+    ("answer", SOLUTION),
+    ("python start", "python start"),
+    ("python solution", "python solution"),
+];
+
+/// What an author who wrote `found` after a fence most likely meant.
+fn nearest(found: &str) -> &'static str {
+    let names = LANGUAGES.into_iter().chain(SHOWN).filter(|name| !name.is_empty()).map(|name| (name, name));
+    let all = names.chain(OTHER_WORDS);
+    all.min_by_key(|(word, _)| strsim::levenshtein(word, found)).map_or("text", |(_, meant)| meant)
+}
 
 impl Fence<'_> {
     /// Whether it has the lines that solve an exercise.
@@ -155,6 +182,27 @@ impl<'t> Document<'t> {
         }
         Some(Self { front, sections: reader.sections })
     }
+}
+
+/// The text of a lesson without the blocks that solve its exercises, for readers who are to solve them.
+#[must_use]
+pub fn without_solutions(text: &str) -> String {
+    let (mut kept, mut is_fence, mut is_solution) = (String::new(), false, false);
+    for line in text.split_inclusive('\n') {
+        let is_end = is_fence && line.trim_end() == "```";
+        if !is_fence && let Some(info) = line.strip_prefix("```") {
+            let words: Vec<&str> = info.split_whitespace().collect();
+            is_fence = true;
+            is_solution = matches!(words.as_slice(), [SOLUTION, ..] | [PYTHON, SOLUTION]);
+        }
+        if !is_solution {
+            kept.push_str(line);
+        }
+        if is_end {
+            (is_fence, is_solution) = (false, false);
+        }
+    }
+    kept
 }
 
 struct Reader<'a, 't> {
@@ -226,10 +274,16 @@ impl<'t> Reader<'_, 't> {
         };
         let lines = rest.get(..length).unwrap_or_default().to_vec();
         self.next += length + 1;
-        let (language, options) = info.split_once(' ').unwrap_or((info, ""));
+        let (language, options) = info.split_once(char::is_whitespace).unwrap_or((info, ""));
         let options = options.trim();
         if LANGUAGES.contains(&language) || (language == PYTHON && ["start", SOLUTION].contains(&options)) {
             return Ok(Item::Fence(Fence { at, language, options, lines }));
+        }
+        // A block with a mistyped word would be shown to readers, and what it asks would be lost.
+        if !SHOWN.contains(&language) || (language == PYTHON && !options.is_empty()) {
+            let found = if language == PYTHON { info } else { language };
+            let near = nearest(&found.to_lowercase());
+            return Err(at.at(LessonErrorKind::UnknownBlock { found: found.to_owned(), near }));
         }
         Ok(Item::Part(Part::Code { language: language.to_owned(), text: lines.join("\n") }))
     }

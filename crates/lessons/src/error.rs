@@ -147,6 +147,16 @@ pub enum LessonErrorKind {
         /// The mark.
         mark: &'static str,
     },
+    /// The word after a fence is not known.
+    #[error(
+        "no block has the name \"{found}\"; near it is \"{near}\". What is only shown is \"text\" or \"python\""
+    )]
+    UnknownBlock {
+        /// The word.
+        found: String,
+        /// The word that was most likely meant.
+        near: &'static str,
+    },
     /// A title has a value.
     #[error("a title has no values: put \"{{{{\" for a brace")]
     ValueInTitle,

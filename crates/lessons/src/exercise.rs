@@ -413,7 +413,7 @@ impl Exercise {
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
         let is_passed = missed.is_empty();
-        // Goals that need no reason stand in the list of goals.
+        // A goal without a reason is in the list of goals alone.
         let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
         let sentence = match (is_passed, found.as_slice()) {
             (true, []) => "Passed.".to_owned(),

@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Changes, Stage, StageForm, StageView, Theme, breakdown_text};
+use blockyard_figure::{Changes, Mark, Pattern, Stage, StageForm, StageView, Theme, breakdown_text};
 use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
 use crate::exercise::Exercise;
@@ -149,7 +149,7 @@ fn write_exercise(out: &mut String, exercise: &Exercise) {
     for goal in &exercise.goals {
         let _ = writeln!(out, "<li>Goal: {}</li>", inlines(&with_code(&goal.to_string())));
     }
-    out.push_str("</ul>\n");
+    out.push_str("</ul>\n<p>Your lines between the two comments:</p>\n<div class=\"lines\"></div>\n");
 }
 
 /// The hints, which a teacher gives one after the other, and the lines that solve the exercise.
@@ -169,7 +169,8 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
     let id = escaped(&lesson.id);
     let _ = writeln!(
         out,
-        "<p>An answer in a file is checked by <code>blockyard lesson {id} --check FILE</code>.</p>"
+        "<p>In the page, the card checks what is typed there. In a terminal, <code>blockyard lesson {id} --check FILE</code> checks a file; \
+         Blockyard's repository builds the command with <code>cargo build --release -p blockyard-cli</code>.</p>"
     );
 }
 
@@ -196,7 +197,7 @@ fn outside_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Option<O
     before.filter(|before| before.run == card.run).unwrap_or(card).outside.clone()
 }
 
-/// The moment after this many steps of the card's run, with patterns, so that it can be read in grey.
+/// The moment after this many steps of the card's run.
 fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
     let is_first = lesson.cards.first().is_some_and(|first| std::ptr::eq(first, card));
     if card.steps.is_empty() && !is_first {
@@ -204,22 +205,27 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
         return Ok(String::new());
     }
     let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
-    let events =
-        |step: usize| step.checked_sub(1).and_then(|last| recording.step(last)).map_or(0, |step| step.end);
-    let changes = Changes::of(recording, events(card.steps.start.min(step)), events(step));
+    // What changed is not marked: on paper a frame around half of all blocks says nothing.
+    let changes = Changes::default();
     let workload = lesson.runs.get(card.run).map(|run| &run.workload);
     let pool_name = |pool| workload.and_then(|workload| workload.pool_name(pool)).map(ToOwned::to_owned);
     let last = step.checked_sub(1).filter(|_| step > card.steps.start);
-    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name);
+    let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).of_one_moment();
     if let Some(outside) = outside_at(lesson, card, step) {
         figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
     }
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
-    let svg = figure.scene(&view, WIDTH_PX).to_svg(
-        Theme::Light,
-        &plain(&card.title),
-        &breakdown_text(&state, recording),
-    );
+    let mut scene = figure.scene(&view, WIDTH_PX);
+    // A browser prints each dotted block as a picture, which makes a sheet of megabytes; a tint reads as well in grey, beside the full color
+    // of what is allocated.
+    for mark in &mut scene.marks {
+        if let Mark::Rect { fill, .. } | Mark::Rounded { fill, .. } = mark
+            && fill.pattern == Pattern::Dots
+        {
+            fill.pattern = Pattern::Tint;
+        }
+    }
+    let svg = scene.to_svg(Theme::Light, &plain(&card.title), &breakdown_text(&state, recording));
     Ok(svg)
 }
 
@@ -246,7 +252,7 @@ fn write_card_text(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -
 fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), RecordingError> {
     let _ = writeln!(
         out,
-        "<section class=\"answers\">\n<h2>Answers: {}</h2>\n<p class=\"quiet\">As the allocator gave them.</p>",
+        "<section class=\"answers\">\n<h2>{}: answers</h2>\n<p class=\"quiet\">As the allocator gave them.</p>",
         escaped(&lesson.title)
     );
     for (index, card) in lesson.cards.iter().enumerate() {
@@ -255,8 +261,9 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), Recordin
         }
         let _ = writeln!(out, "<section>\n<h3>{}. {}</h3>", index + 1, inlines(&card.title));
         if let Some(question) = &card.question {
-            let (right, because) = (escaped(&question.right), inlines(&question.because));
-            let _ = writeln!(out, "<p><strong>{right}</strong> {because}</p>");
+            let (asked, because) = (inlines(&question.text), inlines(&question.because));
+            let right = escaped(&question.right);
+            let _ = writeln!(out, "<p>{asked}</p>\n<p><strong>{right}</strong> {because}</p>");
             write_card_text(out, lesson, card)?;
         }
         if let Some(exercise) = &card.exercise {

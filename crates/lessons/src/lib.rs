@@ -53,7 +53,7 @@
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
 //!
-//! Any other block is shown as it is. In blocks of `key: value`, a line that begins with a space continues the value.
+//! Blocks `python`, `text` and those of a few other languages are shown as they are; any other word is refused. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
 //! *Values* are in braces, `{{` is a brace: a quantity, perhaps after `exact` (to the byte) or `change of` (since the card's
 //! beginning), perhaps before a moment: `before` (the card's beginning), `at "Label"` (the end of a card or label of this run), `on "Title"` (the end
@@ -99,9 +99,10 @@ mod question;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, CourseStretch, LessonFile, PARTS, QuizItem, TWO_HOURS, course, glossary,
-    lessons, quiz,
+    CourseLesson, CoursePart, CourseStretch, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS, QuizItem,
+    TWO_HOURS, course, glossary, lessons, quiz,
 };
+pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};

@@ -46,7 +46,7 @@ def _is_assumed(x):
     """Whether nobody knows the number: it is taken as finite, so that a check for numbers gone wrong does not end the program."""
     if getattr(x, "is_unknown", False):
         from _host import note
-        note("a number that lies on the GPU is taken as finite")
+        note("a number on the GPU is assumed to be finite")
         return True
     return False
 

@@ -8,7 +8,7 @@ class Thread:
 
     def start(self):
         from _host import note
-        note("a thread runs to its end when it is started: threads do not take turns here")
+        note("a thread runs to its end when it starts: threads do not take turns here")
         if self.ident is not None:
             raise RuntimeError("threads can only be started once")
         self.ident = 2

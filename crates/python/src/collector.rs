@@ -1,11 +1,11 @@
 //! Python's garbage collector: objects that only cycles of references hold die here.
 //!
-//! The interpreter has a collector of its own, which goes through objects in the order of their addresses: two runs of one
-//! program would free in different orders. This one goes through them from the oldest to the newest, as CPython's does, and so the
-//! interpreter's stays switched off. What the package `torch` made before the program began is never looked at.
+//! The interpreter's collector goes through objects in the order of their addresses: two runs of one program would free in
+//! different orders. This collector goes through objects from the oldest to the newest, as CPython's does, and the interpreter's is
+//! switched off. Objects that the package `torch` made before the program began are never collected.
 //!
 //! CPython collects when 700 more container objects were made than died. So does this collector, at the next operator; but
-//! CPython counts objects that are not there here, so the moment is not a real run's. A note says so where GPU memory is freed.
+//! CPython counts objects that do not exist here, so the moment is not that of a real run. A note says so where GPU memory is freed.
 
 use std::cell::Cell;
 use std::collections::HashMap;

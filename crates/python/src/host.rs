@@ -1,4 +1,4 @@
-//! What native modules reach outside of the interpreter: where prints go, and how long a program may run.
+//! The parts of the host that native modules use: the output of prints, and the limits of a run.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustpython_vm::builtins::PyBaseExceptionRef;
 use rustpython_vm::{PyResult, VirtualMachine};
 
-/// Takes what a program prints, piece by piece.
+/// Takes the text that a program prints, piece by piece.
 pub trait Output {
     /// A piece of text, in the order of printing.
     fn print(&mut self, text: &str);
@@ -25,10 +25,10 @@ impl<F: FnMut(&str)> Output for F {
     }
 }
 
-/// A remark of ours about a line of the program, for the reader of its output.
+/// A remark about a line of the program, for the reader of its output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramNote {
-    /// The line, counted from 1; 0 where none ran.
+    /// The line, counted from 1; 0 if no line ran.
     pub line: u32,
     /// The remark.
     pub text: String,
@@ -92,7 +92,7 @@ pub(crate) fn note(line: u32, text: impl Into<String>) {
     });
 }
 
-/// What one run may use up.
+/// The limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     pub(crate) most_operators: u64,

@@ -1,7 +1,7 @@
 //! Python programs: an interpreter, and the `torch` package on top of the crate `torch`.
 //!
-//! A program runs to its end or to a limit of [`ProgramSettings`]. What it prints goes to an [`Output`] as it is printed; what it
-//! allocated on each device is in [`Finished`].
+//! A program runs to its end or to a limit of [`ProgramSettings`]. Its output goes to an [`Output`] as it is printed; its
+//! allocations on each device are in [`Finished`].
 //!
 //! # Example
 //!
@@ -17,16 +17,16 @@
 //!
 //! # Reading order
 //!
-//! `run` (a program from its start to its end), `host` (output and limits), `modules` (what `import` finds), `lifetimes` and
+//! `run` (a program from its start to its end), `host` (output and limits), `modules` (what `import` finds), `deallocation` and
 //! `collector` (when objects die, as in CPython), `position` and `traceback` (lines of the program), `unknown` (numbers that
-//! no record of a GPU gives), `integers` (those that are too long), `holders` (why memory is alive at a step).
+//! no recording of a GPU gives), `integers` (integers that are too long), `referrers` (why memory is alive at a step).
 //!
 //! # Decisions
 //!
 //! - **The interpreter is RustPython**: its lifetimes are CPython's reference counts, so a tensor's block is freed where PyTorch frees it.
 //!   Its standard library is left out, because building the library takes 84 seconds of CPU without optimization. The standard library and
 //!   `torch` are our own Python (`lib`), compiled into the crate.
-//! - **Objects die as in CPython 3.12**: `lifetimes` has elements of lists and tuples, closed generators, `enumerate`, `zip` and `dict.items` let
+//! - **Objects die as in CPython 3.12**: `deallocation` has elements of lists and tuples, closed generators, `enumerate`, `zip` and `dict.items` let
 //!   go of their objects in CPython's order, and names what still differs. The interpreter's garbage collector goes through objects by
 //!   address, so `collector` replaces it.
 //! - **Every run is the same.** A clock that only the program moves is the only clock. For WebAssembly, `.cargo/config.toml` sets
@@ -39,22 +39,22 @@
 //!   class. So `xtask/src/references.rs` builds the page with one constant changed, in a copy below `target/`. (Trunk, which only checks that
 //!   the page is whole, builds the page unchanged.) Release 0.6 counts further, but its parser needs Rust 1.96.
 //! - **Why memory is alive is asked by running again.** Since every run of a program is the same, the page runs the program once more up to the
-//!   step under the cursor, and `holders` looks through the names, the backward graphs and what libraries hold just before the next request. A
+//!   step under the cursor, and `referrers` looks through the names, the backward graphs and what libraries hold just before the next request. A
 //!   run that nobody asks about pays nothing for it.
 
 mod collector;
-mod holders;
+mod deallocation;
 mod host;
 mod integers;
-mod lifetimes;
 mod modules;
 mod position;
+mod referrers;
 mod run;
 mod traceback;
 mod unknown;
 
-pub use holders::{Holders, Reason};
 pub use host::{Output, ProgramNote};
+pub use referrers::{Holders, Reason};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
 pub use run::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run, run_to_step};

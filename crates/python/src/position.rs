@@ -6,7 +6,7 @@ use rustpython_vm::bytecode::{BinaryOperator, CommonConstant, Instruction, find_
 
 use crate::host;
 
-/// Whether code is of the program's own file.
+/// Whether code belongs to the program's own file.
 pub(crate) fn is_program(path: &str) -> bool {
     host::with(|host| host.file == path).unwrap_or(false)
 }

@@ -17,31 +17,31 @@ use rustpython_vm::signal::{UserSignal, UserSignalReceiver, UserSignalSender};
 use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
-use crate::holders::{self, Holders};
 use crate::host::{self, Budget, Host, Output, ProgramNote};
-use crate::{collector, integers, lifetimes, modules, position, traceback, unknown};
+use crate::referrers::{self, Holders};
+use crate::{collector, deallocation, integers, modules, position, traceback, unknown};
 
-/// What a program is given.
+/// A program.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The name that tracebacks show.
     pub file: String,
-    /// The text.
+    /// The text of the program.
     pub source: String,
-    /// What follows the file's name in `sys.argv`.
+    /// The arguments after the file's name in `sys.argv`.
     pub arguments: Vec<String>,
 }
 
-/// What a program runs on.
+/// The GPUs, the settings and the limits of a run.
 #[derive(Clone, Debug)]
 pub struct ProgramSettings {
-    /// The GPU; all devices are one of these.
+    /// The GPU; all devices are of this kind.
     pub gpu: GpuProfile,
-    /// How many devices there are.
+    /// How many devices the program sees.
     pub devices: u8,
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: AllocatorConfig,
-    /// Where modules of the program's own are looked for, with `.py` at their end; nowhere without one.
+    /// The folder of the program's own modules, files that end in `.py`; none if the program has no modules.
     pub folder: Option<PathBuf>,
     /// What the driver and CUDA's libraries take of each GPU: bytes that the program cannot have.
     pub outside: Bytes,
@@ -51,9 +51,9 @@ pub struct ProgramSettings {
     pub most_operators: u64,
     /// How many allocations and frees of GPU memory a program may ask for before it is stopped.
     pub most_requests: u64,
-    /// How long a program may run before it is stopped; only where there is a clock and a second thread to look at it.
+    /// How long a program may run before it is stopped; counts only with a clock and a second thread that reads the clock.
     pub time_limit: Option<Duration>,
-    /// How much of the host's memory a program may use before it is stopped; only where a second thread can look at it.
+    /// How much of the host's memory a program may use before it is stopped; counts only with a second thread that reads the memory.
     pub host_memory: Option<HostMemory>,
 }
 
@@ -92,43 +92,44 @@ pub struct DeviceRun {
     pub stats: Stats,
     /// The segments at the end.
     pub snapshot: Snapshot,
-    /// Where each allocation came from, in order.
+    /// The origin of each allocation, in order.
     pub origins: Vec<Origin>,
     /// The allocations and frees in order, as the program asked for them.
     pub requests: Vec<LogEntry>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
-    /// The recording, where one was asked for.
+    /// The recording, if recordings are made.
     pub recording: Option<Recording>,
 }
 
 /// How a program ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The exit status: 0, what `sys.exit` was given, or 1 after an exception.
+    /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
-    /// The traceback of an exception that nobody caught.
+    /// The traceback of an exception that the program did not catch.
     pub traceback: Option<String>,
-    /// Our remarks, in order.
+    /// Remarks about the program, in order.
     pub notes: Vec<ProgramNote>,
-    /// Results that rest on no record of a real GPU.
+    /// Operators whose results are unverified estimates.
     pub marks: Vec<Estimate>,
     /// The signatures of the backward functions that took part in a second derivative.
     pub second_derivatives: Vec<String>,
-    /// What it did on each device.
+    /// The program's work on each device.
     pub devices: Vec<DeviceRun>,
 }
 
 /// Runs a program on this thread to its end.
 ///
-/// The thread's stack has to hold a thousand nested calls of the interpreter: [`run_on_thread`] sees to that.
+/// The thread's stack has to hold a thousand nested calls of the interpreter, as the thread of [`run_on_thread`] does.
 #[must_use]
 pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> Finished {
     run_watched(program, settings, output, None)
 }
 
 /// Runs a program, prints nothing, and reports why memory of the first GPU is alive once the recording has `step` steps. Every run of a
-/// program is the same, so the step is that of the run before. The program goes on after the report: whoever wanted no more ends it.
+/// program is the same, so the step is the step of an earlier run. The program goes on after the report; a caller that needs no more ends the
+/// program.
 pub fn run_to_step(
     program: &Program,
     settings: &ProgramSettings,
@@ -171,7 +172,7 @@ fn run_watched(
     };
     let host_before = host::install(Some(host));
     if let Some((step, report)) = watched {
-        holders::want(step, report);
+        referrers::want(step, report);
     }
     let (status, traceback, devices) = interpret(program, settings, &session);
     let host = host::install(host_before);
@@ -222,23 +223,23 @@ fn interpret(
         let result = execute(vm, program, &mut scope);
         let (status, text) =
             result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
-        holders::at_end(vm, scope.as_ref().map(|scope| &scope.globals));
+        referrers::at_end(vm, scope.as_ref().map(|scope| &scope.globals));
         session.set_line_source(None);
         // What the program still holds at its end is held at the end of the recording, too.
         let devices = devices(session).map(|device| finish(device, &program.file)).collect();
         drop(scope);
-        lifetimes::forget();
+        deallocation::forget();
         modules::torch::forget();
         (status, text, devices)
     })
 }
 
-/// Runs a program on a thread of its own, whose stack is large enough, and waits for its end.
+/// Runs a program on a new thread, whose stack is large enough, and waits for the program's end.
 ///
 /// # Errors
 ///
-/// When the system gives no thread, or the interpreter failed. [`std::io::ErrorKind::TimedOut`] when the program is over its time and goes
-/// on all the same, because one call of the interpreter's own code does not end: its thread is left behind then, until the process ends.
+/// The system gives no thread, or the interpreter fails. [`std::io::ErrorKind::TimedOut`] if the program goes on after its time limit, because
+/// one call of the interpreter's own code does not end: the thread then goes on until the process ends.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn run_on_thread(
     program: Program,
@@ -260,7 +261,7 @@ pub fn run_on_thread(
             RecvTimeoutError::Timeout => std::io::Error::new(
                 std::io::ErrorKind::TimedOut,
                 format!(
-                    "the program was given up {} s after its limit of {} s: one call in it does not end",
+                    "the run ended without the program's end {} s after the limit of {} s: one call of the program does not end",
                     PATIENCE.as_secs(),
                     limit.as_secs()
                 ),
@@ -279,7 +280,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[cfg(not(target_arch = "wasm32"))]
 const STACK: usize = 1 << 30;
 
-/// How often the limits are looked at.
+/// How often the limits are checked.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long after a signal the next one is sent.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -290,7 +291,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// `None` where there is no limit, or no second thread.
+    /// `None` without a limit or without a second thread.
     fn start(settings: &ProgramSettings, stop: UserSignalSender) -> Option<Self> {
         let (time, memory) = (settings.time_limit, settings.host_memory);
         if time.is_none() && memory.is_none() {
@@ -357,7 +358,7 @@ const RECURSION_LIMIT: usize = if cfg!(target_arch = "wasm32") { 400 } else { 10
 
 fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> PyResult<()> {
     vm.recursion_limit.set(RECURSION_LIMIT);
-    lifetimes::install(vm);
+    deallocation::install(vm);
     unknown::install(vm);
     integers::install(vm);
     collector::take_over();

@@ -9,17 +9,17 @@ use rustpython_vm::{AsObject, PyRef, VirtualMachine};
 use crate::host;
 use crate::position::{is_own, is_program};
 
-/// Whether frames of our own Python show: for whoever works on it.
+/// Whether frames of our own Python show: for those who change our Python.
 const SHOWS_LIBRARY: bool = option_env!("BLOCKYARD_SHOW_LIBRARY").is_some();
 const HEADER: &str = "Traceback (most recent call last):\n";
 const CAUSE: &str = "\nThe above exception was the direct cause of the following exception:\n\n";
 const CONTEXT: &str = "\nDuring handling of the above exception, another exception occurred:\n\n";
-/// So often a line is written before its further repetitions are counted.
+/// How often a line is written before its further repetitions are counted.
 const MOST_REPEATED: usize = 3;
 /// Chains longer than this are cut off; a chain may be a ring.
 const LONGEST_CHAIN: usize = 16;
 
-/// The text of an exception that nobody caught.
+/// The text of an exception that the program did not catch.
 pub(crate) fn format(vm: &VirtualMachine, exception: &PyBaseExceptionRef, source: &str) -> String {
     let mut text = String::new();
     write_chain(vm, exception, source, LONGEST_CHAIN, &mut text);

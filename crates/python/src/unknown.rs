@@ -1,4 +1,4 @@
-//! Numbers that nobody knows stay what they are in `float(x)` and in `"%.4f" % x`, where the interpreter would take the bare number.
+//! Numbers that are not known stay unknown in `float(x)` and in `"%.4f" % x`, where the interpreter would take the plain number.
 
 use std::cell::Cell;
 

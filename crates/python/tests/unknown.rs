@@ -22,8 +22,8 @@ fn a_check_for_numbers_gone_wrong_does_not_end_the_program_and_is_noted() {
                                    if not math.isfinite(x):\n    print('stopped')\nprint(math.isnan(x), math.isinf(x), math.isfinite(1e308 * 10))\n\
                                    if x > 3:\n    print('large')\n");
     assert_eq!((printed.as_str(), finished.status), ("False False False\n", 0));
-    assert!(finished.notes.iter().any(|note| note.line == 3 && note.text.contains("taken as finite")));
-    assert!(finished.notes.iter().any(|note| note.line == 6 && note.text.contains("taken as false")));
+    assert!(finished.notes.iter().any(|note| note.line == 3 && note.text.contains("assumed to be finite")));
+    assert!(finished.notes.iter().any(|note| note.line == 6 && note.text.contains("assumed to be false")));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::moment::Moment;
 use crate::settings::{self, Settings};
 use crate::source::{OpenedDevice, OpenedFile, PlacementCheck};
 use crate::verdict::{SIMULATED, Verdict, with_code};
-use crate::{ReportError, ReportOptions, figures, holders};
+use crate::{ReportError, ReportOptions, figures, holding_lines};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -113,7 +113,7 @@ fn examine<'a>(
     let recording = &device.recording;
     let series = Series::new(recording);
     let moment = Moment::of(recording, &series)?;
-    let held = holders::held(recording, &moment, on_progress)?;
+    let held = holding_lines::held(recording, &moment, on_progress)?;
     let run = device.run.as_ref();
     let answers = match run {
         Ok(run) => {
@@ -145,7 +145,7 @@ fn examine<'a>(
         grows: verdict.growth(),
     };
     figures::write(&mut body, &shown, &pool_name);
-    holders::write(&mut body, place, recording, &moment, &held, !options.redact);
+    holding_lines::write(&mut body, place, recording, &moment, &held, !options.redact);
     settings_part(
         &mut body,
         place,

@@ -1,6 +1,9 @@
 //! What `blockyard fit` found, as a page: peak memory over the value, with the limit drawn in.
 
+mod answer;
 mod curve;
+
+pub(crate) use answer::page_of_answer;
 
 use std::fmt::Write as _;
 

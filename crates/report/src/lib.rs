@@ -37,7 +37,7 @@
 mod document;
 mod figures;
 mod fit;
-mod holders;
+mod holding_lines;
 mod html;
 mod moment;
 mod redact;
@@ -104,7 +104,7 @@ pub enum ReportError {
     Empty,
 }
 
-/// The report about a run, under its own settings and the limit that its file implies.
+/// The report about a run, or about the JSON of `blockyard fit`, under its own settings and the limit that its file implies.
 ///
 /// # Errors
 ///
@@ -131,6 +131,11 @@ pub fn report_under(
     conditions_of: &dyn Fn(&Run) -> Conditions,
     on_progress: OnProgress,
 ) -> Result<String, ReportError> {
+    if let ReportSource::Asked(RunSource::File { bytes, .. }) = &source
+        && let Some(page) = fit::page_of_answer(bytes)
+    {
+        return Ok(page);
+    }
     let opened = match source {
         ReportSource::Asked(source) => source::open(source, options, conditions_of, on_progress)?,
         ReportSource::Snapshot(file, name) => source::of_snapshot(name, *file, options, on_progress)?,

@@ -6,7 +6,7 @@ use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{About, Finding, MomentName, Verdict as Answer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
 
-use crate::holders::Held;
+use crate::holding_lines::Held;
 use crate::html::{escaped, exact, sentence, sentence_case, share};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;

@@ -6,7 +6,6 @@ mod attributes;
 mod backend;
 mod normalization;
 mod recurrent;
-mod recurrent_rule;
 mod tensors;
 mod workspaces;
 

@@ -25,8 +25,9 @@
 //!
 //! # Reading order
 //!
-//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema` and `registry`
-//! (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family), `autograd`, `autocast`.
+//! `dtype` and `value` (plain data), `memory` (one GPU), `session` (globals), `geometry`, `storage` and `tensor`, `schema`,
+//! `arguments` and `registry` (calls by name), `iterator` (shapes and strides of results), `ops` (the operators, by family),
+//! `autograd`, `autocast`.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -48,6 +49,7 @@
 )]
 #![allow(clippy::needless_pass_by_value, reason = "an argument that is moved in dies inside, as in ATen")]
 
+mod arguments;
 pub mod autocast;
 pub mod autograd;
 mod dtype;

@@ -1,89 +1,30 @@
 //! One GPU's memory: our allocator over the virtual device, and what is noted about each allocation.
 
+mod addresses;
+mod block;
+mod lines;
+mod origin;
+mod watch;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use blockyard_allocator::{AllocError, BackendAllocator};
-use blockyard_device::VirtualDevice;
-use blockyard_record::{
-    AllocationId, Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, StatArray, Stats,
-    StepOutcome, StreamId, index_u32,
-};
-use blockyard_rules::AllocatorConfig;
-
-mod addresses;
-mod block;
-mod lines;
-mod watch;
-
-use addresses::OtherAddresses;
-pub use block::OwnedBlock;
-use watch::Watch;
-
 use crate::error::runtime;
 use crate::session::Notes;
 use crate::{GpuProfile, Result, TorchError};
+use blockyard_allocator::{AllocError, BackendAllocator};
+use blockyard_device::VirtualDevice;
+use blockyard_record::{
+    Bytes, Event, EventSink, PoolId, Recorder, Recording, RunInfo, Snapshot, StatArray, Stats, StepOutcome,
+    StreamId, index_u32,
+};
+use blockyard_rules::AllocatorConfig;
 
-/// What a block is for, as memory profilers say it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Category {
-    /// Nothing of the below: dies soon.
-    #[default]
-    Temporary,
-    /// A tensor that the program made itself: inputs, targets, buffers.
-    Input,
-    /// `nn.Parameter`, or a leaf that requires a gradient.
-    Parameter,
-    /// A leaf's `.grad`.
-    Gradient,
-    /// State of an optimizer.
-    OptimizerState,
-    /// Kept for the backward pass.
-    Activation,
-    /// Memory of a library: cuBLAS, cuDNN, CUB.
-    Workspace,
-}
-
-/// What of a training step runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Anything that is none of the others.
-    #[default]
-    Forward,
-    /// The autograd engine.
-    Backward,
-    /// An optimizer's step.
-    Optimizer,
-}
-
-/// Where an allocation comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// The recording's id of the allocation.
-    pub allocation: Option<AllocationId>,
-    /// Bytes as requested.
-    pub requested: Bytes,
-    /// The source line that ran, 0 where none did.
-    pub line: u32,
-    /// The operator, or the autograd node.
-    pub operator: &'static str,
-    /// What of a training step ran.
-    pub phase: Phase,
-    /// What it is for, as far as known by now.
-    pub category: Category,
-}
-
-/// One request of the log ([`SimulatedGpu::start_log`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogEntry {
-    /// An allocation: its number (an index into [`SimulatedGpu::origins`]) and the bytes requested.
-    Allocate(u32, u64),
-    /// The free of that allocation.
-    Free(u32),
-    /// So many frees that follow come in an order that PyTorch leaves to a hash table.
-    Unordered(u32),
-}
+use addresses::OtherAddresses;
+pub use block::OwnedBlock;
+pub use origin::{Category, LogEntry, Origin, Phase};
+use watch::Watch;
 
 #[derive(Debug)]
 struct Sink {
@@ -116,33 +57,6 @@ pub struct SimulatedGpu {
     requests: Cell<u64>,
     watch: Watch,
 }
-
-/// Operators that copy or fill. The first kernel of any other makes the driver load code, and the segments after that lie below
-/// those before, as in the recordings. Best fit breaks ties by address, so this decides.
-const LOADS_NOTHING: &[&str] = &[
-    "",
-    "arange",
-    "clone",
-    "contiguous",
-    "copy_",
-    "cuda",
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "rand",
-    "rand_like",
-    "randint",
-    "randn",
-    "randn_like",
-    "tensor",
-    "to",
-    "zeros",
-    "zeros_like",
-];
 
 /// How far above the later segments the first ones lie.
 const BELOW_FIRST_SEGMENTS: Bytes = Bytes::gib(1024);
@@ -195,8 +109,10 @@ impl SimulatedGpu {
         }
     }
 
+    /// The first kernel that does more than copy or fill makes the driver load code, and the segments after that lie below those
+    /// before, as in the recordings. Best fit breaks ties by address, so this decides.
     fn note_kernels(&self) {
-        if self.has_loaded_kernels.get() || LOADS_NOTHING.contains(&self.notes.operator.get()) {
+        if self.has_loaded_kernels.get() || self.notes.running.get().copies_or_fills {
             return;
         }
         self.has_loaded_kernels.set(true);
@@ -254,7 +170,7 @@ impl SimulatedGpu {
             allocation: allocation.id(),
             requested,
             line: self.notes.line(),
-            operator: self.notes.operator.get(),
+            operator: self.notes.running.get().name,
             phase: self.notes.phase.get(),
             category,
         });

@@ -40,7 +40,7 @@ pub(crate) mod rnn;
 mod scatter;
 mod scatter_reduce;
 mod scatter_views;
-mod search;
+mod searchsorted;
 pub(crate) mod softmax;
 pub(crate) mod sort;
 mod special;
@@ -94,7 +94,7 @@ pub(crate) const TABLES: &[&[Entry]] = &[
     special_functions::POLYNOMIALS,
     draws::TABLE,
     integrate::TABLE,
-    search::TABLE,
+    searchsorted::TABLE,
     noise::TABLE,
     products::TABLE,
     statistics::TABLE,

@@ -5,8 +5,10 @@ use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
+use crate::arguments::{Accepts, Args, agrees};
 use crate::limits::check_result;
-use crate::schema::{Args, Schema};
+use crate::schema::Schema;
+use crate::session::Running;
 use crate::{Result, TorchError, Value, ops, session};
 
 /// How an operator takes its arguments.
@@ -15,18 +17,55 @@ pub(crate) type Call = fn(&Args) -> Result<Value>;
 /// A line of a table of operators.
 pub(crate) struct Entry {
     pub(crate) schema: &'static str,
-    pub(crate) call: Call,
+    call: Call,
+    copies_or_fills: bool,
+    composed: &'static [&'static str],
 }
 
-/// A line of a table of operators.
-pub(crate) const fn op(schema: &'static str, call: Call) -> Entry {
-    Entry { schema, call }
+impl Entry {
+    /// Of a function that takes these parameters; does not compile if the schema has others.
+    pub(crate) const fn new(schema: &'static str, accepted: &[Accepts], call: Call) -> Self {
+        assert!(agrees(schema, accepted), "the function's parameters are not those of the schema");
+        Self { schema, call, copies_or_fills: false, composed: &[] }
+    }
+
+    /// Of an operator that copies or fills: the driver needs no code for such kernels (`SimulatedGpu::note_kernels`).
+    pub(crate) const fn copies_or_fills(self) -> Self {
+        Self { copies_or_fills: true, ..self }
+    }
+
+    /// Of an operator whose backward functions, these, have the same statements in every variant, each an operator of the
+    /// forward pass or an elementwise kernel whose derivative is made of such (`autograd::again`).
+    pub(crate) const fn composed(self, nodes: &'static [&'static str]) -> Self {
+        Self { composed: nodes, ..self }
+    }
 }
+
+/// A line of a table of operators: `op!("schema", function)`. The function's parameters are those of the schema, by type (see
+/// `arguments`).
+macro_rules! op {
+    ($schema:expr, $function:expr $(,)?) => {
+        $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
+            $crate::arguments::Function::call($function, args)
+        })
+    };
+}
+
+/// As `op!`, for a function that changes its first argument: the operator returns that argument.
+macro_rules! in_place {
+    ($schema:expr, $function:expr $(,)?) => {
+        $crate::registry::Entry::new($schema, $crate::arguments::accepted(&$function), |args| {
+            $crate::arguments::Function::call($function, args).and_then(|_none| args.first())
+        })
+    };
+}
+
+pub(crate) use {in_place, op};
 
 /// An operator with all its overloads.
 pub struct Operator {
     name: &'static str,
-    overloads: Vec<(Schema, Call)>,
+    overloads: Vec<(Schema, &'static Entry)>,
 }
 
 impl std::fmt::Debug for Operator {
@@ -45,6 +84,11 @@ impl Operator {
     }
 }
 
+/// All backward functions that operators declare as composed.
+pub(crate) fn composed() -> impl Iterator<Item = &'static str> {
+    ops::TABLES.iter().flat_map(|table| table.iter()).flat_map(|entry| entry.composed).copied()
+}
+
 type Table = FxHashMap<&'static str, Rc<Operator>>;
 
 thread_local! {
@@ -60,7 +104,7 @@ fn build() -> Table {
             .entry(name)
             .or_insert_with(|| Operator { name, overloads: Vec::new() })
             .overloads
-            .push((schema, entry.call));
+            .push((schema, entry));
     }
     table.into_iter().map(|(name, operator)| (name, Rc::new(operator))).collect()
 }
@@ -140,14 +184,15 @@ impl Operator {
     /// As [`call`].
     pub fn call(&self, args: &[Value], keywords: &[(&str, Value)]) -> Result<Value> {
         let mut failure = None;
-        for (schema, call) in &self.overloads {
+        for (schema, entry) in &self.overloads {
             match schema.bind(args, keywords) {
                 Ok(bound) => {
                     let session = session();
-                    let before = session.notes.operator.replace(self.name);
-                    let result = call(&bound);
+                    let running = Running { name: self.name, copies_or_fills: entry.copies_or_fills };
+                    let before = session.notes.running.replace(running);
+                    let result = (entry.call)(&bound);
                     drop(bound);
-                    session.notes.operator.set(before);
+                    session.notes.running.set(before);
                     return result.and_then(|value| check_result(&value).map(|()| value));
                 }
                 Err(error) => {

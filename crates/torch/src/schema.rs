@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value};
+use crate::arguments::Args;
+use crate::{Device, MemoryFormat, Result, Scalar, Tensor, TorchError, Value};
 
 /// What an argument has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,24 +81,80 @@ pub(crate) struct Schema {
     pub(crate) parameters: Vec<Parameter>,
 }
 
-fn kind(text: &str) -> ArgumentKind {
+const fn kind(text: &[u8]) -> ArgumentKind {
     match text {
-        "Tensor" => ArgumentKind::Tensor,
-        "Operand" => ArgumentKind::Operand,
-        "Scalar" => ArgumentKind::Scalar,
-        "int" => ArgumentKind::Int,
-        "float" => ArgumentKind::Float,
-        "bool" => ArgumentKind::Bool,
-        "int[]" => ArgumentKind::Ints,
-        "float[]" => ArgumentKind::Floats,
-        "Tensor[]" => ArgumentKind::Tensors,
-        "Tensor?[]" => ArgumentKind::OptionalTensors,
-        "ScalarType" => ArgumentKind::Dtype,
-        "Device" => ArgumentKind::Device,
-        "str" => ArgumentKind::Text,
-        "MemoryFormat" => ArgumentKind::Format,
+        b"Tensor" => ArgumentKind::Tensor,
+        b"Operand" => ArgumentKind::Operand,
+        b"Scalar" => ArgumentKind::Scalar,
+        b"int" => ArgumentKind::Int,
+        b"float" => ArgumentKind::Float,
+        b"bool" => ArgumentKind::Bool,
+        b"int[]" => ArgumentKind::Ints,
+        b"float[]" => ArgumentKind::Floats,
+        b"Tensor[]" => ArgumentKind::Tensors,
+        b"Tensor?[]" => ArgumentKind::OptionalTensors,
+        b"ScalarType" => ArgumentKind::Dtype,
+        b"Device" => ArgumentKind::Device,
+        b"str" => ArgumentKind::Text,
+        b"MemoryFormat" => ArgumentKind::Format,
         _ => ArgumentKind::Any,
     }
+}
+
+/// The type of a parameter as a schema's text declares it.
+pub(crate) struct Declared {
+    pub(crate) kind: ArgumentKind,
+    pub(crate) is_optional: bool,
+}
+
+impl Declared {
+    /// Of `Tensor?`.
+    const fn parse(text: &[u8]) -> Self {
+        match text {
+            [text @ .., b'?'] => Self { kind: kind(text), is_optional: true },
+            text => Self { kind: kind(text), is_optional: false },
+        }
+    }
+
+    pub(crate) const fn is_any_of(&self, mut kinds: &[ArgumentKind]) -> bool {
+        while let [kind, others @ ..] = kinds {
+            if self.kind as u8 == *kind as u8 {
+                return true;
+            }
+            kinds = others;
+        }
+        false
+    }
+}
+
+/// The next parameter of a schema's text and the text after the parameter's type. The text is a schema, or what is left of one.
+pub(crate) const fn next_parameter(text: &[u8]) -> Option<(Declared, &[u8])> {
+    let mut rest = text;
+    // A parameter begins after the parenthesis or after a comma.
+    while let [before, after @ ..] = rest {
+        rest = after;
+        if !matches!(before, b'(' | b',') {
+            continue;
+        }
+        if let [b' ', after @ ..] = rest {
+            rest = after;
+        }
+        let mut length = 0;
+        let mut left = rest;
+        while let [byte, after @ ..] = left {
+            if matches!(byte, b' ' | b',' | b')') {
+                break;
+            }
+            length += 1;
+            left = after;
+        }
+        let (declared, after) = rest.split_at(length);
+        if !matches!(declared, b"" | b"*") {
+            return Some((Declared::parse(declared), after));
+        }
+        rest = after;
+    }
+    None
 }
 
 fn default(text: &'static str) -> Value {
@@ -133,10 +190,10 @@ impl Schema {
                 Some((name, default)) => (name, Some(default)),
                 None => (declared, None),
             };
-            let is_optional = kind_text.ends_with('?');
+            let Declared { kind, is_optional } = Declared::parse(kind_text.as_bytes());
             parameters.push(Parameter {
                 name,
-                kind: kind(kind_text.strip_suffix('?').unwrap_or(kind_text)),
+                kind,
                 is_optional,
                 default: default_text.map(default),
                 is_keyword_only,
@@ -215,7 +272,7 @@ impl Schema {
             })?;
             *slot = Some(value);
         }
-        let mut bound = Vec::with_capacity(values.len());
+        let mut bound = Args::with_capacity(values.len());
         for (value, parameter) in values.into_iter().zip(&self.parameters) {
             match (value, &parameter.default) {
                 (Some(value), _) => bound.push(value),
@@ -229,7 +286,7 @@ impl Schema {
                 }
             }
         }
-        Ok(Args(bound))
+        Ok(bound)
     }
 }
 
@@ -313,116 +370,4 @@ impl Parameter {
 /// The tensor's single value, if it is known.
 pub(crate) fn known_or_unknown(tensor: &Tensor) -> Scalar {
     tensor.values().and_then(|values| values.first().copied()).unwrap_or(Scalar::Unknown(tensor.dtype()))
-}
-
-/// Arguments of a call, in the order of the schema.
-#[derive(Debug)]
-pub(crate) struct Args(pub(crate) Vec<Value>);
-
-macro_rules! getters {
-    ($($(#[$doc:meta])* $name:ident, $optional:ident -> $type:ty { $($pattern:pat => $value:expr),* };)*) => {$(
-        #[allow(dead_code, reason = "a getter of each kind comes in both forms")]
-        pub(crate) fn $optional(&self, index: usize) -> Result<Option<$type>> {
-            match self.value(index)? {
-                Value::None => Ok(None),
-                $($pattern => Ok(Some($value)),)*
-                other => wrong(index, other),
-            }
-        }
-
-        $(#[$doc])*
-        #[allow(dead_code, reason = "a getter of each kind comes in both forms")]
-        pub(crate) fn $name(&self, index: usize) -> Result<$type> {
-            match self.$optional(index)? {
-                Some(value) => Ok(value),
-                None => wrong(index, &Value::None),
-            }
-        }
-    )*};
-}
-
-fn wrong<T>(index: usize, value: &Value) -> Result<T> {
-    Err(TorchError::Type(format!("argument {} cannot be {}", index + 1, value.type_name())))
-}
-
-impl Args {
-    pub(crate) fn value(&self, index: usize) -> Result<&Value> {
-        self.0.get(index).ok_or_else(|| TorchError::Type(format!("argument {} is missing", index + 1)))
-    }
-
-    getters! {
-        t, topt -> Tensor { Value::Tensor(tensor) => tensor.clone() };
-        scalar, scalar_opt -> Scalar { Value::Scalar(scalar) => *scalar };
-        dtype, dtype_opt -> Dtype { Value::Dtype(dtype) => *dtype };
-        device, device_opt -> Device { Value::Device(device) => *device };
-        format, format_opt -> MemoryFormat { Value::MemoryFormat(format) => *format };
-        bool, bool_opt -> bool { Value::Scalar(Scalar::Bool(value)) => *value };
-    }
-
-    pub(crate) fn int(&self, index: usize) -> Result<i64> {
-        match self.int_opt(index)? {
-            Some(value) => Ok(value),
-            None => wrong(index, &Value::None),
-        }
-    }
-
-    pub(crate) fn int_opt(&self, index: usize) -> Result<Option<i64>> {
-        match self.value(index)? {
-            Value::None => Ok(None),
-            value => integer(value).map(Some),
-        }
-    }
-
-    pub(crate) fn float(&self, index: usize) -> Result<f64> {
-        Ok(self.float_opt(index)?.unwrap_or(f64::NAN))
-    }
-
-    pub(crate) fn float_opt(&self, index: usize) -> Result<Option<f64>> {
-        Ok(self.scalar_opt(index)?.map(|scalar| scalar.to_f64().unwrap_or(f64::NAN)))
-    }
-
-    pub(crate) fn ints(&self, index: usize) -> Result<Vec<i64>> {
-        Ok(self.ints_opt(index)?.unwrap_or_default())
-    }
-
-    pub(crate) fn ints_opt(&self, index: usize) -> Result<Option<Vec<i64>>> {
-        match self.value(index)? {
-            Value::None => Ok(None),
-            Value::List(items) => items.iter().map(integer).collect::<Result<Vec<_>>>().map(Some),
-            value => Ok(Some(vec![integer(value)?])),
-        }
-    }
-
-    pub(crate) fn tensors(&self, index: usize) -> Result<Vec<Tensor>> {
-        match self.value(index)? {
-            Value::List(items) => items.iter().map(|item| item.clone().tensor()).collect(),
-            other => wrong(index, other),
-        }
-    }
-
-    pub(crate) fn text(&self, index: usize) -> Result<std::rc::Rc<str>> {
-        match self.value(index)? {
-            Value::Str(text) => Ok(std::rc::Rc::clone(text)),
-            other => wrong(index, other),
-        }
-    }
-
-    /// A tensor; a number becomes a tensor of the host without dimensions, as PyTorch wraps it.
-    pub(crate) fn operand(&self, index: usize) -> Result<Tensor> {
-        match self.value(index)? {
-            Value::Tensor(tensor) => Ok(tensor.clone()),
-            Value::Scalar(scalar) => Ok(crate::ops::creation::wrapped(*scalar)),
-            other => wrong(index, other),
-        }
-    }
-}
-
-fn integer(value: &Value) -> Result<i64> {
-    match value {
-        Value::Scalar(Scalar::Unknown(_)) => Err(TorchError::Runtime(
-            "the size depends on a value that lies on the GPU and is not known here; use a number in its place".to_owned(),
-        )),
-        Value::Scalar(scalar) => Ok(scalar.to_i64().unwrap_or(0)),
-        other => Err(TorchError::Type(format!("expected an int, not {}", other.type_name()))),
-    }
 }

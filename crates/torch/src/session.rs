@@ -56,11 +56,24 @@ pub struct Estimate {
     pub reason: String,
 }
 
+/// What runs: an operator, or a node of autograd.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Running {
+    pub(crate) name: &'static str,
+    /// Whether its kernels copy or fill at most (`Entry::copies_or_fills`).
+    pub(crate) copies_or_fills: bool,
+}
+
+impl Running {
+    /// Between operators.
+    pub(crate) const NOTHING: Self = Self { name: "", copies_or_fills: true };
+}
+
 /// Where the program is; every allocation notes it.
 pub(crate) struct Notes {
     line: Cell<u32>,
     source: RefCell<Option<LineSource>>,
-    pub(crate) operator: Cell<&'static str>,
+    pub(crate) running: Cell<Running>,
     pub(crate) phase: Cell<Phase>,
     /// Where the running operator's result goes (`out=`), until its kernel takes it.
     pub(crate) out: RefCell<Option<crate::Tensor>>,
@@ -72,7 +85,7 @@ impl fmt::Debug for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Notes")
             .field("line", &self.line)
-            .field("operator", &self.operator)
+            .field("running", &self.running)
             .finish_non_exhaustive()
     }
 }
@@ -173,7 +186,7 @@ impl Session {
         let notes = Rc::new(Notes {
             line: Cell::new(0),
             source: RefCell::new(None),
-            operator: Cell::new(""),
+            running: Cell::new(Running::NOTHING),
             phase: Cell::default(),
             out: RefCell::default(),
         });
@@ -424,7 +437,7 @@ impl Session {
     /// What the running operator, or the running node of autograd, is called.
     #[must_use]
     pub fn operator(&self) -> &'static str {
-        self.notes.operator.get()
+        self.notes.running.get().name
     }
 
     /// What of a training step runs.

@@ -1,6 +1,7 @@
 //! The first steps: what a few statements allocate and free.
 
 mod again;
+mod declarations;
 mod nodes;
 mod saved;
 

@@ -44,7 +44,7 @@ impl Table {
         format!("<blockyard.Table: {} rows of {}>", self.batch.num_rows(), self.columns().join(", "))
     }
 
-    /// The table as an Arrow stream. A schema that is asked for is passed over, as the interface allows.
+    /// The table as an Arrow stream. The stream does not follow a requested schema, as the interface allows.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// A column of texts of which few differ: each is stored once. `keys` are indices into `texts`, `None` for no text.
+/// A column of texts with few different texts: each text is stored once. `keys` are indices into `texts`, `None` for no text.
 pub(crate) fn texts(
     keys: impl IntoIterator<Item = Option<i32>>,
     texts: impl IntoIterator<Item = String>,
@@ -77,7 +77,7 @@ pub(crate) enum Cell {
     Text(String),
 }
 
-/// A table of named columns of numbers or texts, `None` where there is nothing. A column of which any cell is a text is one of texts.
+/// A table of named columns of numbers or texts, `None` for no value. A column with a text in any cell is a column of texts.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "Python gives lists as vectors")]
 pub(crate) fn table(columns: Vec<(String, Vec<Option<Cell>>)>) -> PyResult<Table> {

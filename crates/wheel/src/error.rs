@@ -5,5 +5,5 @@ create_exception!(
     blockyard,
     BlockyardError,
     PyException,
-    "Something could not be done; the text says what and why."
+    "Blockyard cannot do what was asked; the text says why."
 );

@@ -1,4 +1,4 @@
-//! What PyTorch wrote, opened once and asked many times.
+//! Files that PyTorch wrote, opened once for many questions.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -38,7 +38,7 @@ pub(crate) fn is_recording(path: PathBuf) -> PyResult<bool> {
     Ok(snapshot::file_kind(&head) == FileKind::Recording)
 }
 
-/// As [`is_recording`], for the bytes of a file.
+/// [`is_recording`] for the bytes of a file.
 #[pyfunction]
 pub(crate) fn is_recording_bytes(bytes: &[u8]) -> bool {
     snapshot::file_kind(bytes) == FileKind::Recording
@@ -52,7 +52,7 @@ pub(crate) fn open_path(py: Python<'_>, path: PathBuf) -> PyResult<SnapshotData>
     read(py, BufReader::with_capacity(1 << 20, reader))
 }
 
-/// Reads a snapshot from bytes: what a file would hold.
+/// Reads a snapshot from the bytes of a file.
 #[pyfunction]
 pub(crate) fn open_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<SnapshotData> {
     read(py, bytes)
@@ -90,13 +90,13 @@ impl SnapshotData {
         self.file.devices.iter().map(|device| device.index).collect()
     }
 
-    /// The place of host (pinned) memory after `devices`; none where the file has nothing of it.
+    /// The place of host (pinned) memory after `devices`; none if the file has no host memory.
     #[getter]
     fn host(&self) -> Option<usize> {
         self.file.host_place()
     }
 
-    /// What of the file was passed over, in sentences.
+    /// The parts of the file that were passed over, in sentences.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.file.notes.clone()
@@ -116,7 +116,7 @@ impl SnapshotData {
         Ok(PyBytes::new(py, &content))
     }
 
-    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all.
+    /// The report about the snapshot, as HTML; `device` is the number of a device or `host`, none for all devices.
     fn report(
         &self,
         py: Python<'_>,
@@ -144,7 +144,7 @@ impl SnapshotData {
         answered(py, |on_progress| blockyard_cli::describe_device(&self.file, place, at, top, on_progress))
     }
 
-    /// What Blockyard's allocator decides about each placement of the device at `place` of `devices`, as the command's JSON.
+    /// The decisions of Blockyard's allocator about each placement of the device at `place` of `devices`, as the command's JSON.
     fn certify(&self, py: Python<'_>, place: usize) -> PyResult<String> {
         self.device(place)?;
         answered(py, |on_progress| blockyard_cli::certify_device(&self.file, place, on_progress))
@@ -178,8 +178,8 @@ impl SnapshotData {
         ])
     }
 
-    /// The allocations of the device at `place` of `devices`, by the entry of the trace that made them; those from before the
-    /// trace that are freed in it or live at its end come first, by address.
+    /// The allocations of the device at `place` of `devices`, by the entry of the trace that made them; allocations from before the
+    /// trace that are freed in the trace or live at its end come first, by address.
     fn allocations(&self, place: usize) -> PyResult<Table> {
         let rows = lifetimes(self.device(place)?);
         let column = |part: fn(&Lifetime) -> Option<u64>| {
@@ -202,7 +202,7 @@ impl SnapshotData {
 impl SnapshotData {
     /// The device at `place` of `devices`, or host memory at `host`.
     pub(crate) fn device(&self, place: usize) -> PyResult<&DeviceSnapshot> {
-        self.file.memory(place).map_err(|_| PyIndexError::new_err("there is no such device in the snapshot"))
+        self.file.memory(place).map_err(|_| PyIndexError::new_err("the snapshot has no such device"))
     }
 
     /// Stacks as texts, a line a frame, innermost first; no text for the stack without frames.

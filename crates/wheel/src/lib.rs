@@ -1,13 +1,13 @@
 //! The native half of the Python package `blockyard`.
 //!
-//! Python classes over the crates that do the work: `file` opens what PyTorch wrote, `command` is the `blockyard` command.
+//! Python classes over the crates that do the work: `file` opens files of PyTorch, `command` is the `blockyard` command.
 //! The functions that PyTorch takes from the plug-in are exported from the same library.
 //! Answers go to Python as JSON texts, which `blockyard/_answers.py` turns into dataclasses; events and allocations go as Arrow
 //! streams. Long work releases Python's lock, and ends when a signal handler raises (Ctrl-C).
 //!
 //! # Example
 //!
-//! The Python half (`python/blockyard`) calls this one:
+//! The Python half (`python/blockyard`) calls the native half:
 //!
 //! ```python
 //! import blockyard

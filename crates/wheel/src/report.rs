@@ -10,7 +10,7 @@ use crate::error::BlockyardError;
 use crate::file::text_of;
 use crate::signals::Signals;
 
-/// What a report contains, and under what its run is replayed.
+/// The parts of a report, and the terms of its replays.
 #[pyclass(module = "blockyard", frozen)]
 pub(crate) struct AskedReport {
     redact: bool,
@@ -36,7 +36,7 @@ impl AskedReport {
 }
 
 impl AskedReport {
-    /// The page; other threads of Python go on meanwhile.
+    /// The page; other threads of Python go on during the work.
     pub(crate) fn write(
         &self,
         py: Python<'_>,

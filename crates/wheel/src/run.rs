@@ -25,7 +25,7 @@ use crate::signals::Signals;
 #[pyclass(module = "blockyard", frozen)]
 pub(crate) struct RunData {
     run: Run,
-    /// The file or text that the run was made of; none for a device of a snapshot.
+    /// The file or text from which the run was made; none for a device of a snapshot.
     content: Option<Vec<u8>>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn run_of_workload(text: &str, name: &str, conf: &str, capacity: u64)
 
 #[pymethods]
 impl RunData {
-    /// What to call the run.
+    /// The name of the run.
     #[getter]
     fn name(&self) -> &str {
         &self.run.name
@@ -73,7 +73,7 @@ impl RunData {
         &self.run.config
     }
 
-    /// The file or text that the run was made of; none for a device of a snapshot.
+    /// The file or text from which the run was made; none for a device of a snapshot.
     fn content<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.content.as_deref().map(|content| PyBytes::new(py, content))
     }
@@ -166,7 +166,7 @@ impl RunData {
     }
 }
 
-/// The JSON of an answer, which is worked out without Python's lock.
+/// The JSON of an answer, which is computed without Python's lock.
 pub(crate) fn answered<A: Serialize>(
     py: Python<'_>,
     ask: impl FnOnce(OnProgress) -> anyhow::Result<A> + Send,
@@ -181,8 +181,8 @@ pub(crate) fn answered<A: Serialize>(
     found.map_err(BlockyardError::new_err)
 }
 
-/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules hold; none where the run's
-/// own count.
+/// The limits of a question: the most that may be reserved, the device's memory, and the release whose rules hold; none for the run's
+/// own.
 #[derive(FromPyObject)]
 struct Limits(Option<Size>, Option<Size>, Option<String>);
 

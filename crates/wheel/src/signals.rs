@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use blockyard_replay::Progress;
 use pyo3::prelude::*;
 
-/// How often Python is asked; each time costs its lock.
+/// How often Python is asked; each question takes Python's lock.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Asks Python from time to time whether a signal handler raised, and tells `blockyard._progress` how far the work is.
+/// Asks Python from time to time whether a signal handler raised, and reports to `blockyard._progress` how far the work is.
 pub(crate) struct Signals {
     asked: Instant,
     report: Option<Py<PyAny>>,
@@ -29,7 +29,7 @@ impl Signals {
         }
     }
 
-    /// Whether the work goes on. To be called without Python's lock.
+    /// Whether the work goes on. The caller does not hold Python's lock.
     pub(crate) fn check(&mut self, progress: &Progress) -> ControlFlow<()> {
         if self.error.is_some() {
             return ControlFlow::Break(());
@@ -50,7 +50,7 @@ impl Signals {
         if self.error.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Ends the work: what the handler raised, if it did. To be called with Python's lock.
+    /// Ends the work, with the exception that a handler raised, if any. The caller holds Python's lock.
     pub(crate) fn raised(self) -> PyResult<()> {
         if let (true, Some(report)) = (self.has_reported, &self.report) {
             let closed = Python::attach(|py| report.call1(py, (py.None(), 0, 0)).map(drop));

@@ -1,5 +1,6 @@
 """The largest value that fits, over a package that stands for PyTorch's."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -7,7 +8,7 @@ import shutil
 import pytest
 
 import blockyard
-from blockyard import _dry_run, _fit, _schedulers
+from blockyard import _dry_run, _fit, _on, _schedulers
 
 STUB = pathlib.Path(__file__).parents[2] / "dry-run" / "tests" / "stub" / "site-packages"
 
@@ -183,6 +184,61 @@ def test_a_task_that_fails_is_a_layout_with_its_error(program, monkeypatch):
     monkeypatch.setattr(_schedulers, "each", lambda *_: [MemoryError("of all")])
     with pytest.raises(MemoryError, match="of all"):
         blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="ray", echo=False)
+
+
+class _Here:
+    """A scheduler that is this process."""
+
+    def __init__(self, name):
+        assert name == "ray://there:10001"
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *_):
+        pass
+
+
+@needs_library
+def test_the_command_makes_each_layout_a_task(program, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_on, "_Scheduler", _Here)
+    program.write_text(BATCHES)
+    words = ["fit", str(program), "--vary", "batch=1..8", "--mesh", "dp=2,4,8,tp=4,2,1", "--ranks=8", "--gpu", "h100"]
+    words += ["--limit", "500000", "--keep", str(tmp_path / "there.jsonl")]
+    out, page = tmp_path / "map.json", tmp_path / "map.html"
+    on = ["--on", "ray://there:10001", "--json", str(out), "--report", str(page)]
+    assert _on.is_asked([*words, *on]) and not _on.is_asked(words) and not _on.is_asked([*words, "--", "--on"])
+    assert _on.fit([*words, *on]) == 0
+    asked = {"vary": {"batch": (1, 8)}, "mesh": MESH, "ranks": 8, "gpu": "h100", "limit": 500_000, "echo": False}
+    here = blockyard.fit_map(program, keep=tmp_path / "here.jsonl", **asked)
+    found = json.loads(out.read_text())
+    assert found["rows"] == here.raw["rows"] and found["by"] == here.raw["by"]
+    assert str(here) in capsys.readouterr().out and "Peak memory over batch" in page.read_text()
+    there = blockyard.fit_map(program, keep=tmp_path / "again.jsonl", scheduler=_Inline(), **asked)
+    assert there.raw["rows"] == here.raw["rows"]
+
+
+class _Inline:
+    """A client of Dask that works at once."""
+
+    def submit(self, work, *call, **_):
+        self.answer = work(*call)
+        return type("Future", (), {"result": lambda _, answer=self.answer: answer})()
+
+    def gather(self, futures):
+        return futures
+
+
+def test_words_of_a_cluster_that_are_wrong_are_told(capsys):
+    for words, why in [
+        (["t.py", "--on", "ray"], "give --mesh and --ranks"),
+        (["t.py", "--on", "slurm", "--mesh", "dp=1,2", "--ranks", "2"], "not 'slurm'"),
+        (["t.py", "--on", "ray", "--mesh", "dp=1,x", "--ranks", "2"], "a mesh is like"),
+        (["t.py", "--on", "ray", "--mesh", "dp=1,2", "--ranks", "7"], "no layout of dp=1,2 has 7 ranks"),
+        (["t.py", "--on", "ray", "--mesh", "dp=1,2", "--ranks", "2", "--report", "x.html"], "--vary names"),
+    ]:
+        assert _on.fit(["fit", *words]) == 1 and why in capsys.readouterr().err
+    assert _on.parsed_mesh("dp=1..3,tp=1,2,4") == {"dp": [1, 2, 3], "tp": [1, 2, 4]}
 
 
 def test_tasks_are_layouts_and_share_loaded_modules():

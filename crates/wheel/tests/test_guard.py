@@ -145,7 +145,7 @@ def test_the_file_may_lie_elsewhere(program):
         ('"train.py", budget=True', "`budget` is True"),
         ('"train.py", budget="much"', "--budget"),
         ('"train.py", gpu="voodoo2", budget=1', "no GPU has this name"),
-        ('"missing.py", budget=1', "missing.py: there is no such file"),
+        ('"missing.py", budget=1', "missing.py: no such file"),
     ],
 )
 def test_wrong_arguments_are_named(program, arguments, words):

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use blockyard_lab::{Answer, LabError, Limit, Question, Run, RunSource};
+use blockyard_lab::{LabAnswer as Answer, LabError, Limit, Question, Run, RunSource};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 pub use blockyard_report::ReportOptions;

@@ -1,7 +1,7 @@
 //! Trials of a change: the run before and after the change. The reader may then make the change in the workload.
 
 use blockyard_figure::PlayerAction;
-use blockyard_lab::{Answer, ChangeKind, Conditions, Question, Row};
+use blockyard_lab::{ChangeKind, Conditions, LabAnswer as Answer, Question, Row};
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;

@@ -187,6 +187,14 @@ impl Session {
         before.unwrap_or(shown).outside.clone()
     }
 
+    /// Whether the card has a question that the reader has not answered. Reads signals.
+    pub(crate) fn is_asked(self) -> bool {
+        let (card, is_revealed) = self.lesson.with(|state| (state.card, state.is_revealed));
+        let lesson = self.open_lesson();
+        let card = lesson.as_ref().and_then(|lesson| lesson.cards.get(card));
+        !is_revealed && card.is_some_and(|card| card.question.is_some())
+    }
+
     /// After how many steps the run is hidden: where the first question stands that the reader has not answered, on this card or a later one.
     /// None where everything may be seen. Reads signals.
     pub(crate) fn hidden_after(self) -> Option<usize> {
@@ -194,9 +202,10 @@ impl Session {
         let (card, is_revealed, has_run) =
             self.lesson.with(|state| (state.card, state.is_revealed, state.has_run()));
         let run = lesson.cards.get(card).filter(|_| !has_run)?.run;
-        let is_open = |place: usize| match place == card {
-            true => !is_revealed,
-            false => self.answers.with(|answers| !answers.contains_key(&(lesson.id.clone(), place))),
+        let is_open = |place: usize| {
+            let is_answered =
+                || self.answers.with(|answers| answers.contains_key(&(lesson.id.clone(), place)));
+            if place == card { !is_revealed } else { !is_answered() }
         };
         let asking = lesson.cards.iter().enumerate().skip(card);
         let mut asking = asking.filter(|(_, card)| card.run == run && card.question.is_some());

@@ -202,6 +202,8 @@ impl ProgramResult {
 pub(crate) struct AliveBytes {
     /// Bytes of blocks, by line of the program.
     pub(crate) lines: BTreeMap<u32, Bytes>,
+    /// Requested bytes, by line of the program.
+    pub(crate) requested: BTreeMap<u32, Bytes>,
     /// Bytes of blocks by category, in the order of [`CATEGORIES`].
     pub(crate) categories: [Bytes; CATEGORIES.len()],
 }
@@ -218,6 +220,8 @@ impl AliveBytes {
             // Blocks do not overlap: their sizes add up to less than 2^64.
             let of_line = alive.lines.entry(origin.line).or_default();
             *of_line = of_line.saturating_add(block.size);
+            let of_line = alive.requested.entry(origin.line).or_default();
+            *of_line = of_line.saturating_add(block.requested);
             let category = block.allocation.and_then(|allocation| result.category(allocation));
             if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
                 *sum = sum.saturating_add(block.size);

@@ -165,19 +165,34 @@ fn categories(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The step under the cursor in one line. It names what happens; the card explains why.
+/// The step under the cursor in one line, and on request what the allocator tried before a request failed. The line names what happens; the
+/// card explains why.
 fn step_line(session: Session) -> AnyView {
-    let words = text(move || {
+    let words = Memo::new(move |_| {
         let run = session.run.get();
-        match session.player.with(|player| player.current_step(&run.recording)) {
-            Some(step) => {
-                let words = step_words(&run, step);
-                format!("{}. {}", words.title, sentence(&words.sentence))
-            }
-            None => "The device before the first step.".to_owned(),
-        }
+        let step = session.player.with(|player| player.current_step(&run.recording));
+        let Some(step) = step else {
+            return ("The device before the first step.".to_owned(), String::new());
+        };
+        let words = step_words(&run, step);
+        let (tried, said) = match words.sentence.find("out of memory: ") {
+            Some(from) => words.sentence.split_at(from),
+            None => ("", words.sentence.as_str()),
+        };
+        let tried = tried.trim_end_matches([' ', ';']);
+        let tried = if tried.is_empty() { String::new() } else { sentence(tried) };
+        (format!("{}. {}", words.title, sentence(said)), tried)
     });
-    view! { <p class="step-words" data-testid="step-sentence">{words}</p> }.into_any()
+    view! {
+        <div class="step-words">
+            <p data-testid="step-sentence">{text(move || words.with(|words| words.0.clone()))}</p>
+            <details hidden=flag(move || words.with(|words| words.1.is_empty()))>
+                <summary>"What was tried before"</summary>
+                <p data-testid="step-tried">{text(move || words.with(|words| words.1.clone()))}</p>
+            </details>
+        </div>
+    }
+    .into_any()
 }
 
 fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -> AnyView {
@@ -225,7 +240,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         ("Check", "Runs it on the allocator (Ctrl + Enter)")
     };
     let output = is_python.then(|| answer_run::answer_output(session));
-    let language = (!is_python).then(language);
+    let language = (!is_python).then(|| language(&exercise));
     let grade = {
         let exercise = exercise.clone();
         move || session.grade(&exercise)
@@ -284,13 +299,29 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     .into_any()
 }
 
-/// The few words of the language of workloads that exercises need.
-fn language() -> AnyView {
+/// The statements of workloads that exercises have: how a line with one begins or what is in it, an example, what it does.
+const STATEMENTS: [(&str, &str, &str); 10] = [
+    ("alloc", "x = alloc 3 MiB", "makes a tensor"),
+    ("free", "free x", "deletes it"),
+    ("[*]", "free x[*]", "deletes x[0], x[1] and so on"),
+    ("repeat", "repeat 10 as i { … }", "makes its lines ten times, with i from 0 to 9"),
+    ("pool", "pool p", "makes a memory pool"),
+    ("enter", "enter p, leave p", "lets the lines between them allocate from it"),
+    ("stream", "stream s", "makes a stream, and “on s” allocates on it"),
+    ("record_stream", "record_stream x s", "says that s uses x, too"),
+    ("advance", "advance s", "lets the work of s end"),
+    ("set ", "set KEY:VALUE", "changes a setting"),
+];
+
+/// The statements that the exercise has, which are not Python.
+fn language(exercise: &Exercise) -> AnyView {
+    let lines = exercise.start().to_owned() + exercise.solution().unwrap_or_default();
+    let rows = STATEMENTS.iter().filter(|(word, ..)| lines.contains(word)).map(|(_, example, meaning)| {
+        view! { <span><code>{*example}</code>" "{*meaning}"; "</span> }.into_any()
+    });
     view! {
         <p class="quiet language" data-testid="exercise-language">
-            "These lines are requests to the allocator. "<code>"x = alloc 3 MiB"</code>" makes a tensor, "<code>"free x"</code>
-            " deletes it, "<code>"free x[*]"</code>" deletes all of "<code>"x[0]"</code>", "<code>"x[1]"</code>" and so on. "
-            <code>"repeat 10 as i { … }"</code>" makes its lines ten times, with "<code>"i"</code>" from 0 to 9."
+            "These lines are requests to the allocator, not Python: "{rows.collect::<Vec<_>>()}"a comment begins with "<code>"#"</code>"."
         </p>
     }
     .into_any()
@@ -375,6 +406,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
         let steps = session.player.with(|player| player.steps);
         session.hidden_after().is_some_and(|last| steps >= last)
     });
+    let is_asked = flag(move || session.is_asked());
     let is_first = flag(move || card_of.get() == 0);
     let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
     let next = click(move || {
@@ -386,7 +418,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
     });
     let next_label = text(move || match (is_last.get(), session.embed == Some(Embed::Lesson)) {
         (true, true) => "From the start".to_owned(),
-        (true, false) => "Next lesson →".to_owned(),
+        (true, false) => "Next lesson".to_owned(),
         (false, _) => "Next →".to_owned(),
     });
     view! {
@@ -401,7 +433,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
             >
                 "← Back"
             </button>
-            <button type="button" class="icon large" data-testid="play" aria-label=label title=label disabled=is_end on:click=play>
+            <button type="button" class="icon large" data-testid="play" aria-label=label title=label disabled=is_asked on:click=play>
                 {move || if is_playing.get() { Icon::Pause.view() } else { Icon::Play.view() }}
             </button>
             <span class="steps" role="group" aria-label="Steps of the figure">

@@ -1,28 +1,27 @@
-//! The pages behind "Learn": the list of lessons, the glossary, all questions, the page for teachers, and handouts.
+//! The pages behind "Learn": the list of lessons, the glossary, and all questions.
 
-use blockyard_lessons::{
-    Answers, CourseStretch, Entry, Lesson, PARTS, QuizItem, TWO_HOURS, glossary, lessons, plain, quiz,
-};
+use blockyard_lessons::{Answers, Entry, Lesson, PARTS, QuizItem, glossary, lessons, plain, quiz};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::link::Target;
-use crate::session::{CardDone, GivenAnswer, OpenLesson, Place, Session};
-use crate::view::kit::{button, check, click, flag, on, text};
+use crate::session::{CardDone, GivenAnswer, Place, Session};
+use crate::view::kit::{button, click, flag, on, text};
 use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
+use crate::view::teachers::plans;
 
 /// The facts about a lesson that lists show.
-struct ListedLesson {
-    id: &'static str,
-    title: String,
-    summary: String,
-    minutes: Option<u32>,
-    cards: usize,
+pub(super) struct ListedLesson {
+    pub(super) id: &'static str,
+    pub(super) title: String,
+    pub(super) summary: String,
+    pub(super) minutes: Option<u32>,
+    pub(super) cards: usize,
 }
 
 /// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that there is none.
-fn summaries() -> Vec<ListedLesson> {
+pub(super) fn summaries() -> Vec<ListedLesson> {
     let read = |file: &'static blockyard_lessons::LessonFile| {
         let lesson = Lesson::parse(file.text).ok()?;
         Some(ListedLesson {
@@ -102,42 +101,9 @@ pub(crate) fn list(session: Session) -> AnyView {
                 {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
                 {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
             </p>
-            {two_hours(session)}
+            {plans(session)}
             <div class="course" data-testid="lessons">{parts}</div>
         </main>
-    }
-    .into_any()
-}
-
-/// A way through the lessons in two hours with a class, folded away.
-fn two_hours(session: Session) -> AnyView {
-    let titled = |id: &str| {
-        let lesson = blockyard_lessons::course().find(|lesson| lesson.id == id);
-        lesson.map_or_else(String::new, |lesson| lesson.title.to_owned())
-    };
-    let stretch = |stretch: &CourseStretch| {
-        let lessons = stretch.lessons.iter().map(|(id, minutes)| {
-            let place = Place::Lesson { id: (*id).to_owned(), card: 0 };
-            let target = Target::Lesson { id: (*id).to_owned(), card: 1 };
-            view! { <li>{place_link(session, place, target, titled(id))}{format!(", {minutes} min")}</li> }
-                .into_any()
-        });
-        let lessons = lessons.collect::<Vec<_>>();
-        view! {
-            <dt>{format!("{} minutes", stretch.minutes)}</dt>
-            <dd>
-                <ul class="bullets">{lessons}</ul>
-                <p class="quiet">{stretch.task}</p>
-            </dd>
-        }
-        .into_any()
-    };
-    let stretches = TWO_HOURS.iter().map(stretch).collect::<Vec<_>>();
-    view! {
-        <details data-testid="two-hours">
-            <summary>"A course of two hours"</summary>
-            <dl class="glossary">{stretches}</dl>
-        </details>
     }
     .into_any()
 }
@@ -275,112 +241,6 @@ fn answer_field<F: Fn(&str) + 'static>(
             <input class="field" aria-label="Your answer" autocomplete="off" disabled=is_done on:input=input />
             <button type="submit" disabled=is_done>"Answer"</button>
         </form>
-    }
-    .into_any()
-}
-
-/// The lines that put a lesson into another page.
-pub(crate) fn frame(address: &str, hash: &str, title: &str) -> String {
-    format!(
-        "<iframe src=\"{address}?embed=lesson#{hash}\" title=\"{title}\" width=\"100%\" height=\"640\" style=\"border:0\" loading=\"lazy\"></iframe>"
-    )
-}
-
-pub(crate) fn teachers(session: Session) -> AnyView {
-    let address = browser::address();
-    // The lessons of a common sheet, in the order of the course.
-    let chosen = RwSignal::new(std::collections::BTreeSet::<usize>::new());
-    let chosen_ids = move || {
-        let ids = chosen.get().into_iter().filter_map(|place| lessons().get(place)).map(|file| file.id);
-        ids.collect::<Vec<_>>().join(",")
-    };
-    let is_none_chosen = flag(move || chosen.with(std::collections::BTreeSet::is_empty));
-    let sheet = click(move || session.go_to(Place::Handout(untrack(chosen_ids))));
-    let rows = summaries()
-        .into_iter()
-        .enumerate()
-        .map(|(number, ListedLesson { id, title, summary, .. })| {
-            let hash = Target::Lesson { id: id.to_owned(), card: 1 }.hash();
-            let snippet = frame(&address, &hash, &title);
-            let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
-            let choose = move |is_on: bool| {
-                chosen.update(|chosen| {
-                    if is_on {
-                        chosen.insert(number);
-                    } else {
-                        chosen.remove(&number);
-                    }
-                });
-            };
-            let copied = snippet.clone();
-            let place = Place::Lesson { id: id.to_owned(), card: 0 };
-            let target = Target::Lesson { id: id.to_owned(), card: 1 };
-            let handout = Place::Handout(id.to_owned());
-            view! {
-                <li>
-                    <h2>{place_link(session, place, target, title)}</h2>
-                    <p>{summary}</p>
-                    <p class="quiet">"Link to a card: "<code>{format!("{address}#{hash}")}</code></p>
-                    <pre class="code">{snippet}</pre>
-                    <p class="cluster">
-                        {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
-                        {button("", "handout", "Class sheet and answers", "To print", click(move || session.go_to(handout.clone())))}
-                        {check("choose-lesson", "On a sheet with others", "", is_chosen, choose)}
-                    </p>
-                </li>
-            }
-            .into_any()
-        })
-        .collect::<Vec<_>>();
-    view! {
-        <main class="page">
-            <h1>"For teachers"</h1>
-            <p class="lead">
-                "Everything here runs in the reader's browser: no account, nothing is sent anywhere. Link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on pages of their own."
-            </p>
-            {two_hours(session)}
-            <p>
-                "Every figure has a Share button in the workbench: a link with the text, the settings and the step in it; a frame; SVG, PNG, CSV. A lesson is a text file (Markdown with workload blocks): drop your own on this page to play it, or make one here."
-            </p>
-            <p class="cluster">
-                <button type="button" class="large" data-testid="class-sheet" disabled=is_none_chosen on:click=sheet>
-                    {text(move || match chosen.with(std::collections::BTreeSet::len) {
-                        0 => "One sheet for several lessons: choose them below".to_owned(),
-                        count => format!("Class sheet of {}", blockyard_record::counted(count, "lesson")),
-                    })}
-                </button>
-                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
-            </p>
-            <ol class="lesson-list" data-testid="teachers">{rows}</ol>
-        </main>
-    }
-    .into_any()
-}
-
-/// Lessons on paper: every card with its figure, and the answers at the end.
-pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
-    let own = session.lesson_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
-    let paper = match OpenLesson::handout(ids, own.as_deref()) {
-        Ok(paper) => paper,
-        Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
-    };
-    // Which part is printed; empty for all.
-    let part = RwSignal::new("");
-    let print = move |printed: &'static str| {
-        part.set(printed);
-        // The page has the part before the browser prints it.
-        let _ = browser::after_millis(0, browser::print);
-    };
-    view! {
-        <main class="page handout" data-paper-part=move || part.get()>
-            <p class="no-print cluster">
-                {button("primary large", "print", "Print", "The cards, and the answers on a page of their own", click(move || print("")))}
-                {button("large", "print-cards", "Print without the answers", "For the class", click(move || print("cards")))}
-                {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}
-            </p>
-            <div inner_html=paper.cards></div>
-            <div inner_html=paper.answers></div>
-        </main>
     }
     .into_any()
 }

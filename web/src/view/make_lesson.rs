@@ -1,6 +1,6 @@
 //! "Make a lesson": an editor whose text is checked while it is typed, and played at once.
 
-use blockyard_lessons::{Lesson, Quantity, plain};
+use blockyard_lessons::{Lesson, Quantity, plain, without_solutions};
 use blockyard_record::counted;
 use leptos::ev;
 use leptos::html;
@@ -57,14 +57,15 @@ impl Checked {
             lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
         let verdict = match findings.len() {
             0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
-            count => format!("It plays. Nothing proves {} of its text.", counted(count, "place")),
+            count => format!("It plays. {} of its text could be proved by its run:", counted(count, "place")),
         };
         Self { verdict, is_lesson: true, cards: cards.collect(), findings }
     }
 }
 
 pub(crate) fn make_lesson(session: Session) -> AnyView {
-    let given = session.lesson_text.get_untracked();
+    // A lesson of someone else's link does not take the place of the reader's own.
+    let given = session.lesson_text.get_untracked().filter(|_| !session.is_for_class.get_untracked());
     let first = given.or_else(|| browser::recall(KEY)).unwrap_or_else(|| STARTER.to_owned());
     let editor = LessonEditor {
         session,
@@ -121,6 +122,7 @@ impl LessonEditor {
         let Self { session, content, checked, timer, .. } = self;
         browser::remember(KEY, &text);
         session.lesson_text.set(Some(text.clone()));
+        session.is_for_class.set(false);
         content.set(text);
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(REST_MILLIS, move || {
@@ -134,6 +136,7 @@ impl LessonEditor {
             Ok(lesson) => {
                 self.session.beside.set(None);
                 self.session.lesson_text.set(Some(text));
+                self.session.is_for_class.set(false);
                 self.session.show_lesson(lesson);
             }
             Err(why) => self.session.show_error(sentence(&why.to_string())),
@@ -142,14 +145,18 @@ impl LessonEditor {
 
     /// The address that has the whole lesson in it. Reads signals.
     fn link(self) -> String {
-        let target = Target::LessonText { text: self.content.get(), card: 1 };
+        let target = Target::LessonText { text: self.content.get(), card: 1, is_for_class: false };
         format!("{}#{}", browser::address(), target.hash())
+    }
+
+    /// The lesson in an address as a class gets it: without the solutions.
+    fn class_target(self) -> Target {
+        Target::LessonText { text: without_solutions(&self.content.get()), card: 1, is_for_class: true }
     }
 
     /// The lines that put the whole lesson into another page. Reads signals.
     fn frame(self) -> String {
-        let target = Target::LessonText { text: self.content.get(), card: 1 };
-        super::lessons::frame(&browser::address(), &target.hash(), "A lesson")
+        super::teachers::frame(&browser::address(), &self.class_target().hash(), "A lesson")
     }
 
     fn save(self) {
@@ -209,7 +216,8 @@ fn found(editor: LessonEditor) -> AnyView {
     let cards = move || {
         checked.get().cards.into_iter().map(|card| view! { <li>{card}</li> }.into_any()).collect::<Vec<_>>()
     };
-    let is_doubtful = move || checked.with(|checked| !checked.is_lesson || !checked.findings.is_empty());
+    let is_unproved = move || checked.with(|checked| checked.is_lesson && !checked.findings.is_empty());
+    let is_wrong = move || checked.with(|checked| !checked.is_lesson);
     let is_off = Memo::new(move |_| checked.with(|checked| !checked.is_lesson));
     let is_long = Memo::new(move |_| editor.link().len() > MOST_CHARS);
     let is_unlinked = flag(move || is_off.get() || is_long.get());
@@ -219,7 +227,9 @@ fn found(editor: LessonEditor) -> AnyView {
     };
     let copy_frame = click(move || {
         browser::copy(&untrack(|| editor.frame()));
-        session.show_note("The frame is copied. It has the whole lesson in it, for a page of your own.");
+        session.show_note(
+            "The frame is copied. It has the lesson without its solutions in it, for a page of your own.",
+        );
     });
     let print = click(move || {
         let text = editor.content.get_untracked();
@@ -229,11 +239,18 @@ fn found(editor: LessonEditor) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&untrack(|| editor.link()));
-        session.show_note("The link is copied. It has the whole lesson in it: nothing is stored anywhere.");
+        session.show_note(
+            "The link is copied. It has the whole lesson in it, solutions too: nothing is stored anywhere.",
+        );
+    });
+    let copy_class = click(move || {
+        let hash = untrack(|| editor.class_target()).hash();
+        browser::copy(&format!("{}#{hash}", browser::address()));
+        session.show_note("The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.");
     });
     view! {
         <section aria-label="What it comes to">
-            <p class="headline" class:differs=is_doubtful role="status" data-testid="lesson-verdict">
+            <p class="headline" class:differs=is_wrong class:unproved=is_unproved role="status" data-testid="lesson-verdict">
                 {text(move || checked.get().verdict)}
             </p>
             <ul class="bullets" data-testid="lesson-findings">{findings}</ul>
@@ -248,7 +265,8 @@ fn found(editor: LessonEditor) -> AnyView {
                 >
                     "Play it"
                 </button>
-                {large("copy-lesson", "Copy the link", is_unlinked, copy)}
+                {large("copy-lesson-class", "Copy the link for a class", is_unlinked, copy_class)}
+                {large("copy-lesson", "Copy the link with solutions", is_unlinked, copy)}
                 {large("copy-lesson-frame", "Copy the frame", is_unlinked, copy_frame)}
                 {large("print-lesson", "Class sheet and answers", flag(move || is_off.get()), print)}
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}

@@ -145,6 +145,17 @@ fn caption(work: &RunningJob) -> String {
 }
 
 /// Takes files that are dropped anywhere on the page.
+/// What `blockyard fit` found, over the rest of the page.
+pub(crate) fn fit_page(session: Session) -> AnyView {
+    let fit = session.lab.fit;
+    let content = move || {
+        let html = fit.get()?;
+        let close = button("primary", "fit-close", "Close", "", click(move || fit.set(None)));
+        Some(view! { <div class="fit-page">{close}<iframe title="What fits" sandbox="" srcdoc=html></iframe></div> }.into_any())
+    };
+    view! { {content} }.into_any()
+}
+
 pub(crate) fn drop_zone(session: Session) -> AnyView {
     let is_over = RwSignal::new(false);
     if let Some(document) = browser::document() {

@@ -14,8 +14,10 @@ use crate::view::kit::{button, click, effect, flag};
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
     let is_on = Memo::new(move |_| session.presenting.get() != Presenting::No);
-    let is_made_here =
-        move || session.place.get() == Place::OwnLesson && session.lesson_text.with(Option::is_some);
+    let is_made_here = move || {
+        let is_text = session.lesson_text.with(Option::is_some) && !session.is_for_class.get();
+        is_text && session.place.get() == Place::OwnLesson
+    };
     view! {
         <span class="present-buttons no-print" hidden=session.embed.is_some()>
             <span hidden=flag(move || is_on.get() || !is_made_here())>

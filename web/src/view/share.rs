@@ -208,7 +208,14 @@ impl Share {
         let session = self.session;
         let print = click(move || {
             self.close();
-            browser::print();
+            // A lesson on paper is its class sheet, and not the card in view with what the reader typed.
+            match session.place.get_untracked() {
+                Place::Lesson { id, .. } => session.go_to(Place::Handout(id)),
+                Place::OwnLesson if session.lesson_text.with_untracked(Option::is_some) => {
+                    session.go_to(Place::Handout(String::new()));
+                }
+                _ => browser::print(),
+            }
         });
         view! {
             <div class="cluster">

@@ -53,12 +53,17 @@ fn stage_of(session: Session) -> Option<Stage> {
     Some(stage.of_process(CONTEXT, least_shown, !is_first))
 }
 
+/// Whether the stage has all the height that a presentation leaves. Reads signals.
+fn fills(session: Session) -> bool {
+    session.presenting.get() != Presenting::No && !session.is_narrow.get()
+}
+
 /// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
 const SMALL_PX: f32 = 560.0;
 
 /// How much of the stage there is room for. Reads signals.
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
-    if width_px < SMALL_PX && session.open_lesson().is_some() {
+    if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
         StageForm::Small
     } else if is_compact || session.outside().is_some() || session.shows_story() {
         StageForm::Compact
@@ -241,12 +246,11 @@ impl StageCanvas {
             return;
         }
         let session = self.session;
-        let fills = session.presenting.get() != Presenting::No && !session.is_narrow.get();
         let view = StageView {
             lit: session.lit.get(),
             selected: session.selected(),
             form: form(session, width_px, is_compact),
-            least_height_px: if fills { room.height_px } else { 0.0 },
+            least_height_px: if fills(session) { room.height_px } else { 0.0 },
         };
         session.appearance.track();
         let Some(canvas) = self.canvas.get_untracked() else { return };

@@ -10,7 +10,7 @@ use crate::fields::{Field, Kind, Types};
 /// A class of the package.
 struct Class {
     name: &'static str,
-    /// The type that it reads, or several whose fields stand in one object.
+    /// The type that it reads, or several whose fields are in one object.
     of: &'static [&'static str],
     /// What a user of Python must also know.
     says: &'static str,

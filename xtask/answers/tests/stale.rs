@@ -20,8 +20,9 @@ fn every_schema_names_each_field_and_says_what_it_is() {
     {
         let schema: serde_json::Value = serde_json::from_str(&file.text).unwrap();
         let definitions = schema["$defs"].as_object().unwrap();
-        assert!(definitions.len() >= 4, "{}", file.path.display());
-        for (name, definition) in definitions {
+        assert!(definitions.len() >= 3, "{}", file.path.display());
+        let document = ("the document".to_owned(), schema.clone());
+        for (name, definition) in definitions.clone().into_iter().chain([document]) {
             for (field, value) in definition["properties"].as_object().into_iter().flatten() {
                 let is_said = value.get("description").is_some() || value.get("const").is_some();
                 assert!(is_said, "{name}.{field} of {} has no description", file.path.display());

@@ -3,6 +3,7 @@
 //! A file holds a program's source, what it printed, and the trace of the allocator on a GPU. Each program runs in a separate process.
 #![allow(clippy::print_stdout, reason = "this program talks to a person in a terminal")]
 
+mod oom;
 mod ranks;
 
 use std::fs::{self, File};
@@ -22,9 +23,10 @@ use crate::ranks::RankJob;
 const HELP: &str = "\
 Runs recorded programs without a GPU and compares them with what a GPU printed and did.
 
-cargo xtask dry-run-truth --python PYTHON [--verbose] [--keep DIR] FILE.json.gz [...]
+cargo xtask dry-run-truth --python PYTHON [--verbose] [--keep DIR] FILE [...]
 
-Files NAME.RANK.json.gz are ranks of one program: all run side by side, and then each alone.
+Files NAME.RANK.json.gz are ranks of one program: all run side by side, and then each alone. A file NAME.jsonl lists runs of the program
+train.py beside it that go out of memory.
 
 PYTHON has PyTorch 2.11.0, which the recordings were made with:
   python3 -m venv VENV && VENV/bin/pip install --no-deps torch==2.11.0 typing_extensions filelock sympy mpmath networkx jinja2 \\
@@ -246,13 +248,40 @@ fn compare_all() -> Result<bool> {
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join(format!("dry-run-truth-{}", std::process::id())));
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
+    let (lists, files): (Vec<PathBuf>, Vec<PathBuf>) = wanted
+        .files
+        .iter()
+        .cloned()
+        .partition(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
+    let mut are_lists_equal = true;
+    for list in &lists {
+        let share = oom::compare(list, &wanted.python, &torch, &prepared, &scratch)?;
+        println!("{}: {} of {} runs equal", list.display(), share.equal, share.all);
+        are_lists_equal &= share.equal == share.all;
+    }
+    let unmarked =
+        if files.is_empty() { 0 } else { compare_programs(&wanted, &files, &torch, &prepared, &scratch)? };
+    if wanted.keep.is_none() {
+        let _ = fs::remove_dir_all(&scratch);
+    }
+    Ok(unmarked == 0 && are_lists_equal)
+}
+
+/// Compares programs and prints the table; how many differ without a mark.
+fn compare_programs(
+    wanted: &Options,
+    files: &[PathBuf],
+    torch: &Torch,
+    prepared: &Prepared,
+    scratch: &Path,
+) -> Result<usize> {
     println!("| program | lines equal | events equal | marked | wrong without a mark |");
     println!("| --- | --- | --- | --- | --- |");
     let (mut lines, mut events) = (Share::default(), Share::default());
     let (mut whole, mut text_whole, mut unmarked) = (0, 0, 0);
     let mut count = 0;
-    for job in Job::all(&wanted.files) {
-        for (name, compared) in job.compare(&wanted.python, &torch, &prepared, &scratch)? {
+    for job in Job::all(files) {
+        for (name, compared) in job.compare(&wanted.python, torch, prepared, scratch)? {
             count += 1;
             lines.add(compared.lines);
             events.add(compared.events);
@@ -281,10 +310,7 @@ fn compare_all() -> Result<bool> {
         "{count} programs: text equal {text_whole}, text and events equal {whole}, wrong without a mark {unmarked}; lines {} of {}, events {} of {}",
         lines.equal, lines.all, events.equal, events.all
     );
-    if wanted.keep.is_none() {
-        let _ = fs::remove_dir_all(&scratch);
-    }
-    Ok(unmarked == 0)
+    Ok(unmarked)
 }
 
 /// What was recorded in this file.

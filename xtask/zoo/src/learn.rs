@@ -21,7 +21,6 @@ pub struct LearnedSizes {
 struct State {
     recorded: Vec<i64>,
     first: u32,
-    is_recurrent: bool,
     learned: LearnedSizes,
 }
 
@@ -32,12 +31,12 @@ impl State {
             return 0;
         };
         let number = i64::from(allocations - self.first) + 1;
-        let is_workspace = self.is_recurrent || self.recorded.get(at + 1) == Some(&-number);
+        let is_workspace = self.recorded.get(at + 1) == Some(&-number);
         if is_workspace { size } else { 0 }
     }
 }
 
-/// Runs the convolutions and recurrent layers of the lines, each with the recorded sizes, and collects these.
+/// Runs the convolutions of the lines, each with the recorded sizes, and collects these.
 ///
 /// # Errors
 ///
@@ -82,7 +81,6 @@ fn run<'a>(lines: impl Iterator<Item = &'a Line>, state: &Rc<RefCell<State>>) ->
         {
             let mut state = state.borrow_mut();
             state.first = first;
-            state.is_recurrent = matches!(line.op.as_str(), "LSTM" | "GRU" | "RNN");
             state.recorded.clone_from(forward);
         }
         let observer: &Observer<'_> = &|| state.borrow_mut().recorded.clone_from(&backward);

@@ -86,7 +86,7 @@ fn main() -> Result<()> {
 
 /// The workspaces of the lines that are left out, or of the others.
 fn learn(lines: &[Line], leave_out: usize, is_left_out: bool) -> Result<LearnedSizes> {
-    let is_cudnn = |op: &str| op.starts_with("conv") || matches!(op, "LSTM" | "GRU" | "RNN");
+    let is_cudnn = |op: &str| op.starts_with("conv");
     let chosen = lines.iter().enumerate().filter(|(index, line)| {
         is_cudnn(&line.op) && is_left_out == (leave_out > 0 && index.is_multiple_of(leave_out))
     });

@@ -17,11 +17,11 @@ pub(crate) struct DryRunOptions {
     /// The program's own arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
-    /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further ones, after
-    /// commas: the report says whether the program fits each.
+    /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further GPUs, separated
+    /// by commas: the report says whether the program fits each.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu)]
     pub(crate) gpu: Vec<GpuProfile>,
-    /// How many GPUs there are.
+    /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
     /// End the program after this many steps of its first optimizer; the report has the peak of each step and who holds it.
@@ -29,31 +29,31 @@ pub(crate) struct DryRunOptions {
     pub(crate) steps: Option<u32>,
     #[command(flatten)]
     pub(crate) ranks: RankOptions,
-    /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
+    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) python: Option<String>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
-    /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without it, the GPU's own.
+    /// The memory of the first GPU, as bytes or with a unit ("24 GiB"); without this option, the GPU's own.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) total_memory: Option<Bytes>,
-    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false; where results are counted, how many there
-    /// are. Once for each line.
+    /// The value that a line reads from the device, if the dry run does not know it: a number, true or false, or the number of
+    /// results if the line counts results. Once for each line.
     #[arg(long, value_name = "FILE:LINE=VALUE", value_parser = assumption)]
     pub(crate) assume: Vec<String>,
     /// Run the program under two further orders of the addresses that a driver gives segments, without its output, and say which numbers
     /// depend on them.
     #[arg(long, conflicts_with = "nproc_per_node")]
     pub(crate) address_orders: bool,
-    /// Leave parameters above 1 MiB on the host as they are, where PyTorch would initialize them: a large model that is made on the host takes
-    /// no memory there. The report is an estimate then.
+    /// Do not initialize parameters above 1 MiB on the host: a large model that is made on the host then takes no memory of the host. The report is
+    /// an estimate.
     #[arg(long)]
     pub(crate) skip_init: bool,
-    /// Write PyTorch's memory snapshot with Python's stacks there; every question of this command works on it.
+    /// Write PyTorch's memory snapshot with Python's stacks to this file; all questions of this command read the file.
     #[arg(long, value_name = "FILE")]
     pub(crate) snapshot: Option<PathBuf>,
-    /// Write the report there, as JSON.
+    /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Print only the program's output.
@@ -73,13 +73,13 @@ pub(crate) struct RankOptions {
     /// Start this many processes, each with the variables that torchrun sets (`RANK`, `WORLD_SIZE`, ...), and as many GPUs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     nproc_per_node: Option<u8>,
-    /// How many nodes there are, each with as many processes. Only the ranks of `--ranks` are started.
+    /// The number of nodes, each with as many processes. Only the ranks of `--ranks` are started.
     #[arg(long, value_name = "N", requires = "nproc_per_node", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     nnodes: Option<u32>,
-    /// The ranks that are started, after commas; without it, all of one node, or rank 0 of several nodes.
+    /// The ranks that are started, separated by commas; without this option, all ranks of one node, or rank 0 of several nodes.
     #[arg(long, value_name = "RANK,...", requires = "nproc_per_node", value_delimiter = ',')]
     ranks: Vec<u32>,
-    /// The port at which the ranks find each other on 127.0.0.1; without it, a free one.
+    /// The port at which the ranks find each other on 127.0.0.1; without this option, a free port.
     #[arg(long, value_name = "PORT", requires = "nproc_per_node", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) master_port: Option<u16>,
 }

@@ -2,10 +2,24 @@
 
 use std::fmt::{self, Write as _};
 
+use blockyard_answers::{DryRunFields, DryRunOrders};
 use blockyard_dry_run::{AddressOrder, BytesRange, OtherOrders, Report};
 use blockyard_gpus::GpuProfile;
 
 use super::text::shown;
+
+/// Adds the runs under other orders: a line whose text depends on the order is not exact, nor is a run with such a number.
+pub(super) fn mark(run: &mut DryRunFields, others: DryRunOrders) {
+    run.exact &= others.equal;
+    for at in &others.lines {
+        let line = usize::try_from(*at).ok().and_then(|at| run.lines.get_mut(at));
+        if let Some(line) = line.filter(|line| line.exact) {
+            line.exact = false;
+            line.why = Some("the text depends on the driver's addresses".to_owned());
+        }
+    }
+    run.address_orders = Some(others);
+}
 
 /// Which numbers depend on the addresses that a driver gives segments, and within which bounds.
 pub(super) fn text(
@@ -31,11 +45,7 @@ pub(super) fn text(
     }
     let devices = others.devices(report);
     for (at, device) in devices.iter().enumerate() {
-        for (what, range) in [
-            ("peak allocated", device.allocated),
-            ("peak reserved", device.reserved),
-            ("allocated at the end", device.allocated_at_end),
-        ] {
+        for (what, range) in device.named() {
             writeln!(text, "    cuda:{at}: {what} {}", of_range(range))?;
         }
     }

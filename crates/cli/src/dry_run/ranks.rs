@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use blockyard_dry_run::{DeviceReport, RankReport, Ranks, RanksReport, Torch};
 use blockyard_gpus::GpuProfile;
 
-use super::text::{details, ended, head, shown};
+use super::text::{addresses, details, ended, head, shown};
 
 /// The peaks of each rank that ran, and all of the largest.
 pub(super) fn text(
@@ -26,6 +26,7 @@ pub(super) fn text(
     }
     for rank in &report.ranks {
         of_rank(&mut text, rank)?;
+        addresses(&mut text, &rank.report, gpus, &format!("rank {}: ", rank.rank))?;
     }
     if report.is_interrupted {
         writeln!(text, "  the run was interrupted; the numbers are those of the part that ran")?;

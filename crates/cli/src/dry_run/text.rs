@@ -12,6 +12,9 @@ use super::orders;
 pub(crate) const EXACT: &str =
     "  exact: nothing was assumed except the order of the addresses that a driver gives segments";
 
+/// What is said where the only reason is the order of addresses.
+const IN_ONE_ORDER: &str = "  exact for the order of addresses of this run alone: nothing else was assumed";
+
 /// The same where several orders of addresses were tried.
 const EXACT_IN_ORDER: &str = "  exact for each order of addresses: nothing was assumed";
 
@@ -30,6 +33,7 @@ pub(super) fn text(
     let mut text = head(gpus, torch)?;
     ended(&mut text, report)?;
     peaks(&mut text, report)?;
+    addresses(&mut text, report, gpus, "")?;
     if let Some(others) = others {
         orders::text(&mut text, report, others, gpus)?;
     }
@@ -71,7 +75,7 @@ pub(super) fn details(
                 format!(": peak allocated {allocated}, peak reserved {reserved}")
             },
         );
-        let rest = if report.is_of_children { "" } else { "; in no other number here" };
+        let rest = if report.is_of_children { "" } else { "; no other number has these bytes" };
         writeln!(
             text,
             "  process {}, which the program started, took {} of cuda:{}{counted}{rest}",
@@ -82,12 +86,48 @@ pub(super) fn details(
         writeln!(text, "  {remark}")?;
     }
     if report.is_exact() {
-        writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT })?;
+        exact(text, report, has_orders)?;
+    } else if report.notes.is_empty() && !report.is_cut {
+        writeln!(text, "{IN_ONE_ORDER}")?;
     } else if !report.notes.is_empty() {
         writeln!(text, "  an estimate, because:")?;
         for sentence in report.sentences() {
             writeln!(text, "    {sentence}")?;
         }
+    }
+    Ok(())
+}
+
+/// That nothing was assumed, and what is known of other orders of addresses.
+fn exact(text: &mut String, report: &Report, has_orders: bool) -> fmt::Result {
+    let Some(replayed) = &report.replayed_orders else {
+        return writeln!(text, "{}", if has_orders { EXACT_IN_ORDER } else { EXACT });
+    };
+    match &replayed.why_not {
+        Some(why) => writeln!(text, "{EXACT}; other orders were not tried: {why}"),
+        None => writeln!(
+            text,
+            "  exact: nothing was assumed, and {} other orders of the addresses that a driver gives segments have these same numbers",
+            replayed.count
+        ),
+    }
+}
+
+/// Which numbers depend on the addresses that a driver gives segments, by the run's own requests.
+pub(super) fn addresses(
+    text: &mut String,
+    report: &Report,
+    gpus: &[GpuProfile],
+    before: &str,
+) -> fmt::Result {
+    let Some(replayed) = &report.replayed_orders else { return Ok(()) };
+    for sentence in replayed.sentences() {
+        writeln!(text, "  {before}{sentence}")?;
+    }
+    let most = replayed.devices.iter().map(|device| device.reserved.most).max().unwrap_or_default();
+    for gpu in gpus.iter().filter(|gpu| report.peak_reserved() <= gpu.total_memory && most > gpu.total_memory)
+    {
+        writeln!(text, "  {before}{}: whether the program fits depends on the driver's addresses", gpu.name)?;
     }
     Ok(())
 }
@@ -105,7 +145,7 @@ pub(crate) fn beside(text: &mut String, what: &str, outside: &Outside, reserved:
         )?;
     }
     for unknown in &outside.unknown {
-        writeln!(text, "  {what}: nvidia-smi will show more by what is not known: {unknown}")?;
+        writeln!(text, "  {what}: nvidia-smi will show more bytes, which are not known: {unknown}")?;
     }
     Ok(())
 }
@@ -228,7 +268,10 @@ pub(super) fn shown(bytes: Bytes) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use blockyard_dry_run::{Crossing, DeviceReport, Note, Place, Report, Step, StepPeak, Torch};
+    use blockyard_dry_run::{
+        BytesRange, Crossing, DeviceRange, DeviceReport, Note, Place, ReplayedOrders, Report, Step, StepPeak,
+        Torch,
+    };
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 
@@ -282,6 +325,40 @@ mod tests {
         assert_eq!(listed, ["1", "2", "3", "4", "5", "26", "27", "28", "29", "30"]);
         assert_eq!(text.matches("...\n").count(), 1);
         assert!(text.contains("the last two steps are equal"));
+    }
+
+    #[test]
+    fn what_depends_on_addresses_is_not_exact() {
+        let range = |least, most| BytesRange { least: Bytes::gib(least), most: Bytes::gib(most) };
+        let replayed = |reserved, first| ReplayedOrders {
+            count: 8,
+            devices: vec![DeviceRange { allocated: range(1, 1), reserved, allocated_at_end: range(0, 0) }],
+            first_differences: vec![first],
+            why_not: None,
+        };
+        let mut found = report(Bytes::gib(2));
+        found.replayed_orders = Some(replayed(range(2, 2), None));
+        let text = shown(&found, &gpus(&[Bytes::gib(80)]));
+        assert!(text.contains("  exact: nothing was assumed, and 8 other orders of the addresses"), "{text}");
+        found.replayed_orders = Some(replayed(range(2, 3), Some(7)));
+        let text = shown(&found, &gpus(&[Bytes::gib(2)]));
+        let range = "between 2147483648 (2 GiB) and 3221225472 (3 GiB)";
+        assert!(
+            text.contains(&format!("  cuda:0: peak reserved depends on the driver's addresses: {range}\n")),
+            "{text}"
+        );
+        assert!(text.contains("whether the program fits depends on the driver's addresses"), "{text}");
+        assert!(
+            text.ends_with(
+                "  exact for the order of addresses of this run alone: nothing else was assumed\n"
+            ),
+            "{text}"
+        );
+        found.replayed_orders =
+            Some(ReplayedOrders { why_not: Some("a reason".to_owned()), ..ReplayedOrders::default() });
+        assert!(
+            shown(&found, &gpus(&[Bytes::gib(80)])).ends_with("; other orders were not tried: a reason\n")
+        );
     }
 
     #[test]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_fit::{Contradiction, Found, Growth, Probe, Values, grows, search};
+use blockyard_fit::{Contradiction, Growth, Probe, SearchOutcome, Values, grows, search};
 use blockyard_record::Bytes;
 use blockyard_rules::with_setting;
 
 use super::runs::{Ended, Runs, Terms};
 use super::vary::Vary;
 
-/// The rule of growth is found over so many values, where the range has them.
+/// The number of values over which the rule of growth is found, if the range has them.
 const POINTS: u64 = 4;
-/// So many lines of the program are looked at.
+/// The most lines of the program whose growth is computed.
 const MOST_SITES: usize = 12;
 
 /// What is known of one GPU.
@@ -19,7 +19,7 @@ pub(super) struct LargestOnGpu {
     pub(super) terms: Terms,
     /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
-    pub(super) found: Found<Ended>,
+    pub(super) found: SearchOutcome<Ended>,
     pub(super) contradictions: Vec<Contradiction>,
     /// The largest value that fits, and it is known that the next one does not.
     pub(super) largest: Option<u64>,

@@ -87,9 +87,9 @@ impl Drop for Permit<'_> {
     }
 }
 
-/// Asks for each item, so many side by side, until an answer ends it; those that were asked, in the order of the items.
+/// Asks for each item, `at_once` items side by side, until an answer ends the question; returns the answers in the order of the items.
 ///
-/// `ask` is given the answers that are there when it begins, in the order of the items.
+/// `ask` gets the answers that are known when it begins, in the order of the items.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     at_once: usize,
@@ -131,7 +131,7 @@ impl<R> Answers<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the answers that are there.
+    /// Reads the answers that are known.
     pub(super) fn read<O>(&self, of: impl FnOnce(Vec<&R>) -> O) -> O {
         of(self.lock().iter().flatten().collect())
     }

@@ -19,7 +19,7 @@ use super::{Reply, status, text};
 /// The longest bar of the map.
 const WIDTH: u64 = 32;
 
-/// What a search is under.
+/// The terms of a search.
 #[derive(Clone, Debug)]
 enum Other {
     Value(Set),
@@ -99,7 +99,7 @@ pub(super) fn by_settings(
     ask(runs, terms, vary, &others, &By { name: "settings", json, asked: None })
 }
 
-/// The largest value for each layout of so many ranks.
+/// The largest value for each layout of `world` ranks.
 pub(super) fn by_layouts(
     runs: &Runs<'_>,
     terms: &[Terms],
@@ -116,7 +116,7 @@ pub(super) fn by_layouts(
     ask(runs, terms, vary, &others, &by)
 }
 
-/// By what the largest value is asked for.
+/// The question: by which option, settings or layouts.
 struct By<'a> {
     name: &'a str,
     json: FitBy,
@@ -301,12 +301,12 @@ impl ByOther {
             if fits > 0 {
                 writeln!(
                     text,
-                    "  {name}: memory does not grow with the value: one that was run does not fit and a larger one does"
+                    "  {name}: memory does not grow with the value: one value does not fit and a larger value fits"
                 )?;
             } else if !found.is_empty() {
                 writeln!(
                     text,
-                    "  {name}: a peak is below that of a smaller value: a value above the answer may still fit"
+                    "  {name}: a peak is lower than the peak of a smaller value: a value above the answer may fit"
                 )?;
             }
         }

@@ -1,4 +1,4 @@
-//! What runs said, kept between calls: one JSON value a line.
+//! Results of runs, kept between calls: one JSON value a line.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -108,8 +108,8 @@ impl Kept {
     }
 }
 
-/// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` is what is searched, or
-/// which ranks run.
+/// The number of a question: everything that may change its answer, but for the bytes of the program's files. `asked` names the searched
+/// option, or the ranks that run.
 pub(super) fn key(runs: &Runs<'_>, terms: &Terms, asked: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     let options = runs.options;
@@ -157,7 +157,7 @@ fn file_hash(path: &Path) -> Option<u64> {
 
 /// The file of a program in the user's cache directory.
 pub(super) fn file_of(program: &Path) -> anyhow::Result<PathBuf> {
-    let folder = cache_folder().context("--keep names a file elsewhere")?.join("fit");
+    let folder = cache_folder().context("--keep names a file in another folder")?.join("fit");
     let absolute = std::path::absolute(program).unwrap_or_else(|_error| program.to_owned());
     let mut hasher = DefaultHasher::new();
     absolute.hash(&mut hasher);

@@ -17,71 +17,75 @@ use crate::options::size;
 pub(crate) struct FitOptions {
     /// The program.
     pub(crate) file: PathBuf,
-    /// What is varied, and its values: `batch-size=1..512` for the program's own option `--batch-size`, `env:NAME=1..64` for a variable of
-    /// its environment; `8..512:8` are the multiples of 8, `1,2,4` a list. Where an argument of the program has `{batch-size}`, the value goes
-    /// there. A second one: the largest of the first for each of the second. `conf=SETTINGS`, once for each: settings as in
-    /// `PYTORCH_CUDA_ALLOC_CONF`, replayed over the requests of one run.
+    /// The option or variable to search, and its values: `batch-size=1..512` for the program's option `--batch-size`, `env:NAME=1..64` for a
+    /// variable of the program's environment; `8..512:8` are the multiples of 8, `1,2,4` is a list. If an argument of the program has
+    /// `{batch-size}`, the value replaces these words. With a second `--vary` the largest value of the first option is searched for each value of
+    /// the second. `conf=SETTINGS` names settings as in `PYTORCH_CUDA_ALLOC_CONF`, which are replayed over the requests of one run.
     #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh")]
     pub(crate) vary: Vec<Varied>,
-    /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's own options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
-    /// layout whose product is the number of ranks is run; with an option that `--vary` names, its largest value is searched for each layout.
+    /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
+    /// layout whose product is the number of ranks runs; with `--vary` the largest value of the option is searched for each layout.
     #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
     pub(crate) mesh: Option<Mesh>,
-    /// How many ranks the layouts have. One of them runs, as `blockyard dry-run --ranks` does; with pipeline stages the first and the last, and
-    /// where there are more than two stages also one between.
+    /// How many ranks the layouts have. Rank 0 runs, as with `blockyard dry-run --ranks`; with stages of a pipeline also the last rank, and with
+    /// more than two stages also a rank of a stage between.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) ranks: Option<u32>,
-    /// Run these ranks of each layout instead, after commas, or all: where some have more than others, as with uneven shards.
+    /// Run these ranks of each layout, separated by commas, or all: for ranks that take different bytes, as with uneven shards.
     #[arg(long, value_name = "RANK,...", requires = "mesh")]
     pub(crate) run_ranks: Option<RunRanks>,
-    /// How many of the ranks a node has, and GPUs; without it, 8, or all where the layouts have fewer.
+    /// How many ranks and GPUs a node has; without this option 8, or all ranks if a layout has fewer.
     #[arg(long, value_name = "N", requires = "mesh", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) nproc_per_node: Option<u8>,
-    /// Load these modules of Python once, for all layouts, each of which is a copy of that process then: for `torch` and what of it the program
-    /// loads. They do not see variables that the program sets for them.
+    /// Load these modules of Python once: each layout is then a copy of the process that has loaded them. Name `torch` and the modules of `torch`
+    /// that the program loads. The modules do not see variables of the environment that the program sets.
     #[arg(long, value_name = "MODULE,...", requires = "mesh", value_delimiter = ',')]
     pub(crate) preload: Vec<String>,
-    /// Run so many side by side, as far as the host's memory allows: layouts, and searches for several GPUs, values or settings.
+    /// Make each layout a task of a cluster: `dask://HOST:PORT`, `ray` or `ray://HOST:PORT`. The command of the Python package does this.
+    #[arg(long, value_name = "SCHEDULER", requires = "mesh")]
+    pub(crate) on: Option<String>,
+    /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the host's memory allows.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,
-    /// The GPUs, after commas: h200, h100, a100, a100-40g, l4, t4, rtx4090; or all.
+    /// The GPUs, separated by commas: h200, h100, a100, a100-40g, l4, t4, rtx4090; or all.
     #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpus)]
     pub(crate) gpu: Vec<Gpus>,
     /// The most that may be reserved on each device, as bytes or with a unit ("16 GiB"), as `torch.cuda.set_per_process_memory_fraction` limits
-    /// it; without it, the GPU's memory.
+    /// memory; without this option, the GPU's memory.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) limit: Option<Bytes>,
-    /// End each run after so many steps of its first optimizer.
+    /// End each run after this many steps of its first optimizer.
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: u32,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
     #[arg(long, value_name = "SETTINGS")]
     pub(crate) conf: Option<String>,
     /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) devices: u8,
-    /// Search for the largest value with expandable segments too; without it, they are tried with the first value that does not fit.
+    /// Search for the largest value with expandable segments, too; without this option, expandable segments are tried with the first value that
+    /// does not fit.
     #[arg(long)]
     pub(crate) try_settings: bool,
-    /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
+    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) python: Option<String>,
-    /// Keep what runs said in this file, and go on from what it has; without it, a file in the cache directory.
+    /// Keep the results of runs in this file, and use the results that the file has; without this option, a file in the cache directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) keep: Option<PathBuf>,
-    /// Forget what earlier runs of this question said.
+    /// Forget the results of earlier runs.
     #[arg(long)]
     pub(crate) fresh: bool,
-    /// Write the report there, as JSON.
+    /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Write a page of HTML there: the peaks over the value that is searched, a line for each search, with the limit, and the report.
+    /// Write a page of HTML to this file: the peaks by value, a line for each search, with the limit, and the report.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Print the answer alone.
+    /// Print only the answer.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// The program's own arguments, behind `--`.
+    /// The program's own arguments, after `--`.
     #[arg(last = true)]
     pub(crate) arguments: Vec<String>,
 }
@@ -102,7 +106,7 @@ impl FromStr for RunRanks {
         }
         let number = |part: &str| part.trim().parse::<u32>();
         let ranks: Result<Vec<u32>, _> = text.split(',').map(number).collect();
-        let Ok(mut ranks) = ranks else { bail!("write ranks after commas, as 0,8,63, or all") };
+        let Ok(mut ranks) = ranks else { bail!("write ranks separated by commas, as 0,8,63, or all") };
         ranks.sort_unstable();
         ranks.dedup();
         Ok(Self::These(ranks))
@@ -110,7 +114,7 @@ impl FromStr for RunRanks {
 }
 
 impl RunRanks {
-    /// The ranks of a program with so many.
+    /// The ranks of a program with `world` ranks.
     pub(crate) fn of(&self, world: u32) -> Vec<u32> {
         match self {
             Self::All => (0..world).collect(),
@@ -119,7 +123,7 @@ impl RunRanks {
     }
 }
 
-/// What a name of `--gpu` stands for.
+/// The GPUs that a name of `--gpu` means.
 #[derive(Clone, Debug)]
 pub(crate) struct Gpus(Vec<GpuProfile>);
 
@@ -127,25 +131,30 @@ fn gpus(name: &str) -> anyhow::Result<Gpus> {
     Ok(Gpus(if name.trim() == "all" { GpuProfile::ALL.to_vec() } else { vec![gpu_of(name)?] }))
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug)]
 pub(crate) enum Question {
     /// The largest value that fits.
     Largest(Vary),
-    /// The same for each value of another.
+    /// The largest value for each value of another option.
     ByOther(Vary, Vary),
-    /// The same under each of these settings.
+    /// The largest value under each of these settings.
     BySettings(Vary, Vec<String>),
     /// Which settings fit.
     Settings(Vec<String>),
-    /// Which layouts of so many ranks fit.
+    /// Which layouts of this number of ranks fit.
     Layouts(Mesh, u32),
-    /// The largest value for each layout of so many ranks.
+    /// The largest value for each layout of this number of ranks.
     ByLayouts(Vary, Mesh, u32),
 }
 
 impl FitOptions {
     pub(crate) fn question(&self) -> anyhow::Result<Question> {
+        if self.on.is_some() {
+            bail!(
+                "--on is done by the command of the Python package, since a scheduler is spoken to in Python: pip install blockyard"
+            );
+        }
         let question = self.asked()?;
         if self.report.is_some() && matches!(question, Question::Settings(_) | Question::Layouts(..)) {
             bail!("--report draws the runs of a search: --vary names an option or a variable");
@@ -169,7 +178,7 @@ impl FitOptions {
                     Ok(Question::ByLayouts(one.clone(), mesh.clone(), ranks))
                 }
                 _ => {
-                    bail!("with --mesh, --vary names one option or variable that is no dimension of the mesh")
+                    bail!("with --mesh, --vary names one option or variable, and no dimension of the mesh")
                 }
             };
         }

@@ -17,9 +17,9 @@ use super::sites;
 use super::vary::{Set, Vary, arguments, environment};
 use crate::dry_run::is_interrupted;
 
-/// So many lines of a program that failed are shown.
+/// The most lines of a program that failed that are shown.
 const SHOWN_LINES: usize = 20;
-/// A GPU without an end: so many times the memory of the real one.
+/// A GPU without an end has this many times the memory of the real GPU.
 const WITHOUT_END: u64 = 16;
 
 /// Why a run gave no answer.
@@ -35,10 +35,10 @@ pub(super) enum Ended {
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) gpu: GpuProfile,
-    /// The most that may be reserved; none for all that there is.
+    /// The most bytes that may be reserved; none for all bytes of the GPU.
     pub(super) limit: Option<Bytes>,
     pub(super) conf: Option<String>,
-    /// What all runs are given, beside what is searched.
+    /// Values that all runs get, beside the searched value.
     pub(super) sets: Vec<Set>,
     /// Further variables of the environment.
     pub(super) environment: Vec<(String, String)>,
@@ -182,7 +182,10 @@ impl Runs<'_> {
     pub(super) fn program(&self, terms: &Terms) -> anyhow::Result<Program> {
         let fraction = terms.limit.map(|limit| {
             memory_fraction(limit, terms.gpu.total_memory).with_context(|| {
-                format!("{limit} is no part of the {} of {}", terms.gpu.total_memory, terms.gpu.name)
+                format!(
+                    "{limit} is not between 1 byte and the {} of {}",
+                    terms.gpu.total_memory, terms.gpu.name
+                )
             })
         });
         Ok(Program {

@@ -20,8 +20,8 @@ use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
 
 /// What a replay cannot know.
-const ESTIMATE: &str = "a replay has the requests of one run without a limit: a program that asks for other sizes under other settings, or by how much \
-     memory is left, is not followed, and segments lie where the replay puts them";
+const ESTIMATE: &str = "a replay has the requests of one run without a limit: the replay does not follow a program that asks for other sizes under other settings, or by how \
+     much memory is left, and segments have the addresses that the replay gives them";
 
 /// What is known of one GPU.
 struct SettingsOnGpu {
@@ -130,7 +130,7 @@ fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(
 }
 
 fn read(runs: &Runs<'_>, requests: &std::path::Path) -> anyhow::Result<Vec<Run>> {
-    let bytes = std::fs::read(requests).context("no snapshot was written")?;
+    let bytes = std::fs::read(requests).context("the run wrote no snapshot")?;
     let mut go_on =
         |_progress| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     Ok(Run::read(&runs.options.file.display().to_string(), &bytes, &mut go_on)?)
@@ -240,7 +240,7 @@ impl SettingsOnGpu {
             }
         }
         if let Some(ended) = &self.ended {
-            writeln!(text, "  the run that proves it {}", said(ended))?;
+            writeln!(text, "  the run that proves the replay {}", said(ended))?;
         }
         let best = self.best.and_then(|best| self.rows.get(best)?.run.as_ref());
         text::on_gpu(text, &self.terms, best)?;

@@ -12,7 +12,7 @@ use super::runs::{Ended, Terms};
 use super::vary::Vary;
 use crate::dry_run::{EXACT, beside};
 
-/// So many lines of the program, and so many assumptions, are shown; JSON has all.
+/// The most lines of the program, and the most assumptions, that are shown; JSON has all.
 const SHOWN: usize = 6;
 
 /// The answer in a sentence.
@@ -114,13 +114,13 @@ fn contradictions(text: &mut String, all: &[Contradiction]) -> fmt::Result {
         let more = if more == 0 { String::new() } else { format!(" ({more} more like this)") };
         let sentence = match found {
             Contradiction::Fits { value, larger } => format!(
-                "memory does not grow with the value: {value} does not fit and {larger} does{more}; values that were not run may differ, too"
+                "memory does not grow with the value: {value} does not fit and {larger} fits{more}; values that did not run may differ, too"
             ),
             Contradiction::Allocated { value, larger } => format!(
-                "the peak allocated of {larger} is below that of {value}{more}: values that were not run may contradict the answer"
+                "the peak allocated of {larger} is lower than the peak of {value}{more}: values that did not run may contradict the answer"
             ),
             Contradiction::Reserved { value, larger } => format!(
-                "the peak reserved of {larger} is below that of {value}{more}: near the limit cached segments are released, and a value above the answer may still fit"
+                "the peak reserved of {larger} is lower than the peak of {value}{more}: near the limit cached segments are released, and a value above the answer may fit"
             ),
         };
         writeln!(text, "  {sentence}")?;
@@ -139,14 +139,14 @@ fn needs(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if needs.peak_allocated > answer.limit {
         writeln!(
             text,
-            "it needs {} to {} more, since cached segments may be released",
+            "{} to {} more are needed, since cached segments may be released",
             over(needs.peak_allocated),
             over(needs.peak_reserved)
         )
     } else {
         writeln!(
             text,
-            "what is allocated would fit; up to {} more are needed for segments that cannot be filled",
+            "the allocated bytes would fit; up to {} more are needed for segments that are not full",
             over(needs.peak_reserved)
         )
     }
@@ -159,7 +159,7 @@ fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if let Some(best) = answer.best().filter(|_| !answer.sites.is_empty()) {
         writeln!(text, "  lines that hold the peak at {}:", best.value)?;
         for site in answer.sites.iter().take(SHOWN) {
-            let rule = site.growth.as_ref().map_or_else(|| "by no rule that was found".to_owned(), words);
+            let rule = site.growth.as_ref().map_or_else(|| "no rule was found".to_owned(), words);
             writeln!(text, "    {:>10}  {}: {rule}", site.bytes.to_string(), site.what)?;
         }
     }
@@ -169,9 +169,9 @@ fn grows(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
 fn words(growth: &Growth) -> String {
     let rule = match growth.kind {
         GrowthKind::Constant => "constant".to_owned(),
-        GrowthKind::Linear => format!("linear, {} for each more", signed(growth.slope)),
+        GrowthKind::Linear => format!("linear, {} for each unit", signed(growth.slope)),
         GrowthKind::Quadratic => format!(
-            "quadratic, {} for each square and {} for each more",
+            "quadratic, {} for each squared unit and {} for each unit",
             signed(growth.square),
             signed(growth.slope)
         ),
@@ -210,7 +210,11 @@ fn advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());
     }
-    write!(text, "  not tried, for it changes the program; the bytes of {} that each is about", best.value)?;
+    write!(
+        text,
+        "  changes of the program, which were not tried, with the bytes of {} that each is about",
+        best.value
+    )?;
     match answer.needs.as_ref().map(|needs| needs.peak_reserved.saturating_sub(answer.limit)) {
         Some(lacking) if lacking > Bytes::ZERO => {
             writeln!(text, " (the next value lacks at most {lacking}):")?;
@@ -223,7 +227,7 @@ fn advice(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     Ok(())
 }
 
-/// What a change of the program is about.
+/// A change of the program, with the bytes that the change is about.
 pub(super) struct Advice {
     pub(super) bytes: Bytes,
     pub(super) what: &'static str,
@@ -238,7 +242,7 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
             "activations and temporaries: activation checkpointing, or a smaller batch with more steps of accumulation",
         ),
         (&["optimizer states"], "optimizer states: an optimizer with states of 8 bits, or on the host"),
-        (&["gradients"], "gradients: an optimizer step within backward, which frees each"),
+        (&["gradients"], "gradients: an optimizer step inside of backward, which frees each gradient"),
         (
             &["parameters", "gradients", "optimizer states"],
             "parameters, gradients and optimizer states: sharding over ranks, by FSDP or ZeRO",
@@ -257,7 +261,10 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
 fn sure(text: &mut String, answer: &LargestOnGpu) -> fmt::Result {
     on_gpu(text, &answer.terms, answer.best())?;
     if answer.best().is_some_and(|best| best.is_steady == Some(false)) {
-        writeln!(text, "  the last two steps of the largest are not equal: more steps may take more")?;
+        writeln!(
+            text,
+            "  the last two steps of the largest value are not equal: more steps may take more memory"
+        )?;
     }
     let proofs: Vec<&Probe> = answer.best().into_iter().chain(&answer.next).collect();
     proved(text, &proofs, answer.is_exact())
@@ -281,7 +288,7 @@ pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> 
     if terms.counts_outside() {
         writeln!(
             text,
-            "  {} of the GPU's {total} are left for PyTorch: the others were taken off in each run, by what was recorded",
+            "  {} of the GPU's {total} are left for PyTorch: each run leaves out the bytes that the driver and CUDA's libraries were recorded to take",
             terms.left(best)
         )?;
     }
@@ -290,7 +297,7 @@ pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> 
         let left = total.saturating_sub(outside.bytes());
         writeln!(
             text,
-            "  that is more than the GPU has, by {}: ask again with --limit {}",
+            "  the GPU has {} less: ask again with --limit {}",
             all.saturating_sub(total),
             left.get()
         )?;
@@ -336,7 +343,7 @@ pub(super) fn gpus(vary: &Vary, answers: &[LargestOnGpu]) -> Result<String, fmt:
     }
     for value in [vary.values.low(), vary.values.high()] {
         if let Some(answer) = sorted.iter().find(|answer| answer.largest.is_some_and(|most| most >= value)) {
-            writeln!(text, "  the smallest of them that fits {value}: {}", answer.terms.gpu.name)?;
+            writeln!(text, "  the smallest GPU that fits {value}: {}", answer.terms.gpu.name)?;
         }
     }
     Ok(text)

@@ -1,4 +1,4 @@
-//! What is varied, and what a run is given of it.
+//! The option or variable that is searched, and how a run gets its value.
 
 use std::str::FromStr;
 
@@ -79,7 +79,7 @@ pub(crate) struct Set {
     pub(crate) value: u64,
 }
 
-/// The program's arguments with these values: where an argument has `{name}`, the value goes there, else to an option behind them.
+/// The program's arguments with these values: where an argument has `{name}`, the value goes there, else to an option after them.
 pub(crate) fn arguments(own: &[String], sets: &[Set]) -> Vec<String> {
     let mut all = own.to_vec();
     let mut options = Vec::new();

@@ -11,7 +11,7 @@ use crate::options::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct GuardOptions {
-    /// The program, below the folder of the file; without one, all programs of the file.
+    /// The program, below the folder of the file; without a program, all programs of the file.
     pub(crate) program: Option<PathBuf>,
     /// The file. Programs start in its folder.
     #[arg(long, default_value = "memory.toml", value_name = "FILE")]
@@ -25,19 +25,19 @@ pub(crate) struct GuardOptions {
     /// End the program after this many steps of its first optimizer.
     #[arg(long, value_name = "N", requires = "program", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) steps: Option<u32>,
-    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without it, the environment's.
+    /// Settings as in `PYTORCH_CUDA_ALLOC_CONF`; without this option, the environment's.
     #[arg(long, value_name = "SETTINGS", requires = "program")]
     pub(crate) conf: Option<String>,
     /// The most that the program may reserve, as bytes or with a unit ("60 GiB").
     #[arg(long, value_name = "SIZE", requires = "program", value_parser = size)]
     pub(crate) budget: Option<Bytes>,
-    /// How much more than the baseline the peaks may be: a share ("1%") or a size ("64 MiB"); 1% without it.
+    /// How much more than the baseline the peaks may be: a share ("1%") or a size ("64 MiB"); without this option, 1%.
     #[arg(long, value_name = "SHARE|SIZE", requires = "program")]
     pub(crate) tolerance: Option<Tolerance>,
-    /// The Python that has PyTorch; without it, what `BLOCKYARD_PYTHON` says, or `python3`.
+    /// The Python that has PyTorch; without this option, the command in `BLOCKYARD_PYTHON`, or `python3`.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) python: Option<String>,
-    /// Write the report there, as JSON.
+    /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Print only failures.
@@ -64,7 +64,7 @@ impl GuardOptions {
         }
     }
 
-    /// Puts what the options say in the place of what the entry says.
+    /// Replaces values of the entry by those of the options.
     pub(crate) fn change(&self, entry: &mut Entry) {
         entry.steps = self.steps.or(entry.steps);
         entry.conf = self.conf.clone().or_else(|| entry.conf.take());

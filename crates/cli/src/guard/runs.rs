@@ -24,11 +24,11 @@ pub(super) struct Runs<'a> {
 impl Runs<'_> {
     /// What a program takes; none after Ctrl-C.
     pub(super) fn run(&self, entry: &Entry) -> anyhow::Result<Option<(MeasuredRun, Report)>> {
-        let scratch = tempfile::tempdir().context("no folder for the files of a run")?;
+        let scratch = tempfile::tempdir().context("cannot make a folder for the files of a run")?;
         let (snapshot, output) = (scratch.path().join("snapshot.pickle"), scratch.path().join("output"));
         let file = PathBuf::from(&entry.program);
         if !self.folder.join(&file).is_file() {
-            anyhow::bail!("{}: there is no such file", entry.program);
+            anyhow::bail!("{}: no such file", entry.program);
         }
         let program = Program {
             arguments: entry.arguments.clone(),
@@ -65,7 +65,7 @@ fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
     let steps = report.steps.iter().map(|step| step.devices.iter().map(|device| device.peak_allocated));
     let children = report.children.iter().filter(|_| !report.is_of_children).map(|child| {
         format!(
-            "the program started process {}, which takes {} too; no number here counts these bytes",
+            "the program started process {}, which takes {}; no number here counts these bytes",
             child.process, child.bytes
         )
     });
@@ -82,7 +82,7 @@ fn measured(report: &Report, torch: &Torch) -> MeasuredRun {
     }
 }
 
-/// Why a run says nothing of the whole program.
+/// Why a run says nothing about the whole program.
 fn ended(report: &Report) -> Option<RunFailure> {
     let at = report.error_at.as_ref().map(|place| format!("{}:{}", short_path(&place.file), place.line));
     if report.error.as_deref() == Some("OutOfMemoryError") {

@@ -14,7 +14,7 @@ section { break-inside: avoid; } .sheet { break-inside: auto; } .sheet + .sheet 
 code, pre { font-family: \"Noto Sans Mono\", ui-monospace, monospace; font-size: .92em; }
 pre { border: 1px solid #c8ccd1; padding: .6em .8em; white-space: pre-wrap; }
 .question { border-left: 3px solid #1b1f24; padding: .1em .8em; margin: .6em 0; }
-.answer { border-bottom: 1px solid #1b1f24; height: 1.8em; }
+.answer { border-bottom: 1px solid #1b1f24; height: 1.8em; } .lines { border: 1px solid #1b1f24; height: 11em; }
 ol.choices { list-style: none; padding-left: 0; } ol.choices li::before { content: \"\\2610\\00a0\\00a0\"; }
 .answers { break-before: page; break-inside: auto; } .quiet { color: #555; }
 @media print { body { margin: 0; padding: 0; max-width: none; } }

@@ -9,7 +9,7 @@ use blockyard_answers::{
 use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, Run, autopsy as ask};
 use blockyard_record::{OomCause, PoolId, StreamId, frame_words, grouped, own_line};
 
-use super::{Answer, AutopsyQuestion, FileOptions, Status, each, limit_json};
+use super::{AutopsyQuestion, FileOptions, QuestionReply, Status, each, limit_json};
 use crate::progress::Bar;
 
 /// How many pinned segments and changes people see; JSON has all.
@@ -19,7 +19,7 @@ pub(crate) fn autopsy(options: &FileOptions<AutopsyQuestion>) -> anyhow::Result<
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow::Result<QuestionReply> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let Some(found) = found else {
@@ -31,9 +31,13 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AutopsyQuestion) -> anyhow:
             failure: None,
         };
         let text = "does not go out of memory\n".to_owned();
-        return Ok(Answer { json: json.into(), text, status: Status::Fine });
+        return Ok(QuestionReply { json: json.into(), text, status: Status::Fine });
     };
-    Ok(Answer { text: text(&found), json: to_json(found, conditions.conf)?.into(), status: Status::Found })
+    Ok(QuestionReply {
+        text: text(&found),
+        json: to_json(found, conditions.conf)?.into(),
+        status: Status::Found,
+    })
 }
 
 fn to_json(found: Autopsy, conf: String) -> anyhow::Result<AutopsyAnswer> {

@@ -6,7 +6,7 @@ use blockyard_answers::BoundAnswer;
 use blockyard_lab::{Bound, Row, Run, bound as ask, replay_under};
 use blockyard_record::grouped;
 
-use super::{Answer, BoundQuestion, FileOptions, Status, counted, each, limit_json};
+use super::{BoundQuestion, FileOptions, QuestionReply, Status, counted, each, limit_json};
 use crate::progress::Bar;
 
 pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<ExitCode> {
@@ -16,7 +16,7 @@ pub(crate) fn bound(options: &FileOptions<BoundQuestion>) -> anyhow::Result<Exit
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::Result<QuestionReply> {
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     if !found.is_valid() {
         bail!("the planned layout overlaps: please report this");
@@ -36,7 +36,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &BoundQuestion) -> anyhow::R
         notes: found.notes.clone(),
         layout: options.layout.then(|| layout().collect()),
     };
-    Ok(Answer { json: json.into(), text: text(run, &found, &baseline), status: Status::Fine })
+    Ok(QuestionReply { json: json.into(), text: text(run, &found, &baseline), status: Status::Fine })
 }
 
 fn text(run: &Run, found: &Bound, baseline: &Row) -> String {

@@ -6,14 +6,14 @@ use blockyard_answers::{AllocatorOutcome, AllocatorsAnswer};
 use blockyard_lab::{AllocatorRow, Limit, Run, compare_allocators};
 use blockyard_record::grouped;
 
-use super::{AllocatorsQuestion, Answer, FileOptions, Status, counted, each, limit_json, table};
+use super::{AllocatorsQuestion, FileOptions, QuestionReply, Status, counted, each, limit_json, table};
 use crate::progress::Bar;
 
 pub(crate) fn compare(options: &FileOptions<AllocatorsQuestion>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyhow::Result<QuestionReply> {
     let begin = Instant::now();
     // Enough for 584 years.
     let mut now = || u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -59,7 +59,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &AllocatorsQuestion) -> anyh
     for note in run.notes() {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(Answer { json: json.into(), text, status: Status::Fine })
+    Ok(QuestionReply { json: json.into(), text, status: Status::Fine })
 }
 
 /// The column of host times.

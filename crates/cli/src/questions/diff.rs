@@ -6,7 +6,7 @@ use blockyard_answers::{AlignedAllocations, DiffAnswer, DiffTerm, PeakComparison
 use blockyard_lab::{Diff, PeakDiff, Run, diff as ask, diff_steps as ask_steps};
 use blockyard_record::{Bytes, grouped};
 
-use super::{Answer, Status, each, limit_json, read};
+use super::{QuestionReply, Status, each, limit_json, read};
 use crate::options::DiffOptions;
 use crate::progress::Bar;
 
@@ -35,19 +35,30 @@ pub(crate) fn diff(options: &DiffOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-pub(super) fn answer_steps(run: &Run, first: usize, second: usize, bar: &Bar) -> anyhow::Result<Answer> {
+pub(super) fn answer_steps(
+    run: &Run,
+    first: usize,
+    second: usize,
+    bar: &Bar,
+) -> anyhow::Result<QuestionReply> {
     let found = ask_steps(run, first, second, &mut |progress| bar.report(&progress))?;
     let steps = (first as u64, second as u64);
     Ok(written(&format!("step {second} compared with step {first}"), run, run, found, Some(steps)))
 }
 
-pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<Answer> {
+pub(super) fn answer(before: &Run, after: &Run, bar: &Bar) -> anyhow::Result<QuestionReply> {
     let found = ask(before, after, &mut |progress| bar.report(&progress))?;
     Ok(written(&format!("compared with {}", before.name), before, after, found, None))
 }
 
 /// What was found, for people and as JSON.
-fn written(compared: &str, before: &Run, after: &Run, found: Diff, steps: Option<(u64, u64)>) -> Answer {
+fn written(
+    compared: &str,
+    before: &Run,
+    after: &Run,
+    found: Diff,
+    steps: Option<(u64, u64)>,
+) -> QuestionReply {
     let alignment = &found.alignment;
     let is_same = alignment.only_before + alignment.only_after == 0
         && found.allocated.terms.is_empty()
@@ -70,7 +81,7 @@ fn written(compared: &str, before: &Run, after: &Run, found: Diff, steps: Option
         steps,
     };
     let status = if is_same { Status::Fine } else { Status::Found };
-    Answer { json: json.into(), text, status }
+    QuestionReply { json: json.into(), text, status }
 }
 
 fn peak_json(peak: PeakDiff) -> PeakComparison {

@@ -6,7 +6,7 @@ use blockyard_lab::{Leaks, Run, Steps, leaks as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
-use super::{Answer, FileOptions, LeaksQuestion, Status, byte_counts, each};
+use super::{FileOptions, LeaksQuestion, QuestionReply, Status, byte_counts, each};
 use crate::progress::Bar;
 
 const SHOWN: usize = 12;
@@ -15,7 +15,7 @@ pub(crate) fn leaks(options: &FileOptions<LeaksQuestion>) -> anyhow::Result<Exit
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::Result<QuestionReply> {
     let under = options.limits.conditions_with(run, options.conf.as_deref());
     // The run itself goes as far as it was recorded.
     let asked = (under != run.conditions()).then(|| run.under(&under));
@@ -25,7 +25,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &LeaksQuestion) -> anyhow::R
     let run = cut.as_deref().unwrap_or(run);
     let found = ask(run, &mut |progress| bar.report(&progress))?;
     let status = if found.growing.is_empty() { Status::Fine } else { Status::Found };
-    Ok(Answer { text: text(&found), json: to_json(found).into(), status })
+    Ok(QuestionReply { text: text(&found), json: to_json(found).into(), status })
 }
 
 fn to_json(found: Leaks) -> LeaksAnswer {

@@ -7,14 +7,14 @@ use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
 use super::what_if::{cells, heading, row_json};
-use super::{Answer, FileOptions, SearchQuestion, Status, counted, each, limit_json, setting, table};
+use super::{FileOptions, QuestionReply, SearchQuestion, Status, counted, each, limit_json, setting, table};
 use crate::progress::Bar;
 
 pub(crate) fn search(options: &FileOptions<SearchQuestion>) -> anyhow::Result<ExitCode> {
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::Result<QuestionReply> {
     let conditions = options.limits.conditions(run);
     let mut settings = candidates(run, &conditions);
     settings.extend(options.conf.iter().cloned());
@@ -42,7 +42,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
         sentence: found.sentence,
         notes: found.notes,
     };
-    Ok(Answer { json: json.into(), text, status })
+    Ok(QuestionReply { json: json.into(), text, status })
 }
 
 fn text(run: &Run, found: &Found, all: bool) -> String {

@@ -11,7 +11,7 @@ use blockyard_lab::{
 use blockyard_record::{Bytes, counted, grouped};
 
 use super::autopsy::cause_json;
-use super::{Answer, FileOptions, Status, VerdictQuestion, each};
+use super::{FileOptions, QuestionReply, Status, VerdictQuestion, each};
 use crate::progress::Bar;
 
 /// How many lines that hold memory people see; JSON has all.
@@ -29,14 +29,14 @@ pub(crate) fn verdict(options: &FileOptions<VerdictQuestion>) -> anyhow::Result<
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &VerdictQuestion) -> anyhow::Result<QuestionReply> {
     let conditions = options.limits.conditions_with(run, options.conf.as_deref());
     let found = ask(run, &conditions, &mut |progress| bar.report(&progress))?;
     let status = match found.kind {
         VerdictKind::Fits | VerdictKind::Grows => Status::Fine,
         VerdictKind::Leak | VerdictKind::OutOfMemory => Status::Found,
     };
-    Ok(Answer { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
+    Ok(QuestionReply { text: text(&found), json: to_json(found, conditions.conf)?.into(), status })
 }
 
 fn to_json(found: Verdict, conf: String) -> anyhow::Result<VerdictAnswer> {

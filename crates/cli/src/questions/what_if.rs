@@ -9,7 +9,7 @@ use blockyard_answers::{
 use blockyard_lab::{Conditions, FirstDifference, LimitSource, Outcome, Row, Run, what_if as ask};
 use blockyard_record::grouped;
 
-use super::{Answer, FileOptions, Status, WhatIfQuestion, counted, each, limit_json, setting, table};
+use super::{FileOptions, QuestionReply, Status, WhatIfQuestion, counted, each, limit_json, setting, table};
 use crate::progress::Bar;
 
 const SAMPLES: usize = 256;
@@ -21,7 +21,7 @@ pub(crate) fn what_if(options: &FileOptions<WhatIfQuestion>) -> anyhow::Result<E
     each(&options.files, options.json, |run, bar| answer(run, bar, &options.question))
 }
 
-pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::Result<Answer> {
+pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::Result<QuestionReply> {
     let limits = &options.limits;
     let own = limits.conditions(run);
     let conditions: Vec<Conditions> = if options.conf.is_empty() {
@@ -55,7 +55,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &WhatIfQuestion) -> anyhow::
     for note in &found.notes {
         let _ = writeln!(text, "  note: {note}");
     }
-    Ok(Answer { json: json.into(), text, status })
+    Ok(QuestionReply { json: json.into(), text, status })
 }
 
 fn status(row: &Row) -> Status {

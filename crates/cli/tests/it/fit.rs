@@ -147,7 +147,7 @@ fn the_limit_is_pytorchs_fraction() {
     assert_eq!(called.out.lines().count(), 1, "{}", called.out);
     let (called, _) = fit(&folder, &["--vary", "batch-size=1..8", "--gpu", "t4", "--limit", "16GiB"]);
     assert_eq!(called.status, 2);
-    assert!(called.err.contains("is no part of the 14.74 GiB of Tesla T4"), "{}", called.err);
+    assert!(called.err.contains("is not between 1 byte and the 14.74 GiB of Tesla T4"), "{}", called.err);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn several_gpus_have_an_answer_each_and_none_is_an_answer_too() {
     let (called, report) = fit(&folder, &["--vary", "batch-size=40..50", "--gpu", "h100,t4"]);
     let report = report.unwrap_or_else(|| panic!("{}{}", called.out, called.err));
     assert_eq!((&report["largest"], &report["others"][0]["largest"]), (&47.into(), &47.into()));
-    assert!(called.out.contains("the smallest of them that fits 40: Tesla T4"), "{}", called.out);
+    assert!(called.out.contains("the smallest GPU that fits 40: Tesla T4"), "{}", called.out);
     let (beside, again) = fit(
         &folder,
         &[
@@ -219,7 +219,7 @@ with open(os.environ['STANDIN_REPORT'], 'a') as file:
     assert_eq!(told, "1");
     for words in [
         "fits NVIDIA H100 80GB HBM3 (79.18 GiB, less what the driver and CUDA's libraries take)",
-        "  78.6 GiB of the GPU's 79.18 GiB are left for PyTorch: the others were taken off in each run, by what was recorded",
+        "  78.6 GiB of the GPU's 79.18 GiB are left for PyTorch: each run leaves out the bytes that the driver and CUDA's libraries were recorded to take",
     ] {
         assert!(out.contains(words), "{words}\n{out}");
     }

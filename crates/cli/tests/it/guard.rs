@@ -155,7 +155,7 @@ fn a_program_that_fails_or_runs_out_is_no_baseline() {
     assert!(called.out.ends_with("memory.toml is unchanged\n"), "{}", called.out);
     let (called, report) = guard(&folder, &["train.py", "--budget", "1 GiB", "--", "--batch", "40"]);
     assert_eq!(called.status, 1, "{}{}", called.out, called.err);
-    assert!(called.out.contains("it runs out of memory at"), "{}", called.out);
+    assert!(called.out.contains("the program runs out of memory at"), "{}", called.out);
     assert_eq!(report.unwrap()["programs"][0]["failures"][0]["kind"], "out_of_memory");
     assert_eq!(file(&folder), before);
     std::fs::remove_file(folder.join("memory.toml")).unwrap();
@@ -172,8 +172,8 @@ fn what_cannot_be_answered_is_an_error() {
         assert_eq!((called.status, report), (2, None), "{}{}", called.out, called.err);
         called.err
     };
-    assert!(error(&[]).contains("memory.toml: there is no such file; `blockyard guard --update"));
-    assert!(error(&["missing.py"]).contains("missing.py: there is no such file"));
+    assert!(error(&[]).contains("memory.toml: no such file; `blockyard guard --update"));
+    assert!(error(&["missing.py"]).contains("missing.py: no such file"));
     assert!(error(&["train.py"]).contains("neither a baseline nor a budget of `train.py` on h200"));
     assert!(error(&["--budget", "1 GiB"]).contains("<PROGRAM>"), "options are those of one program");
     assert!(error(&["train.py", "--gpu", "voodoo2"]).contains("no GPU has this name"));
@@ -189,7 +189,7 @@ fn what_cannot_be_answered_is_an_error() {
     .unwrap();
     assert!(error(&[]).contains("memory.toml: train.py: no GPU has this name"));
     std::fs::write(folder.join("memory.toml"), "[[program]]\nprogram = \"gone.py\"\nbudget = 1\n").unwrap();
-    assert!(error(&[]).contains("gone.py: there is no such file"));
+    assert!(error(&[]).contains("gone.py: no such file"));
     let outside = std::env::temp_dir().join("blockyard-guard-outside.py");
     std::fs::write(&outside, "").unwrap();
     std::fs::write(folder.join("memory.toml"), "version = 1\n").unwrap();

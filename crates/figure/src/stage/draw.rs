@@ -88,7 +88,7 @@ impl Metrics {
         self.labels_y_px() + self.label_px
     }
 
-    /// The width of so many blocks before the ruler.
+    /// The width of this number of blocks before the ruler.
     fn outside_px(&self, blocks: usize) -> f32 {
         match blocks {
             0 => 0.0,

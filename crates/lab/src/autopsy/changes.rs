@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
 use super::{Examination, Passes, Tell, passes, pins};
-use crate::search::plain_candidates;
+use crate::setting_search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
 /// Something that might let a request pass.

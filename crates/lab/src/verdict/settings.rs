@@ -4,7 +4,7 @@ use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::{About, Finding};
-use crate::search::replay_all;
+use crate::setting_search::replay_all;
 use crate::{Autopsy, Change, ChangeKind, Conditions, LabError, Outcome, Replay, Row, Run, plain_candidates};
 
 /// The run under each of the plain settings.

@@ -1,7 +1,7 @@
 //! Two questions about one run never contradict each other.
 
 use blockyard_lab::{
-    Answer, Autopsy, Change, ChangeKind, Conditions, Question, Row, Run, autopsy, candidates,
+    Autopsy, Change, ChangeKind, Conditions, LabAnswer, Question, Row, Run, autopsy, candidates,
     plain_candidates, search, try_change, verdict, what_if,
 };
 use blockyard_record::Bytes;
@@ -107,7 +107,7 @@ fn searches_agree(name: &str, run: &Run, conditions: &Conditions) {
     // The page asks for each row by itself.
     for row in found.rows.iter().take(8) {
         let asked = Question::SearchRow(row.conditions.clone());
-        assert_eq!(asked.ask(run, &mut || 0, &mut on).unwrap(), Answer::SearchRow(row.clone()), "{name}");
+        assert_eq!(asked.ask(run, &mut || 0, &mut on).unwrap(), LabAnswer::SearchRow(row.clone()), "{name}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Questions and answers keep their meaning on their way to a worker and back.
 
-use blockyard_lab::{Answer, Conditions, Question, RunSource};
+use blockyard_lab::{Conditions, LabAnswer, Question, RunSource};
 use blockyard_record::Bytes;
 use blockyard_workload::Workload;
 
@@ -35,7 +35,7 @@ fn every_question_and_its_answer_travel_as_bytes() {
         assert_eq!(asked, question);
         let answer = asked.ask(&runs[0], &mut || 0, &mut on).unwrap();
         assert_eq!(sent(&answer), answer);
-        if let Answer::Autopsy(found) = answer {
+        if let LabAnswer::Autopsy(found) = answer {
             assert!(!found.expect("the last request fails").changes.is_empty());
         }
     }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use blockyard_lessons::{
-    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, Inline, Lesson, PARTS, PlayedLesson, TWO_HOURS,
-    TextBlock, course, glossary, lessons, plain, quiz,
+    CourseLesson, CourseStretch, Exercise, ExerciseLanguage, FORTY_FIVE_MINUTES, Inline, Lesson,
+    NINETY_MINUTES, PARTS, PlayedLesson, TWO_HOURS, TextBlock, course, glossary, lessons, plain, quiz,
 };
 
 pub(crate) fn folder(name: &str) -> PathBuf {
@@ -221,19 +221,28 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     }
     let headings: Vec<&str> = teaching.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     assert_eq!(headings, PARTS.map(|part| part.title));
-    let hours = teaching.split("## A course of two hours").nth(1).and_then(|rest| rest.split("## ").next());
-    let hours = hours.unwrap();
-    let rows =
-        hours.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok());
-    assert_eq!(rows.sum::<u32>(), 120);
-    for CourseStretch { minutes, lessons, task } in TWO_HOURS {
-        let named: Vec<_> = lessons.iter().map(|(id, minutes)| format!("`{id}` {minutes}")).collect();
-        let named = named.join(", ");
-        let row =
-            format!("| {minutes} |{} | {task} |", if named.is_empty() { named } else { format!(" {named}") });
-        assert!(hours.contains(&row), "no row {row}");
-        let sum: u32 = lessons.iter().map(|(_, minutes)| minutes).sum();
-        assert!(sum == minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
+    let plans: [(&str, u32, &[CourseStretch]); 3] = [
+        ("A lecture of 45 minutes", 45, &FORTY_FIVE_MINUTES),
+        ("A lecture of 90 minutes", 90, &NINETY_MINUTES),
+        ("A course of two hours", 120, &TWO_HOURS),
+    ];
+    let mut hours = "";
+    for (title, total, stretches) in plans {
+        let heading = format!("## {title}\n");
+        hours = teaching.split(&heading).nth(1).and_then(|rest| rest.split("## ").next()).unwrap();
+        let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
+        assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
+        for CourseStretch { minutes, lessons, task } in stretches {
+            let named: Vec<_> = lessons.iter().map(|(id, minutes)| format!("`{id}` {minutes}")).collect();
+            let named = named.join(", ");
+            let row = format!(
+                "| {minutes} |{} | {task} |",
+                if named.is_empty() { named } else { format!(" {named}") }
+            );
+            assert!(hours.contains(&row), "no row {row}");
+            let sum: u32 = lessons.iter().map(|(_, minutes)| minutes).sum();
+            assert!(sum == *minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
+        }
     }
     for CourseLesson { id, .. } in course() {
         assert!(hours.contains(&format!("`{id}`")), "the course says nothing of {id}");

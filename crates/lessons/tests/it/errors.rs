@@ -67,6 +67,9 @@ fn cards_are_checked() {
         "## Title\n{reserved at noon}",
         "## Title\n{block b}",
         "## Title\n{message}",
+        "## Title\n```question\nmeasure: reserved\n```",
+        "## Title\n```Workloads\n```",
+        "## Title\n```python strat\n```",
         "## Title\n```workload\na = alloc",
         "## Title\n```workload\na = alloc 3 MiB\nfree b\n```",
         "## Title\n```workload\n```\n```workload\n```",
@@ -102,6 +105,9 @@ fn cards_are_checked() {
         line 9, column 2: expected "before", "at \"a label\"", "on \"a card\"" or "after a_tensor", found "at noon"
         line 9, column 2: no request before this moment allocates "b"
         line 9, column 2: no request before this moment fails
+        line 9, column 1: no block has the name "question"; near it is "predict". What is only shown is "text" or "python"
+        line 9, column 1: no block has the name "Workloads"; near it is "workload". What is only shown is "text" or "python"
+        line 9, column 1: no block has the name "python strat"; near it is "python start". What is only shown is "text" or "python"
         line 9, column 1: this "```" is never closed
         line 11, column 6: "b" is not allocated: no line before this one allocates it
         line 11, column 1: this card has a second block "workload"

@@ -1,6 +1,6 @@
 //! Handouts: what stands before the answers, and what among them.
 
-use blockyard_lessons::{Answers, PlayedLesson, handout, plain};
+use blockyard_lessons::{Answers, Lesson, PlayedLesson, handout, lessons, plain, without_solutions};
 
 use crate::course::played;
 
@@ -44,14 +44,17 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
         assert_eq!(html.matches("<section").count(), html.matches("</section>").count(), "{}", lesson.id);
         let (cards, answers) = html.split_once("<section class=\"answers\">").unwrap();
         let (on_cards, in_answers) = (words(cards), words(answers));
-        assert!(in_answers.starts_with(&format!("Answers: {}", lesson.title)), "{in_answers}");
+        assert!(in_answers.starts_with(&format!("{}: answers", lesson.title)), "{in_answers}");
         pages_end_with_their_questions(&lesson, &paper.cards);
         for (index, card) in lesson.cards.iter().enumerate() {
             let place = format!("{}, card {}", lesson.id, index + 1);
             if let Some(question) = &card.question {
                 questions += 1;
                 let (asked, because) = (plain(&question.text), plain(&question.because));
-                assert!(on_cards.contains(&asked) && !in_answers.contains(&asked), "{place}: {asked}");
+                assert!(on_cards.contains(&asked), "{place}: {asked}");
+                // The key can be read alone: each answer stands after its question.
+                let key = format!("{}. {} {asked} {}", index + 1, plain(&card.title), question.right);
+                assert!(in_answers.contains(&key), "{place}: {key}");
                 assert!(in_answers.contains(&because) && !on_cards.contains(&because), "{place}: {because}");
                 assert!(in_answers.contains(&format!("{} {because}", question.right)), "{place}");
                 let title = format!("{}. {}", index + 1, plain(&card.title));
@@ -88,4 +91,21 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
         }
     }
     assert!(questions > 30, "{questions} questions");
+}
+
+#[test]
+fn a_class_gets_a_lesson_without_its_solutions_and_the_same_goals() {
+    for file in lessons() {
+        let text = without_solutions(file.text);
+        let (whole, given) = (Lesson::parse(file.text).unwrap(), Lesson::parse(&text).unwrap());
+        let (whole, given) = (whole.play().unwrap(), given.play().unwrap());
+        assert_eq!(whole.cards.len(), given.cards.len(), "{}", file.id);
+        for (card, other) in whole.cards.iter().zip(&given.cards) {
+            assert_eq!(card.question.is_some(), other.question.is_some(), "{}", file.id);
+            let Some(exercise) = &card.exercise else { continue };
+            let other = other.exercise.as_ref().unwrap();
+            assert!(exercise.solution().is_some() && other.solution().is_none(), "{}", file.id);
+            assert_eq!((exercise.start(), &exercise.goals), (other.start(), &other.goals), "{}", file.id);
+        }
+    }
 }

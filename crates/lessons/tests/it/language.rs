@@ -156,7 +156,7 @@ fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
     let outside: Vec<_> = lesson.cards.iter().map(|card| card.outside.clone().unwrap()).collect();
     assert_eq!(outside.iter().map(|outside| outside.size.get() >> 20).collect::<Vec<_>>(), [10, 10, 12]);
     let context = ("context".to_owned(), Bytes::mib(10));
-    assert_eq!(outside[1].parts, [context.clone()]);
+    assert_eq!(outside[1].parts, std::slice::from_ref(&context));
     assert_eq!(outside[2].parts, [context, ("code".to_owned(), Bytes::mib(2))]);
     let other_run = format!("{cards}## Four\n{{free}}\n```workload new\nb = alloc 3 MiB\n```\n");
     let lesson_of_two = Lesson::parse(&text(&other_run)).unwrap().play().unwrap();

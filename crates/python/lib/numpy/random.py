@@ -31,7 +31,7 @@ class RandomState:
 
     def _placeholder(self, one):
         from _host import note
-        note("numpy's generator was not seeded: what is drawn from it here is not what a real run draws")
+        note("numpy's generator was not seeded: its numbers here are not those of a real run")
         return one()
 
     def _below(self, most):

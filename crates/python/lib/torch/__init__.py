@@ -147,7 +147,7 @@ def get_num_threads():
 def use_deterministic_algorithms(mode, *, warn_only=False):
     if mode:
         from _host import note
-        note("deterministic algorithms may take other kernels than the recorded ones, whose memory is taken here")
+        note("deterministic algorithms may run other kernels than the recorded kernels, whose memory counts here")
 
 
 def is_tensor(obj):
@@ -607,7 +607,7 @@ def equal(a, b):
 
 def compile(model=None, **kwargs):
     from _host import note
-    note("torch.compile runs the function as it is: what a compiler would fuse or keep is not modeled")
+    note("torch.compile runs the function without compiling: the memory that a compiler saves or keeps is not modeled")
     return model if model is not None else (lambda m: m)
 
 

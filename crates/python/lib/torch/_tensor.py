@@ -35,7 +35,7 @@ class Size(tuple):
 def _asserted():
     """What a program asserts about values that nobody knows is taken as true."""
     if _is_asserted():
-        _note("what is asserted here depends on values that are not computed; it is taken as true")
+        _note("the assertion depends on values that are not computed; it is assumed to hold")
         return True
     return False
 
@@ -66,12 +66,12 @@ class UnknownNumber(float):
         return self, self
 
     def _unknown_comparison(self, other):
-        return _asserted() or _false("a comparison with a number that lies on the GPU is taken as false")
+        return _asserted() or _false("a comparison with a number on the GPU is assumed to be false")
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
 
     def __bool__(self):
-        return _asserted() or _false("a number that lies on the GPU is taken as false")
+        return _asserted() or _false("a number on the GPU is assumed to be false")
 
     def __hash__(self):
         return id(self)
@@ -82,7 +82,7 @@ class UnknownNumber(float):
 
     def __index__(self):
         if _is_subscript():
-            _note("which element this is depends on a number that is not computed here; the first is taken")
+            _note("the element depends on a number that is not computed here; the first element is assumed")
             return 0
         self._refuse()
 
@@ -521,7 +521,7 @@ def _percent(text, values):
 def _note_placeholders(tensor):
     import torch
     if torch._placeholders is not None and tensor.is_cpu:
-        _note("random integers of the host are placeholders here: what is read from them is not PyTorch's number")
+        _note("random integers of the host are placeholders here: a number that the program reads from them is not PyTorch's")
 
 
 class GradFn:

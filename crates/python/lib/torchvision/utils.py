@@ -20,4 +20,4 @@ def save_image(tensor, fp, **kwargs):
 def _say(tensor):
     if tensor.is_cuda:
         from _host import note
-        note("pictures are not drawn here: what torchvision takes on the GPU for one is left out; give it tensor.cpu()")
+        note("pictures are not drawn here: the GPU memory that torchvision takes for a picture is left out; pass tensor.cpu()")

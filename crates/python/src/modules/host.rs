@@ -71,7 +71,7 @@ mod _host {
         host::is_folder(&path.to_string_lossy())
     }
 
-    /// Whether what the program computes now is what it asserts.
+    /// Whether the program asserts the value that it computes now.
     #[pyfunction]
     fn is_asserted(vm: &VirtualMachine) -> bool {
         crate::position::is_asserted(vm)

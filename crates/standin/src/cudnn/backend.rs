@@ -136,33 +136,35 @@ fn workspace(handle: usize) -> i64 {
 }
 
 /// What an attribute that is asked for is.
-enum Answer {
+enum AttributeValue {
     Bytes(Vec<u8>),
     /// Copies of these descriptors' contents go into the descriptors that the caller made.
     Descriptors(Vec<usize>),
     None,
 }
 
-fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> Answer {
+fn answer(handle: usize, attribute: c_int, value_kind: c_int) -> AttributeValue {
     match attribute {
         name::CONFIG_WORKSPACE | name::PLAN_WORKSPACE => {
-            return Answer::Bytes(workspace(handle).to_le_bytes().to_vec());
+            return AttributeValue::Bytes(workspace(handle).to_le_bytes().to_vec());
         }
-        name::CONFIG_SHARED_MEMORY => return Answer::Bytes(1024_i32.to_le_bytes().to_vec()),
-        name::GRAPH_ENGINE_COUNT => return Answer::Bytes(1_i64.to_le_bytes().to_vec()),
-        name::ENGINE_INDEX => return Answer::Bytes(0_i64.to_le_bytes().to_vec()),
-        name::PLAN_JSON => return Answer::Bytes(b"{\"engine\":0}\0".to_vec()),
-        name::CONFIG_KNOBS | name::CONFIG_INTERMEDIATES => return Answer::None,
+        name::CONFIG_SHARED_MEMORY => return AttributeValue::Bytes(1024_i32.to_le_bytes().to_vec()),
+        name::GRAPH_ENGINE_COUNT => return AttributeValue::Bytes(1_i64.to_le_bytes().to_vec()),
+        name::ENGINE_INDEX => return AttributeValue::Bytes(0_i64.to_le_bytes().to_vec()),
+        name::PLAN_JSON => return AttributeValue::Bytes(b"{\"engine\":0}\0".to_vec()),
+        name::CONFIG_KNOBS | name::CONFIG_INTERMEDIATES => return AttributeValue::None,
         _ => {}
     }
     let all = descriptors();
-    let Some(found) = all.get(handle) else { return Answer::None };
+    let Some(found) = all.get(handle) else { return AttributeValue::None };
     match found.attributes.get(&attribute) {
-        None => Answer::None,
-        Some(bytes) if value_kind != DESCRIPTOR => Answer::Bytes(bytes.clone()),
+        None => AttributeValue::None,
+        Some(bytes) if value_kind != DESCRIPTOR => AttributeValue::Bytes(bytes.clone()),
         Some(_) => {
             let named = found.numbers(attribute);
-            Answer::Descriptors(named.into_iter().filter_map(|handle| usize::try_from(handle).ok()).collect())
+            AttributeValue::Descriptors(
+                named.into_iter().filter_map(|handle| usize::try_from(handle).ok()).collect(),
+            )
         }
     }
 }
@@ -233,15 +235,15 @@ entries! {
         }
         let room = usize::try_from(wanted).unwrap_or(0);
         match answer(descriptor, attribute, kind) {
-            Answer::None => _ = count.put(0),
-            Answer::Bytes(bytes) => {
+            AttributeValue::None => _ = count.put(0),
+            AttributeValue::Bytes(bytes) => {
                 let size = size_of(kind);
                 count.put(i64::try_from(bytes.len() / size).unwrap_or(0));
                 for (place, byte) in bytes.iter().take(room.saturating_mul(size)).enumerate() {
                     to.put_at(place, *byte);
                 }
             }
-            Answer::Descriptors(named) => {
+            AttributeValue::Descriptors(named) => {
                 count.put(i64::try_from(named.len()).unwrap_or(0));
                 let mut all = descriptors();
                 for (place, source) in named.iter().take(room).enumerate() {

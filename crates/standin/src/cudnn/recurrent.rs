@@ -40,6 +40,7 @@ pub(super) struct Sequence {
 /// `CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED`.
 const PACKED: c_int = 1;
 
+pub(super) const RELU: c_int = 0;
 pub(super) const LSTM: c_int = 2;
 pub(super) const GRU: c_int = 3;
 const NO_BIAS: c_int = 0;
@@ -55,7 +56,7 @@ impl Layer {
     }
 
     /// Matrices of each kind.
-    pub(super) fn gates(&self) -> i64 {
+    fn gates(&self) -> i64 {
         match self.mode {
             LSTM => 4,
             GRU => 3,
@@ -99,16 +100,11 @@ impl Layer {
         }
     }
 
-    /// Elements of all matrices.
-    pub(super) fn all_matrices(&self) -> i64 {
-        (0..self.places()).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)))
-    }
-
     /// All matrices, by layer and direction, then all biases.
     fn weights(&self) -> i64 {
-        self.all_matrices().saturating_add(
-            self.places().saturating_mul(self.biases()).saturating_mul(i64::from(self.hidden)),
-        )
+        let matrices = (0..self.places()).fold(0_i64, |sum, place| sum.saturating_add(self.matrices(place)));
+        let biases = self.places().saturating_mul(self.biases());
+        matrices.saturating_add(biases.saturating_mul(i64::from(self.hidden)))
     }
 
     /// A matrix: where it starts, rows and columns. `None` where the layer has none of this number.

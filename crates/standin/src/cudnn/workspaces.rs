@@ -2,11 +2,11 @@
 
 use std::ffi::c_int;
 
+use blockyard_gpus::recurrent::{self, Algorithm, Kind};
 use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_size, size_in_networks};
 
 use crate::cudnn::backend::{Convolution, Tensor};
-use crate::cudnn::recurrent::{Layer, Sequence};
-use crate::cudnn::recurrent_rule as rule;
+use crate::cudnn::recurrent::{GRU, LSTM, Layer, RELU, Sequence};
 
 /// The tables' number of a type, and the bytes of an element.
 fn kind(number: c_int) -> Option<(i64, u64)> {
@@ -126,52 +126,46 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
     }
 }
 
-/// The workspace of the forward pass, of the backward pass, and the reserve, as the tables number them.
-const FORWARD: i64 = 0;
-const BACKWARD: i64 = 1;
-const RESERVE: i64 = 3;
-/// The algorithm that keeps the states of small layers in registers: PyTorch chooses it for forward passes alone.
-const SMALL_LAYERS: c_int = 3;
-
-fn recorded_part(part: i64, layer: &Layer, sequence: &Sequence, is_training: bool) -> Option<u64> {
-    let (number, element) = kind(layer.kind)?;
-    let [input, hidden, layers, directions] =
-        [layer.input, layer.hidden, layer.layers, layer.directions].map(i64::from);
-    let (batch, time) = (i64::from(sequence.batch), i64::from(sequence.time));
-    let mut numbers = vec![2, part, i64::from(layer.mode), input, hidden, layers, batch, time, directions];
-    numbers.extend([i64::from(layer.has_dropout), i64::from(is_training), number]);
-    let bytes = |width: i64| elements(&[sequence.steps, width]).saturating_mul(element);
-    let wide = hidden.saturating_mul(directions);
-    let plain = [bytes(input), bytes(wide), bytes(wide.saturating_mul(layers))];
-    let operands = Operands { plain, padded: plain, ..Operands::default() };
-    let is_whole = sequence.steps == batch.saturating_mul(time);
-    let whole = if is_whole { recorded_size(hash(&numbers), &operands) } else { None };
-    whole.or_else(|| {
-        numbers.push(sequence.steps);
-        recorded_size(hash(&numbers), &operands)
-    })
-}
-
 /// Bytes of workspace and reserve of a recurrent layer, and why they are an estimate.
 pub(super) fn of_layer(
     layer: &Layer,
     sequence: &Sequence,
     is_training: bool,
 ) -> ([u64; 2], Option<&'static str>) {
-    let part = if layer.algorithm == SMALL_LAYERS || !is_training { FORWARD } else { BACKWARD };
-    let recorded = |part| recorded_part(part, layer, sequence, is_training).filter(|_| !layer.projects());
-    let rule = rule::of_layer(layer, sequence, is_training);
-    let (workspace, is_estimated) = match recorded(part) {
-        Some(workspace) => (workspace, false),
-        None => (rule.workspace, !rule.is_workspace_proved),
+    let (dtype, element) = kind(layer.kind).unwrap_or((-1, u64::try_from(layer.element()).unwrap_or(0)));
+    let count = |size: c_int| u64::try_from(size).unwrap_or(0);
+    let asked = recurrent::Layer {
+        kind: match layer.mode {
+            RELU => Kind::Relu,
+            LSTM => Kind::Lstm,
+            GRU => Kind::Gru,
+            _ => Kind::Tanh,
+        },
+        input: count(layer.input),
+        hidden: count(layer.hidden),
+        layers: count(layer.layers),
+        directions: count(layer.directions),
+        batch: count(sequence.batch),
+        time: count(sequence.time),
+        steps: u64::try_from(sequence.steps).unwrap_or(0),
+        is_packed: sequence.is_packed,
+        has_dropout: layer.has_dropout,
+        is_training,
+        dtype,
+        element,
     };
-    let (reserve, is_estimate) = match (is_training, recorded(RESERVE)) {
-        (false, _) => (0, is_estimated),
-        (true, Some(reserve)) => (reserve, is_estimated),
-        (true, None) => (rule.reserve, is_estimated || !rule.is_reserve_proved),
+    // As cuDNN numbers them; PyTorch asks for no other.
+    let (algorithm, is_known) = match layer.algorithm {
+        0 => (Algorithm::Standard, true),
+        1 => (Algorithm::Persistent, !sequence.is_packed),
+        3 => (Algorithm::Small, !sequence.is_packed),
+        _ => (Algorithm::Standard, false),
     };
+    let (workspace, reserve) = (asked.workspace(algorithm), asked.reserve());
+    let is_exact = workspace.is_exact && is_known && !layer.projects();
     let remark = "what cuDNN takes for this recurrent layer is not recorded, and is estimated by a rule";
-    ([workspace, reserve], is_estimate.then_some(remark))
+    let reserve = if is_training { reserve.bytes } else { 0 };
+    ([workspace.bytes, reserve], (!is_exact).then_some(remark))
 }
 
 #[cfg(test)]

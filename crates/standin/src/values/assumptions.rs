@@ -52,17 +52,17 @@ struct Question {
 
 /// What the host gets in place of what it read, if anything, and what the report says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Answer {
+struct AssumedValue {
     bits: Option<u64>,
     text: String,
 }
 
 impl Question {
     /// `None` where the line has read so many unknown values that it waits for one; `reads` counts them, this one too.
-    fn answer(self, reads: impl FnOnce() -> u64) -> Option<Answer> {
-        let said = |text: &str| Some(Answer { bits: None, text: text.to_owned() });
+    fn answer(self, reads: impl FnOnce() -> u64) -> Option<AssumedValue> {
+        let said = |text: &str| Some(AssumedValue { bits: None, text: text.to_owned() });
         let taken = |kind, value| {
-            Some(Answer { bits: Some(bits(kind, value)), text: format!("assumed to be {value}") })
+            Some(AssumedValue { bits: Some(bits(kind, value)), text: format!("assumed to be {value}") })
         };
         if self.read.unknown == 0 {
             return match (self.read.known, self.kind, self.given) {
@@ -74,7 +74,7 @@ impl Question {
         if let Some(results) = self.results {
             let results = self.given.map_or(results, whole);
             let text = format!("a count that a kernel would have found, assumed to be {results}");
-            return Some(Answer { bits: Some(results.cast_unsigned()), text });
+            return Some(AssumedValue { bits: Some(results.cast_unsigned()), text });
         }
         let reads = reads();
         if reads > MOST_READS {

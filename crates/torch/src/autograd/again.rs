@@ -3,8 +3,8 @@
 //! A recorded program proves the variant that it ran and no other: a norm of order 3 is another formula than one of order 2. So
 //! what counts as recorded is a signature: the backward function, which gradients are wanted, the gradients that come in and the
 //! saved tensors by type, dimensions and layout, and what the formula itself branches on. A signature that no recorded program has
-//! is marked. The functions of [`COMPOSED`] need their name alone: each of their statements is an operator of the forward pass (or
-//! an elementwise kernel whose derivative is made of such), so what they allocate follows from the operators, whatever the variant.
+//! is marked. Backward functions that their operator declares as `composed` need their name alone: what they allocate follows from
+//! the operators of their statements, whatever the variant.
 //!
 //! `second_derivatives.txt` has the signatures of the recorded programs whose every line and event is equal; a test of the crate
 //! `python` runs these programs and compares.
@@ -17,65 +17,13 @@ use rustc_hash::FxHashSet;
 use super::node::{Body, Node};
 use super::saved::SavedVariable;
 use super::{GradMode, Grads};
-use crate::{Tensor, session};
+use crate::{Tensor, registry, session};
 
 static RECORDED: LazyLock<FxHashSet<&str>> =
     LazyLock::new(|| include_str!("second_derivatives.txt").lines().collect());
 
-/// Backward functions whose formula has the same statements in every variant, each of them an operator.
-const COMPOSED: &[&str] = &[
-    "AbsBackward0",
-    "AddBackward0",
-    "AddmmBackward0",
-    "BmmBackward0",
-    "CatBackward0",
-    "CeluBackward0",
-    "CloneBackward0",
-    "CosBackward0",
-    "DivBackward0",
-    "EluBackward0",
-    "ExpBackward0",
-    "ExpandBackward0",
-    "HypotBackward0",
-    "LeakyReluBackward0",
-    "LogBackward0",
-    "LogaddexpBackward0",
-    "MeanBackward0",
-    "MeanBackward1",
-    "MmBackward0",
-    "MulBackward0",
-    "NegBackward0",
-    "PermuteBackward0",
-    "PowBackward0",
-    "ReciprocalBackward0",
-    "ReluBackward0",
-    "RsqrtBackward0",
-    "SelectBackward0",
-    "SigmoidBackward0",
-    "SiluBackward0",
-    "SinBackward0",
-    "SliceBackward0",
-    "SoftplusBackward0",
-    "SplitBackward0",
-    "SqrtBackward0",
-    "SqueezeBackward0",
-    "SqueezeBackward1",
-    "SqueezeBackward2",
-    "StackBackward0",
-    "SubBackward0",
-    "SumBackward0",
-    "SumBackward1",
-    "TBackward0",
-    "TanhBackward0",
-    "ToCopyBackward0",
-    "TransposeBackward0",
-    "TrilBackward0",
-    "TriuBackward0",
-    "UnsafeViewBackward0",
-    "UnsqueezeBackward0",
-    "ViewBackward0",
-    "WhereBackward0",
-];
+/// Backward functions that need their name alone: see `Entry::composed`.
+static COMPOSED: LazyLock<FxHashSet<&str>> = LazyLock::new(|| registry::composed().collect());
 
 /// The variant of an operator that a program called in place.
 pub(crate) const IN_PLACE: &str = "in place";
@@ -98,7 +46,7 @@ pub(super) fn begin(node: &Node, grads: &Grads, wanted: &[bool]) -> Option<Strin
     }
     session().modes.variant.borrow_mut().clear();
     let mut text = node.name().to_owned();
-    if COMPOSED.contains(&node.name()) {
+    if COMPOSED.contains(node.name()) {
         return Some(text);
     }
     text.push_str(" wants ");
@@ -126,7 +74,7 @@ pub(super) fn finish(node: &Node, signature: Option<String>) {
     let session = session();
     let variant = session.modes.variant.take();
     // An operator that worked in place saves other tensors, whatever its formula is made of.
-    if !variant.is_empty() && (!COMPOSED.contains(&node.name()) || variant == IN_PLACE) {
+    if !variant.is_empty() && (!COMPOSED.contains(node.name()) || variant == IN_PLACE) {
         signature.push_str(" as ");
         signature.push_str(&variant);
     }

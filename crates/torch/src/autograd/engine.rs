@@ -1,17 +1,20 @@
 //! The engine: which node runs when, and how long gradients live.
 
-use std::rc::Rc;
+mod checks;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+use crate::error::runtime;
+use crate::memory::Phase;
+use crate::ops::{creation, pointwise};
+use crate::session::{Running, Thread};
+use crate::{Result, Tensor, session};
 
 use super::node::{Body, Context, Edge, Grads, Node};
 use super::ready::Ready;
 use super::{GradMode, GradModeGuard, accumulate, again};
-use crate::error::runtime;
-use crate::memory::Phase;
-use crate::ops::{copy, creation, pointwise, reduce};
-use crate::session::Thread;
-use crate::{Result, Tensor, TorchError, session};
+use checks::{refuse_lost_history, validate};
 
 /// What [`grad`] returns: one for each input, `None` for those the outputs do not depend on.
 pub type Gradients = Vec<Option<Tensor>>;
@@ -153,13 +156,13 @@ fn run(
     let session = session();
     let before_thread = session.thread();
     let before_phase = session.set_phase(Phase::Backward);
-    let before_operator = session.notes.operator.get();
+    let before = session.notes.running.get();
     let mode = GradModeGuard::new(create_graph);
     let mut task = GraphTask::new(roots, retain_graph || create_graph, captures);
     let result = task.start(roots, grads).and_then(|()| task.work(captures.is_empty()));
     // What is left after a failure dies as PyTorch's graph task does.
     drop(mode);
-    session.notes.operator.set(before_operator);
+    session.notes.running.set(before);
     session.set_phase(before_phase);
     session.set_thread(before_thread);
     result?;
@@ -259,7 +262,7 @@ impl GraphTask {
     fn evaluate(&mut self, task: Task, accumulates: bool) -> Result<()> {
         let Task { node, mut inputs, .. } = task;
         let session = session();
-        session.notes.operator.set(node.name());
+        session.notes.running.set(Running { name: node.name(), copies_or_fills: false });
         let stream = node.stream();
         let mut before_stream = None;
         if let Some((index, stream)) = stream {
@@ -377,41 +380,6 @@ impl GraphTask {
     }
 }
 
-/// Backward functions that give zeros whatever comes in, so that nothing of a history is lost.
-const CONSTANT: &[&str] = &[
-    "BernoulliBackward0",
-    "CeilBackward0",
-    "CopyBackwards",
-    "CopysignBackward0",
-    "DivBackward2",
-    "DivBackward3",
-    "FillBackward2",
-    "FloorBackward0",
-    "PowBackward0",
-    "RoundBackward0",
-    "SignBackward0",
-    "TruncBackward0",
-    "ZeroBackward0",
-];
-
-/// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel
-/// of their own give none here, so that a second derivative would silently stop.
-fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
-    let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
-    let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
-    if depends
-        && !CONSTANT.contains(&node.name())
-        && matches!(node.body, Body::Function { .. })
-        && outputs.iter().flatten().any(is_lost)
-    {
-        return crate::error::not_implemented(format!(
-            "second derivatives through {} are not modeled (create_graph=True)",
-            node.name()
-        ));
-    }
-    Ok(())
-}
-
 /// Nodes from which a captured one can be reached; `true` for those that have to run.
 fn needed_nodes(order: &mut [Rc<Node>], captures: &[Edge]) -> FxHashMap<Key, bool> {
     let mut needed: FxHashMap<Key, bool> = FxHashMap::default();
@@ -447,43 +415,6 @@ fn add_up(old: Tensor, grad: &Tensor) -> Result<Tensor> {
     // The sum takes the older one's place in the buffer.
     drop(old);
     Ok(sum)
-}
-
-/// Brings a gradient to the shape and type that the node expects, or says why it cannot be.
-fn validate(node: &Rc<Node>, input: usize, grad: &mut Tensor) -> Result<()> {
-    let Some(expected) = node.inputs.borrow().get(input).cloned() else { return Ok(()) };
-    if grad.shape() != expected.shape {
-        if !is_expandable(&expected.shape, &grad.shape()) {
-            return runtime(format!(
-                "Function {} returned an invalid gradient at index {input} - got {:?} but expected shape compatible \
-                 with {:?}",
-                node.name(),
-                grad.shape(),
-                expected.shape
-            ));
-        }
-        *grad = reduce::sum_to(grad, &expected.shape)?;
-    }
-    if grad.dtype() != expected.dtype && grad.dtype().is_differentiable() {
-        *grad = copy::to_dtype(grad, expected.dtype)?;
-    }
-    if grad.device() != expected.device {
-        if grad.dim() != 0 {
-            return Err(TorchError::Runtime(format!(
-                "Function {} returned an invalid gradient at index {input} - expected device {} but got {}",
-                node.name(),
-                expected.device,
-                grad.device()
-            )));
-        }
-        *grad = copy::to_device(grad, expected.device, false)?;
-    }
-    Ok(())
-}
-
-fn is_expandable(from: &[i64], to: &[i64]) -> bool {
-    from.len() <= to.len()
-        && from.iter().rev().zip(to.iter().rev()).all(|(size, target)| *size == 1 || size == target)
 }
 
 /// A gradient that is used on another stream than it was made on must not be allocated again too early.

@@ -69,7 +69,7 @@ impl OtherAddresses {
             }
         }
         if !is_same {
-            let operator = session().notes.operator.get();
+            let operator = session().notes.running.get().name;
             session().mark_estimated(
                 operator,
                 "whether memory runs out depends on addresses that the driver chooses",

@@ -1,14 +1,14 @@
 //! `scaled_dot_product_attention`: which kernel runs, and what it takes.
 
+mod choice;
 mod products;
 
+use crate::arguments::{Unread, arguments};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::session::AttentionKernels;
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::copy::{contiguous, empty_strided, to_dtype};
@@ -17,77 +17,8 @@ use super::pointwise::{mul, where_};
 use super::reduce;
 use super::sort::temporary;
 use super::views::{first, transpose};
-
+use choice::{Kernel, NO_KERNEL, Sizes, choose};
 use products::{by_products, repeated_heads};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kernel {
-    Cudnn,
-    Flash,
-    Efficient,
-    /// Products of matrices and a softmax.
-    Math,
-}
-
-/// Sizes of one call.
-#[derive(Clone, Copy, Debug)]
-struct Sizes {
-    batch: i64,
-    heads: i64,
-    queries: i64,
-    keys: i64,
-    width: i64,
-    value_width: i64,
-}
-
-impl Sizes {
-    fn all_heads(self) -> u64 {
-        (self.batch * self.heads).max(0) as u64
-    }
-}
-
-const NO_KERNEL: &str = "No available kernel. Aborting execution.";
-
-/// `sdp_utils.cpp`: cuDNN first on this GPU, then flash attention, then the memory-efficient one, then products; of those that the
-/// program allows.
-fn choose(sizes: Sizes, dtype: Dtype, has_mask: bool, dropout: f64) -> Result<Kernel> {
-    let allowed = session().attention_kernels();
-    // `minimum_gemm_alignment`: rows are read 16 bytes at a time.
-    let at_once = if dtype.is_reduced_float() { 8 } else { 4 };
-    let is_aligned = sizes.width % at_once == 0 && sizes.value_width % at_once == 0;
-    let has_cudnn = matches!(session().profile().capability.0, 9 | 10);
-    // cuDNN's kernel wants more than one key, and more than one query where elements are dropped.
-    let is_short = sizes.keys == 1 || (sizes.queries == 1 && dropout > 0.0);
-    let is_sixteenths =
-        !session().release().cudnn_attention_needs_sixteenths() || (dropout * 16.0).fract() == 0.0;
-    let is_reduced = dtype.is_reduced_float();
-    let kernels = [
-        (
-            allowed.cudnn
-                && is_reduced
-                && has_cudnn
-                && !is_short
-                && is_sixteenths
-                && sizes.width % 8 == 0
-                && sizes.width <= 256,
-            Kernel::Cudnn,
-        ),
-        // Flash attention is made for rows of up to 256 elements.
-        (allowed.flash && is_reduced && !has_mask && sizes.width <= 256, Kernel::Flash),
-        (allowed.efficient && is_aligned, Kernel::Efficient),
-        (allowed.math, Kernel::Math),
-    ];
-    let Some((_, kernel)) = kernels.into_iter().find(|(is_fit, _)| *is_fit) else {
-        return runtime(NO_KERNEL);
-    };
-    if allowed != AttentionKernels::ALL && kernel != Kernel::Math {
-        session().mark_estimated(
-            "scaled_dot_product_attention",
-            "a kernel that the program chose was recorded only where PyTorch chooses it on its own",
-        );
-    }
-    Ok(kernel)
-}
 
 /// A result whose elements lie as the query's do.
 fn laid_out_like(query: &Tensor, shape: &[i64]) -> Result<Tensor> {
@@ -378,23 +309,36 @@ fn unrelated(view: &Tensor) -> Tensor {
     view.alias(&view.shape(), &view.strides(), view.offset())
 }
 
-fn attention(args: &Args) -> Result<Value> {
-    let (q, k, v, mask) = (args.t(0)?, args.t(1)?, args.t(2)?, args.topt(3)?);
-    let (dropout, is_causal) = (args.float(4)?, args.bool(5)?);
+arguments! {
+    /// The arguments of `scaled_dot_product_attention`.
+    struct Attention<'a> {
+        q: &'a Tensor,
+        k: &'a Tensor,
+        v: &'a Tensor,
+        mask: Option<&'a Tensor>,
+        dropout: f64,
+        is_causal: bool,
+        _scale: Unread,
+        is_grouped: bool,
+    }
+}
+
+fn attention(call: Attention<'_>) -> Result<Value> {
+    let Attention { q, k, v, mask, dropout, is_causal, .. } = call;
     if is_causal && mask.is_some() {
         return runtime(
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
         );
     }
-    if args.bool(7)? {
-        let heads = [&q, &k, &v].map(|tensor| if tensor.dim() < 3 { 1 } else { tensor.size(-3) });
+    if call.is_grouped {
+        let heads = [q, k, v].map(|tensor| if tensor.dim() < 3 { 1 } else { tensor.size(-3) });
         let [of_q, of_k, of_v] = heads;
         if of_k < 1 || of_v < 1 || of_q % of_k != 0 || of_q % of_v != 0 {
             return runtime("Number of heads in key and value must divide the number of heads in ");
         }
-        return Ok(grouped(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into());
+        return Ok(grouped(q, k, v, mask, dropout, is_causal)?.into());
     }
-    Ok(scaled_dot_product_attention(&q, &k, &v, mask.as_ref(), dropout, is_causal)?.into())
+    Ok(scaled_dot_product_attention(q, k, v, mask, dropout, is_causal)?.into())
 }
 
 /// `enable_gqa`: no kernel for `float32` takes fewer heads of keys than of queries.
@@ -537,4 +481,4 @@ fn padded_flash(call: &Call<'_>) -> Result<Tensor> {
 const SCHEMA: &str = "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float \
                       dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False)";
 
-pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, attention)];
+pub(crate) const TABLE: &[Entry] = &[op!(SCHEMA, attention)];

@@ -3,20 +3,23 @@
 use crate::autocast::Cast;
 use crate::autograd::{GradMode, GradModeGuard, Save, record};
 use crate::error::runtime;
-use crate::schema::Args;
 use crate::{Result, Scalar, Tensor, Value};
 
 use super::creation::{empty_like, wrapped};
 use super::kernels::one_minus;
-use super::loss::{Reduction, reduced, reduction};
+use super::loss::{Reduction, reduced};
 use super::pointwise::{
     add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, pow_scalar, scale, sub,
 };
 use super::unary;
 use super::views::first;
 
-pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
-    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
+pub(super) fn binary_cross_entropy(
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Value> {
     if crate::autocast::dtype().is_some() && own.device().is_cuda() {
         return runtime(
             "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models use a \
@@ -25,10 +28,9 @@ pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
              binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast.",
         );
     }
-    let reduction = reduction(args, 3)?;
     let output = {
         let _below = GradModeGuard::new(false);
-        let loss = empty_like(&own)?;
+        let loss = empty_like(own)?;
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
         }
@@ -43,8 +45,8 @@ pub(super) fn binary_cross_entropy(args: &Args) -> Result<Value> {
             }
         }
     };
-    let saved = [Save::Input(Some(&own)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
-    record("BinaryCrossEntropyBackward0", &[&own, &target], &[&output], &saved, move |ctx, grads| {
+    let saved = [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
+    record("BinaryCrossEntropyBackward0", &[own, target], &[&output], &saved, move |ctx, grads| {
         reduction.note();
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
@@ -74,7 +76,7 @@ fn bce_target_backward(
 ) -> Result<Tensor> {
     let gradient = crate::call("logit", &[own.into()], &[])?.tensor()?;
     elementwise_in_place(&[&gradient, grad], gradient.dtype(), None)?;
-    if let Some(weight) = weight {
+    if let Some(weight) = &weight {
         elementwise_in_place(&[&gradient, weight], gradient.dtype(), None)?;
     }
     if reduction == Reduction::Mean {
@@ -84,14 +86,18 @@ fn bce_target_backward(
     Ok(gradient)
 }
 
-pub(super) fn bce_with_logits(args: &Args) -> Result<Value> {
-    let (own, target, weight, pos_weight) = (args.t(0)?, args.t(1)?, args.topt(2)?, args.topt(3)?);
-    let reduction = reduction(args, 4)?;
+pub(super) fn bce_with_logits(
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    pos_weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let pos_weight = cast.apply_optional(pos_weight.as_ref())?;
-    let weight = cast.apply_optional(weight.as_ref())?;
-    let target = &cast.apply(&target)?;
-    let own = &cast.apply(&own)?;
+    let pos_weight = cast.apply_optional(pos_weight)?;
+    let weight = cast.apply_optional(weight)?;
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     if own.shape() != target.shape() {
         return Err(crate::TorchError::Value(format!(
             "Target size ({:?}) must be the same as input size ({:?})",

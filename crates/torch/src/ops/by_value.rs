@@ -3,7 +3,6 @@
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value, session};
 
 use super::copy;
@@ -16,7 +15,7 @@ use super::views::{self, expand, first};
 pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     let _below = GradModeGuard::new(false);
     session().mark_estimated(
-        session().notes.operator.get(),
+        session().operator(),
         "how many elements a mask selects depends on values; half of them is taken",
     );
     choose(tensor, tensor.numel() / 2)
@@ -63,10 +62,9 @@ fn unique(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// `bincount`: the largest element decides the size, which is not known on a GPU.
-fn bincount(args: &Args) -> Result<Value> {
-    let (tensor, weights, least) = (args.t(0)?, args.topt(1)?, args.int(2)?);
+fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Value> {
     let device = tensor.device();
-    let dtype = match &weights {
+    let dtype = match weights {
         Some(weights) if weights.dtype() == Dtype::F32 => Dtype::F32,
         Some(_) => Dtype::F64,
         None => Dtype::I64,
@@ -89,7 +87,7 @@ fn bincount(args: &Args) -> Result<Value> {
         }
     };
     let output = empty(&[bins], dtype, device)?;
-    if let (Some(values), None) = (tensor.values(), &weights) {
+    if let (Some(values), None) = (tensor.values(), weights) {
         let mut counts = vec![0_i64; bins.max(0) as usize];
         for place in values.iter().filter_map(|value| value.to_i64()) {
             if let Some(count) = usize::try_from(place).ok().and_then(|place| counts.get_mut(place)) {
@@ -101,10 +99,9 @@ fn bincount(args: &Args) -> Result<Value> {
     Ok(output.into())
 }
 
-fn known_nonzero(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
+fn known_nonzero(tensor: &Tensor) -> Result<Value> {
     let Some(values) = tensor.values().filter(|_| tensor.dim() == 1) else {
-        return Ok(nonzero(&tensor)?.into());
+        return Ok(nonzero(tensor)?.into());
     };
     let places: Vec<Scalar> = values
         .iter()
@@ -136,8 +133,8 @@ fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("nonzero(Tensor self)", known_nonzero),
-    op("masked_select(Tensor self, Tensor mask)", |a| Ok(masked_select(&a.t(0)?, &a.t(1)?)?.into())),
-    op("unique(Tensor self)", |a| Ok(unique(&a.t(0)?)?.into())),
-    op("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),
+    op!("nonzero(Tensor self)", known_nonzero),
+    op!("masked_select(Tensor self, Tensor mask)", masked_select),
+    op!("unique(Tensor self)", unique),
+    op!("bincount(Tensor self, Tensor? weights=None, int minlength=0)", bincount),
 ];

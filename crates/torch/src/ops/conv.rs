@@ -1,20 +1,20 @@
 //! Convolutions: cuDNN's, whose workspaces are recorded, and PyTorch's own for separate channels.
 
+mod calls;
 mod double;
+mod workspace;
 
-use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, again, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Device, Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides, session, tables};
+use crate::{Device, Dtype, MemoryFormat, Result, Tensor, contiguous_strides, session};
 
 use super::copy::{contiguous_in, empty_strided};
 use super::pointwise::{change_in_place, elementwise_in_place};
 use super::reduce;
-use super::sort::temporary;
 use super::views::{first, squeeze, unsqueeze, view};
+use calls::{Call, TransposedCall, conv, conv_transpose};
 
 /// Everything about a convolution but its tensors.
 #[derive(Clone, Debug)]
@@ -241,88 +241,6 @@ impl Convolution {
         empty_strided(shape, &self.strides(shape), self.dtype, self.device)
     }
 
-    /// The configuration of a pass, in numbers.
-    fn numbers(&self, pass: Pass) -> Vec<i64> {
-        let mut numbers = vec![
-            1,
-            pass as i64,
-            i64::from(self.settings.is_transposed),
-            self.dtype as i64,
-            i64::from(self.format != MemoryFormat::Contiguous),
-            self.settings.groups,
-        ];
-        for list in [
-            &self.input,
-            &self.weight,
-            &self.settings.stride,
-            &self.settings.padding,
-            &self.settings.dilation,
-        ] {
-            numbers.push(-1);
-            numbers.extend(list);
-        }
-        numbers
-    }
-
-    fn operands(&self) -> tables::Operands {
-        let at_once = (16 / self.dtype.size().max(1)) as i64;
-        let bytes = |shape: &[i64]| crate::numel(shape).max(0) as u64 * self.dtype.size();
-        let padded = |shape: &[i64], dims: std::ops::Range<usize>| {
-            let mut shape = shape.to_vec();
-            for size in shape.get_mut(dims).into_iter().flatten() {
-                *size = (*size + at_once - 1) / at_once * at_once;
-            }
-            bytes(&shape)
-        };
-        tables::Operands {
-            plain: [bytes(&self.input), bytes(&self.weight), bytes(&self.output)],
-            padded: [padded(&self.input, 1..2), padded(&self.weight, 0..2), padded(&self.output, 1..2)],
-            partial: crate::numel(&self.weight).max(0) as u64 * 4,
-            batch: at(&self.input, 0).max(0) as u64,
-        }
-    }
-
-    /// A transposed convolution is the gradient of the input of another, and its gradient a convolution.
-    fn request(&self, pass: Pass) -> tables::Request<'_> {
-        let is_transposed = self.settings.is_transposed;
-        let (input, output) =
-            if is_transposed { (&self.output, &self.input) } else { (&self.input, &self.output) };
-        tables::Request {
-            operation: match pass {
-                Pass::Forward => usize::from(is_transposed),
-                Pass::Input => usize::from(!is_transposed),
-                Pass::Weight => 2,
-            },
-            dtype: self.dtype as i64,
-            element: self.dtype.size(),
-            is_channels_last: self.format != MemoryFormat::Contiguous,
-            input,
-            filter: &self.weight,
-            output,
-            stride: &self.settings.stride,
-            padding: &self.settings.padding,
-            dilation: &self.settings.dilation,
-        }
-    }
-
-    /// cuDNN's workspace comes and goes. A size that was not recorded is an estimate.
-    fn workspace(&self, pass: Pass) -> Result<()> {
-        if self.backend != Backend::Cudnn {
-            return Ok(());
-        }
-        let (numbers, operands) = (self.numbers(pass), self.operands());
-        let name = if self.settings.is_transposed { "conv_transpose" } else { "conv" };
-        if let Some(reason) = session().engine_setting() {
-            session().mark_estimated(name, reason);
-        }
-        let size = tables::lookup(&numbers, &operands).unwrap_or_else(|| {
-            session().mark_estimated(name, "cuDNN's workspace for this convolution was not recorded");
-            tables::estimate(&self.request(pass)).unwrap_or_else(|| operands.plain.iter().sum())
-        });
-        drop(temporary(self.device, size)?);
-        Ok(())
-    }
-
     fn forward(&self, input: &Tensor, weight: &Tensor) -> Result<Tensor> {
         if self.format != MemoryFormat::Contiguous && self.output.iter().skip(1).all(|size| *size == 1) {
             session()
@@ -509,86 +427,22 @@ impl Settings {
     }
 }
 
-/// A batch of one may be left out.
-fn batched(dims: usize, input: &Tensor, work: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Value> {
-    if input.dim() == dims + 1 {
-        return Ok(squeeze(&work(&unsqueeze(input, 0)?)?, Some(&[0]))?.into());
-    }
-    if input.dim() != dims + 2 {
-        return runtime(format!(
-            "Expected {}D (unbatched) or {}D (batched) input to conv{dims}d, but got input of size: {:?}",
-            dims + 1,
-            dims + 2,
-            input.shape()
-        ));
-    }
-    Ok(work(input)?.into())
-}
-
-fn conv(args: &Args, dims: usize) -> Result<Value> {
-    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
-    let cast = Cast::lower(input.device());
-    let bias = cast.apply_optional(bias.as_ref())?;
-    let weight = cast.apply(&weight)?;
-    let input = cast.apply(&input)?;
-    let dilation = spread(&args.ints(5)?, dims);
-    let padding = match args.value(4)? {
-        Value::Str(text) if &**text == "same" => {
-            let kernel = weight.shape();
-            let padding: Vec<i64> =
-                (0..dims).map(|dim| at(&dilation, dim) * (at(&kernel, dim + 2) - 1)).collect();
-            if padding.iter().any(|total| total % 2 != 0) {
-                return crate::error::not_implemented("padding='same' with a kernel of an even size");
-            }
-            padding.iter().map(|total| total / 2).collect()
-        }
-        Value::Str(_) => vec![0; dims],
-        _ => spread(&args.ints(4)?, dims),
-    };
-    let settings = Settings {
-        stride: spread(&args.ints(3)?, dims),
-        padding,
-        dilation,
-        output_padding: vec![0; dims],
-        groups: args.int(6)?,
-        is_transposed: false,
-    };
-    batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
-}
-
-fn conv_transpose(args: &Args, dims: usize) -> Result<Value> {
-    let (input, weight, bias) = (args.t(0)?, args.t(1)?, args.topt(2)?);
-    let cast = Cast::lower(input.device());
-    let bias = cast.apply_optional(bias.as_ref())?;
-    let weight = cast.apply(&weight)?;
-    let input = cast.apply(&input)?;
-    let settings = Settings {
-        stride: spread(&args.ints(3)?, dims),
-        padding: spread(&args.ints(4)?, dims),
-        output_padding: spread(&args.ints(5)?, dims),
-        groups: args.int(6)?,
-        dilation: spread(&args.ints(7)?, dims),
-        is_transposed: true,
-    };
-    batched(dims, &input, |input| convolution(input, &weight, bias.as_ref(), settings))
-}
-
 macro_rules! schemas {
     ($($name:literal $dims:literal;)*) => {
         &[$(
-            op(
+            op!(
                 concat!(
                     "conv", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, Any padding=0, int[] ",
                     "dilation=1, int groups=1)"
                 ),
-                |a| conv(a, $dims),
+                |call: Call<'_>| conv(call, $dims),
             ),
-            op(
+            op!(
                 concat!(
                     "conv_transpose", $name, "(Tensor input, Tensor weight, Tensor? bias=None, int[] stride=1, int[] ",
                     "padding=0, int[] output_padding=0, int groups=1, int[] dilation=1)"
                 ),
-                |a| conv_transpose(a, $dims),
+                |call: TransposedCall<'_>| conv_transpose(call, $dims),
             ),
         )*]
     };

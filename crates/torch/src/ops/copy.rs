@@ -1,11 +1,11 @@
 //! Copies: between devices, types and orders of elements.
 
+use crate::arguments::arguments;
 use crate::autograd::{Context, Grads, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::memory::Category;
-use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::registry::{Entry, in_place, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
 use super::creation::{empty_like_on, zeros_like};
@@ -235,19 +235,33 @@ fn pin_memory(tensor: &Tensor) -> Result<Tensor> {
     Ok(pinned)
 }
 
-fn cast(args: &Args, dtype: Dtype) -> Result<Value> {
-    let format = args.format_opt(1)?.unwrap_or(MemoryFormat::Preserve);
-    Ok(to(&args.t(0)?, Some(dtype), None, false, false, format)?.into())
+fn cast(tensor: &Tensor, memory_format: Option<MemoryFormat>, dtype: Dtype) -> Result<Value> {
+    let format = memory_format.unwrap_or(MemoryFormat::Preserve);
+    Ok(to(tensor, Some(dtype), None, false, false, format)?.into())
 }
 
-fn cuda(args: &Args) -> Result<Value> {
-    let device = args.device_opt(1)?.unwrap_or_else(|| Device::Cuda(session().current_device()));
-    Ok(to(&args.t(0)?, None, Some(device), false, args.bool(2)?, MemoryFormat::Preserve)?.into())
+fn cuda(tensor: &Tensor, device: Option<Device>, non_blocking: bool) -> Result<Value> {
+    let device = device.unwrap_or_else(|| Device::Cuda(session().current_device()));
+    Ok(to(tensor, None, Some(device), false, non_blocking, MemoryFormat::Preserve)?.into())
 }
 
-fn to_call(args: &Args, dtype: Option<Dtype>, device: Option<Device>, at: usize) -> Result<Value> {
-    let format = args.format_opt(at + 2)?.unwrap_or(MemoryFormat::Preserve);
-    Ok(to(&args.t(0)?, dtype, device, args.bool(at + 1)?, args.bool(at)?, format)?.into())
+arguments! {
+    /// The keywords that each form of `to` ends with.
+    struct ToKeywords {
+        non_blocking: bool,
+        copies: bool,
+        format: Option<MemoryFormat>,
+    }
+}
+
+fn to_by(
+    tensor: &Tensor,
+    dtype: Option<Dtype>,
+    device: Option<Device>,
+    keywords: ToKeywords,
+) -> Result<Tensor> {
+    let format = keywords.format.unwrap_or(MemoryFormat::Preserve);
+    to(tensor, dtype, device, keywords.copies, keywords.non_blocking, format)
 }
 
 fn type_as(tensor: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -283,15 +297,15 @@ fn nest(values: &[Scalar], shape: &[i64]) -> Value {
     }
 }
 
-fn record_stream(args: &Args) -> Result<Value> {
-    let stream = blockyard_record::StreamId::new(args.int(1)?.max(0) as u64);
-    args.t(0)?.storage().with_block(|block| block.record_stream(stream)).unwrap_or(Ok(()))?;
+fn record_stream(tensor: &Tensor, s: i64) -> Result<Value> {
+    let stream = blockyard_record::StreamId::new(s.max(0) as u64);
+    tensor.storage().with_block(|block| block.record_stream(stream)).unwrap_or(Ok(()))?;
     Ok(Value::None)
 }
 
 macro_rules! casts {
     ($($name:literal $dtype:ident,)*) => {
-        &[$(op(concat!($name, "(Tensor self, MemoryFormat? memory_format=None)"), |a| cast(a, Dtype::$dtype)),)*]
+        &[$(op!(concat!($name, "(Tensor self, MemoryFormat? memory_format=None)"), |tensor: &Tensor, memory_format: Option<MemoryFormat>| cast(tensor, memory_format, Dtype::$dtype)),)*]
     };
 }
 
@@ -311,46 +325,40 @@ macro_rules! to_schema {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("clone(Tensor self, *, MemoryFormat memory_format=preserve)", |a| {
-        Ok(clone(&a.t(0)?, a.format(1)?)?.into())
-    }),
-    op("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", |a| {
-        Ok(contiguous_in(&a.t(0)?, a.format(1)?)?.into())
-    }),
-    op(to_schema!("Device device, ScalarType? dtype=None"), |a| {
-        to_call(a, a.dtype_opt(2)?, Some(a.device(1)?), 3)
-    }),
-    op(to_schema!("ScalarType dtype"), |a| to_call(a, Some(a.dtype(1)?), None, 2)),
-    op(to_schema!("Tensor other"), |a| {
-        let other = a.t(1)?;
-        to_call(a, Some(other.dtype()), Some(other.device()), 2)
-    }),
-    op(
+    op!("clone(Tensor self, *, MemoryFormat memory_format=preserve)", clone).composed(&["CloneBackward0"]).copies_or_fills(),
+    op!("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", contiguous_in).copies_or_fills(),
+    op!(
+        to_schema!("Device device, ScalarType? dtype=None"),
+        |tensor: &Tensor, device: Device, dtype: Option<Dtype>, keywords: ToKeywords| {
+            to_by(tensor, dtype, Some(device), keywords)
+        }
+    ).copies_or_fills(),
+    op!(to_schema!("ScalarType dtype"), |tensor: &Tensor, dtype: Dtype, keywords: ToKeywords| {
+        to_by(tensor, Some(dtype), None, keywords)
+    }).copies_or_fills(),
+    op!(to_schema!("Tensor other"), |tensor: &Tensor, other: &Tensor, keywords: ToKeywords| {
+        to_by(tensor, Some(other.dtype()), Some(other.device()), keywords)
+    }).copies_or_fills(),
+    op!(
         "to(Tensor self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, \
          MemoryFormat? memory_format=None)",
-        |a| to_call(a, a.dtype_opt(1)?, a.device_opt(2)?, 3),
-    ),
-    op("type_as(Tensor self, Tensor other)", |a| Ok(type_as(&a.t(0)?, &a.t(1)?)?.into())),
-    op("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda),
-    op("cpu(Tensor self)", |a| Ok(to_device(&a.t(0)?, Device::Cpu, false)?.into())),
-    op("pin_memory(Tensor self)", |a| Ok(pin_memory(&a.t(0)?)?.into())),
-    op("copy_(Tensor self, Operand src, bool non_blocking=False)", |a| {
-        let to = a.t(0)?;
-        copy_in_place_with(&to, &a.operand(1)?, a.bool(2)?)?;
-        Ok(to.into())
-    }),
-    op("item(Tensor self)", |a| item(&a.t(0)?)),
-    op("tolist(Tensor self)", |a| tolist(&a.t(0)?)),
-    op("record_stream(Tensor self, int s)", record_stream),
-    op("detach(Tensor self)", |a| Ok(a.t(0)?.detach().into())),
-    op("detach_(Tensor self)", |a| {
-        let tensor = a.t(0)?;
+        to_by
+    ).composed(&["ToCopyBackward0"]).copies_or_fills(),
+    op!("type_as(Tensor self, Tensor other)", type_as),
+    op!("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda).copies_or_fills(),
+    op!("cpu(Tensor self)", |tensor: &Tensor| to_device(tensor, Device::Cpu, false)),
+    op!("pin_memory(Tensor self)", pin_memory),
+    in_place!("copy_(Tensor self, Operand src, bool non_blocking=False)", copy_in_place_with).copies_or_fills(),
+    op!("item(Tensor self)", item),
+    op!("tolist(Tensor self)", tolist),
+    op!("record_stream(Tensor self, int s)", record_stream),
+    op!("detach(Tensor self)", |tensor: &Tensor| Ok(tensor.detach())),
+    in_place!("detach_(Tensor self)", |tensor: &Tensor| {
         tensor.detach_in_place();
-        Ok(tensor.into())
+        Ok(())
     }),
-    op("requires_grad_(Tensor self, bool requires_grad=True)", |a| {
-        let tensor = a.t(0)?;
-        tensor.set_requires_grad(a.bool(1)?)?;
-        Ok(tensor.into())
-    }),
+    in_place!(
+        "requires_grad_(Tensor self, bool requires_grad=True)",
+        |tensor: &Tensor, requires_grad: bool| tensor.set_requires_grad(requires_grad)
+    ),
 ];

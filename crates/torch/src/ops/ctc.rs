@@ -1,26 +1,26 @@
 //! Connectionist temporal classification.
 
+use crate::arguments::{arguments, integers};
 use crate::autograd::{Context, GradModeGuard, Grads, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
 
 use super::copy::{clone, to};
 use super::creation::{empty, empty_like_as, wrapped, zeros};
-use super::loss::{Reduction, reduction};
+use super::loss::Reduction;
 use super::pointwise::{clamp, div, elementwise, elementwise_in_place, eq, mul_in_place, where_};
 use super::reduce::{mean, sum_all};
 use super::views::{first, permute, squeeze, unsqueeze, view};
 
 /// Lengths of sequences, where the host knows them.
-fn lengths(args: &Args, at: usize) -> Result<Option<Vec<i64>>> {
-    match args.value(at)? {
+fn lengths(given: &Value) -> Result<Option<Vec<i64>>> {
+    match given {
         Value::Tensor(tensor) => {
             let Some(values) = tensor.values() else { return Ok(None) };
             Ok(values.into_iter().map(Scalar::to_i64).collect())
         }
-        _ => args.ints(at).map(Some),
+        given => integers(given).map(Some),
     }
 }
 
@@ -143,16 +143,31 @@ fn cudnn(log_probs: &Tensor, ignores_infinity: bool) -> Result<Tensor> {
     Ok(costs)
 }
 
+arguments! {
+    /// The arguments of `ctc_loss`.
+    struct Problem<'a> {
+        given: &'a Tensor,
+        targets: &'a Tensor,
+        input_lengths: &'a Value,
+        target_lengths: &'a Value,
+        blank: i64,
+        reduction: Reduction,
+        ignores_infinity: bool,
+        has_cudnn: bool,
+    }
+}
+
 /// Whether cuDNN takes this loss (`_use_cudnn_ctc_loss`).
-fn is_for_cudnn(args: &Args, log_probs: &Tensor, targets: &Tensor) -> Result<bool> {
+fn is_for_cudnn(problem: &Problem<'_>, log_probs: &Tensor) -> Result<bool> {
+    let targets = problem.targets;
     let is_small = |value: &Value| match value {
         Value::Tensor(tensor) => tensor.dtype() == Dtype::I32,
         _ => false,
     };
-    let tensors = is_small(args.value(2)?) && is_small(args.value(3)?);
+    let tensors = is_small(problem.input_lengths) && is_small(problem.target_lengths);
     if !log_probs.device().is_cuda()
-        || !args.bool(7)?
-        || args.int(4)? != 0
+        || !problem.has_cudnn
+        || problem.blank != 0
         || targets.dim() != 1
         || log_probs.dtype() != Dtype::F32
         || targets.dtype() != Dtype::I32
@@ -160,7 +175,7 @@ fn is_for_cudnn(args: &Args, log_probs: &Tensor, targets: &Tensor) -> Result<boo
     {
         return Ok(false);
     }
-    let (inputs, lengths) = (lengths(args, 2)?, lengths(args, 3)?);
+    let (inputs, lengths) = (lengths(problem.input_lengths)?, lengths(problem.target_lengths)?);
     let (inputs, lengths) = (inputs.unwrap_or_default(), lengths.unwrap_or_default());
     let fits = inputs.iter().zip(&lengths).all(|(input, target)| *target < 256 && target <= input);
     let is_whole = inputs.iter().all(|input| *input == log_probs.size(0));
@@ -168,14 +183,13 @@ fn is_for_cudnn(args: &Args, log_probs: &Tensor, targets: &Tensor) -> Result<boo
 }
 
 /// `ctc_loss`.
-fn ctc_loss(args: &Args) -> Result<Value> {
-    let (given, targets, blank) = (args.t(0)?, args.t(1)?, args.int(4)?);
-    let (how, ignores_infinity) = (reduction(args, 5)?, args.bool(6)?);
+fn ctc_loss(problem: Problem<'_>) -> Result<Tensor> {
+    let Problem { given, targets, blank, reduction, ignores_infinity, .. } = problem;
     let is_batched = given.dim() == 3;
-    let given = crate::autocast::Cast::full(given.device()).apply(&given)?;
+    let given = crate::autocast::Cast::full(given.device()).apply(given)?;
     let log_probs = if is_batched { given } else { unsqueeze(&given, 1)? };
     let batch = log_probs.size(1);
-    let (input_lengths, target_lengths) = (lengths(args, 2)?, lengths(args, 3)?);
+    let (input_lengths, target_lengths) = (lengths(problem.input_lengths)?, lengths(problem.target_lengths)?);
     let counts = [("input_lengths", &input_lengths), ("target_lengths", &target_lengths)];
     if let Some((name, _)) =
         counts.iter().find(|(_, found)| found.as_ref().is_some_and(|found| found.len() as i64 != batch))
@@ -195,11 +209,11 @@ fn ctc_loss(args: &Args) -> Result<Value> {
         },
         |lengths| lengths.iter().copied().max().unwrap_or(0),
     );
-    let mut result = if is_for_cudnn(args, &log_probs, &targets)? {
+    let mut result = if is_for_cudnn(&problem, &log_probs)? {
         cudnn(&log_probs, ignores_infinity)?
     } else {
         let moved =
-            to(&targets, Some(Dtype::I64), Some(log_probs.device()), false, false, MemoryFormat::Preserve)?;
+            to(targets, Some(Dtype::I64), Some(log_probs.device()), false, false, MemoryFormat::Preserve)?;
         let sequences = Sequences { batch, longest_target, ignores_infinity, blank };
         let mut result = forward(&log_probs, &moved, sequences)?;
         drop(moved);
@@ -212,11 +226,11 @@ fn ctc_loss(args: &Args) -> Result<Value> {
         }
         result
     };
-    match how {
+    match reduction {
         Reduction::Mean => {
             let lengths = {
-                let made = match args.value(3)? {
-                    Value::Tensor(tensor) if is_for_cudnn(args, &log_probs, &targets)? => {
+                let made = match problem.target_lengths {
+                    Value::Tensor(tensor) if is_for_cudnn(&problem, &log_probs)? => {
                         clone(tensor, MemoryFormat::Preserve)?
                     }
                     _ => empty(&[batch], result.dtype(), result.device())?,
@@ -227,19 +241,19 @@ fn ctc_loss(args: &Args) -> Result<Value> {
             let loss = mean(&ratio, None, false, None)?;
             drop(ratio);
             drop(lengths);
-            Ok(loss.into())
+            Ok(loss)
         }
-        Reduction::Sum => Ok(sum_all(&result)?.into()),
+        Reduction::Sum => sum_all(&result),
         Reduction::None => {
             if !is_batched {
                 result = squeeze(&result, Some(&[0]))?;
             }
-            Ok(result.into())
+            Ok(result)
         }
     }
 }
 
-pub(crate) const TABLE: &[Entry] = &[op(
+pub(crate) const TABLE: &[Entry] = &[op!(
     "ctc_loss(Tensor log_probs, Tensor targets, Any input_lengths, Any target_lengths, int blank=0, int reduction=1, bool \
      zero_infinity=False, bool cudnn_enabled=True)",
     ctc_loss,

@@ -1,11 +1,11 @@
 //! Distances between rows.
 
+use crate::arguments::Unread;
 use crate::autocast::Cast;
 use crate::autograd::{Context, GradModeGuard, Grads, Save, record};
 use crate::error::runtime;
 use crate::iterator::broadcast;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::contiguous;
@@ -80,15 +80,14 @@ fn joined(batch: &[i64], rows: i64, columns: i64) -> Vec<i64> {
     batch.iter().copied().chain([rows, columns]).collect()
 }
 
-fn cdist(args: &Args) -> Result<Value> {
-    let (a, b, p) = (args.t(0)?, args.t(1)?, args.float(2)?);
+fn cdist(a: &Tensor, b: &Tensor, p: f64, compute_mode: &Value) -> Result<Value> {
     if !a.dtype().is_floating() || !b.dtype().is_floating() {
         return runtime(format!(
             "cdist only supports floating-point dtypes, X1 got: {}",
             a.dtype().scalar_name()
         ));
     }
-    for (tensor, name) in [(&a, "X1"), (&b, "X2")] {
+    for (tensor, name) in [(a, "X1"), (b, "X2")] {
         if tensor.dim() < 2 {
             return runtime(format!(
                 "cdist only supports at least 2D tensors, {name} got: {}D",
@@ -103,13 +102,13 @@ fn cdist(args: &Args) -> Result<Value> {
             b.size(-1)
         ));
     }
-    let mode = match args.value(3)? {
+    let mode = match compute_mode {
         Value::Str(mode) if &**mode == "use_mm_for_euclid_dist" => 1,
         Value::Str(mode) if &**mode == "donot_use_mm_for_euclid_dist" => 2,
         _ => 0,
     };
     let cast = Cast::full(a.device());
-    let (b, a) = (cast.apply(&b)?, cast.apply(&a)?);
+    let (b, a) = (cast.apply(b)?, cast.apply(a)?);
     let (rows_a, rows_b) = (a.size(-2), b.size(-2));
     let is_long = rows_a > MOST_ROWS_WITHOUT_PRODUCT || rows_b > MOST_ROWS_WITHOUT_PRODUCT;
     let is_euclidean = (p - 2.0).abs() < f64::EPSILON && (mode == 1 || (mode == 0 && is_long));
@@ -195,18 +194,17 @@ fn kernel_backward(grad: &Tensor, a: &Tensor, b: &Tensor, p: f64) -> Result<Tens
 }
 
 /// `pdist`: the distances of all pairs of rows of one matrix.
-fn pdist(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
+fn pdist(tensor: &Tensor, _: Unread) -> Result<Value> {
     if tensor.dim() != 2 {
         return runtime(format!("pdist only supports 2D tensors, got: {}D", tensor.dim()));
     }
     let rows = tensor.size(0);
-    let read = contiguous(&tensor)?;
+    let read = contiguous(tensor)?;
     let pairs = rows.max(1) * (rows.max(1) - 1) / 2;
     let output = empty(&[pairs], tensor.dtype(), tensor.device())?;
     drop(read);
-    let saved = [Save::Input(Some(&tensor)), Save::Output(0)];
-    record("PdistBackward0", &[&tensor], &[&output], &saved, |ctx, _| {
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("PdistBackward0", &[tensor], &[&output], &saved, |ctx, _| {
         let own = ctx.saved(0)?;
         crate::session().mark_estimated("PdistBackward0", "the gradient was not recorded");
         let result = creation::empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
@@ -220,19 +218,18 @@ fn pdist(args: &Args) -> Result<Value> {
 }
 
 /// `pairwise_distance`: `norm(x1 - x2 + eps, p, innermost, keepdim)`.
-fn pairwise(args: &Args) -> Result<Value> {
-    let (a, b) = (args.t(0)?, args.t(1)?);
+fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Result<Value> {
     let innermost = a.dim().max(b.dim()) as i64 - 1;
-    let difference = sub(&a, &b)?;
-    let shifted = add(&difference, &wrapped(Scalar::Float(args.float(3)?)))?;
-    let result = reduce::vector_norm(&shifted, args.float(2)?, Some(&[innermost]), args.bool(4)?, None)?;
+    let difference = sub(a, b)?;
+    let shifted = add(&difference, &wrapped(Scalar::Float(eps)))?;
+    let result = reduce::vector_norm(&shifted, p, Some(&[innermost]), keepdim, None)?;
     drop(shifted);
     drop(difference);
     Ok(result.into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("cdist(Tensor x1, Tensor x2, float p=2, Any compute_mode=None)", cdist),
-    op("pdist(Tensor self, float p=2)", pdist),
-    op("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-6, bool keepdim=False)", pairwise),
+    op!("cdist(Tensor x1, Tensor x2, float p=2, Any compute_mode=None)", cdist),
+    op!("pdist(Tensor self, float p=2)", pdist),
+    op!("pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-6, bool keepdim=False)", pairwise),
 ];

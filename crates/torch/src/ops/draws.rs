@@ -1,10 +1,10 @@
 //! Kernels that draw one number for each element, from distributions beyond uniform and normal ones.
 
+use crate::arguments::Unread;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::not_implemented;
 use crate::iterator::broadcast;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Result, Tensor, Value};
 
 use super::creation::{empty, zeros, zeros_like};
@@ -67,25 +67,27 @@ fn sample_dirichlet(alpha: &Tensor) -> Result<Tensor> {
 }
 
 /// `cauchy_` and its like; nothing of the gradient comes through.
-fn fill(args: &Args, node: &'static str) -> Result<Value> {
-    let tensor = args.t(0)?;
-    change_in_place(&tensor)?;
+fn fill(tensor: &Tensor, node: &'static str) -> Result<Value> {
+    change_in_place(tensor)?;
     tensor.set_values(None);
     crate::session().generators.forget_on(tensor.device());
-    record(node, &[&tensor], &[&tensor], &[], |_, grads| Ok(vec![Some(zeros_like(first(grads)?)?)]))?;
+    record(node, &[tensor], &[tensor], &[], |_, grads| Ok(vec![Some(zeros_like(first(grads)?)?)]))?;
     Ok(tensor.into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("poisson(Tensor input)", |a| Ok(poisson(&a.t(0)?)?.into())),
-    op("binomial(Tensor count, Tensor prob)", |a| Ok(binomial(&a.t(0)?, &a.t(1)?)?.into())),
-    op("_standard_gamma(Tensor self)", |a| Ok(standard_gamma(&a.t(0)?)?.into())),
-    op("_sample_dirichlet(Tensor self)", |a| Ok(sample_dirichlet(&a.t(0)?)?.into())),
-    op("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total)", |a| {
-        let x = a.t(0)?;
-        Ok(empty(&x.shape(), x.dtype(), x.device())?.into())
+    op!("poisson(Tensor input)", poisson),
+    op!("binomial(Tensor count, Tensor prob)", binomial),
+    op!("_standard_gamma(Tensor self)", standard_gamma),
+    op!("_sample_dirichlet(Tensor self)", sample_dirichlet),
+    op!("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total)", |x: &Tensor, _: Unread, _: Unread| {
+        empty(&x.shape(), x.dtype(), x.device())
     }),
-    op("cauchy_(Tensor self, float median=0, float sigma=1)", |a| fill(a, "CauchyBackward0")),
-    op("log_normal_(Tensor self, float mean=1, float std=2)", |a| fill(a, "LogNormalBackward0")),
-    op("geometric_(Tensor self, float p)", |a| fill(a, "GeometricBackward0")),
+    op!("cauchy_(Tensor self, float median=0, float sigma=1)", |tensor: &Tensor, _: Unread, _: Unread| {
+        fill(tensor, "CauchyBackward0")
+    }),
+    op!("log_normal_(Tensor self, float mean=1, float std=2)", |tensor: &Tensor, _: Unread, _: Unread| {
+        fill(tensor, "LogNormalBackward0")
+    }),
+    op!("geometric_(Tensor self, float p)", |tensor: &Tensor, _: Unread| fill(tensor, "GeometricBackward0")),
 ];

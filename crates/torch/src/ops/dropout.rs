@@ -3,7 +3,6 @@
 use crate::autograd::{GradMode, GradModeGuard, Save, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy::to_dtype;
@@ -63,23 +62,21 @@ fn feature_dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tensor> 
     mul(input, &noise)
 }
 
-fn bernoulli(args: &Args) -> Result<Value> {
-    let own = args.t(0)?;
+fn bernoulli(own: &Tensor) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
-    let output = empty_like(&own)?;
+    let output = empty_like(own)?;
     // The probabilities are read in double precision for such a result, in single precision for any other.
     let below = GradModeGuard::new(false);
-    drop(to_dtype(&own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
+    drop(to_dtype(own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
     drop(below);
-    record("BernoulliBackward0", &[&own], &[&output], &[], |_, grads| {
+    record("BernoulliBackward0", &[own], &[&output], &[], |_, grads| {
         Ok(vec![Some(super::creation::zeros_like(first(grads)?)?)])
     })?;
     Ok(output.into())
 }
 
 /// `multinomial` of one sample: checks, then exponential noise and an argmax; of several without replacement a top-k.
-fn multinomial(args: &Args) -> Result<Value> {
-    let (own, samples, replacement) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+fn multinomial(own: &Tensor, samples: i64, replacement: bool) -> Result<Value> {
     crate::session().generators.forget_on(own.device());
     if samples > 1 && replacement {
         crate::session().mark_estimated("multinomial", "several samples with replacement were not recorded");
@@ -94,24 +91,24 @@ fn multinomial(args: &Args) -> Result<Value> {
     {
         let all = vec![true; own.dim()];
         let highest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        reduce::run(own, &all, reduce::Kernel::of(own.dtype().size()))?;
         let is_finite = pointwise::lt(&highest, &wrapped(Scalar::Float(f64::INFINITY)))?;
         let lowest = empty(&[], own.dtype(), own.device())?;
-        reduce::run(&own, &all, reduce::Kernel::of(own.dtype().size()))?;
+        reduce::run(own, &all, reduce::Kernel::of(own.dtype().size()))?;
         let is_positive = pointwise::ge(&lowest, &one)?;
         let is_valid = pointwise::logical_and(&is_positive, &is_finite)?;
         drop(is_positive);
         drop(lowest);
         drop(is_finite);
         drop(highest);
-        let sums = sum(&own, Some(&[-1]), false, None)?;
+        let sums = sum(own, Some(&[-1]), false, None)?;
         let is_zero = pointwise::eq(&sums, &one)?;
         let any = empty(&[], Dtype::Bool, own.device())?;
         reduce::run(&is_zero, &vec![true; is_zero.dim()], reduce::Kernel::of(1))?;
         drop(is_zero);
         drop(sums);
         drop(unary::logical_not(&any)?);
-        drop_after(&own, any, is_valid, samples, &result)?;
+        drop_after(own, any, is_valid, samples, &result)?;
     }
     Ok(result.into())
 }
@@ -137,12 +134,8 @@ fn last_only(tensor: &Tensor) -> Vec<bool> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("dropout(Tensor input, float p, bool train)", |a| {
-        Ok(dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
-    }),
-    op("feature_dropout(Tensor input, float p, bool train)", |a| {
-        Ok(feature_dropout(&a.t(0)?, a.float(1)?, a.bool(2)?)?.into())
-    }),
-    op("bernoulli(Tensor self)", bernoulli),
-    op("multinomial(Tensor self, int num_samples, bool replacement=False)", multinomial),
+    op!("dropout(Tensor input, float p, bool train)", dropout),
+    op!("feature_dropout(Tensor input, float p, bool train)", feature_dropout),
+    op!("bernoulli(Tensor self)", bernoulli),
+    op!("multinomial(Tensor self, int num_samples, bool replacement=False)", multinomial),
 ];

@@ -1,10 +1,10 @@
 //! Embeddings.
 
+use crate::arguments::{Unread, arguments};
 use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::copy::{contiguous, to_dtype};
@@ -133,21 +133,32 @@ enum BagMode {
     Max,
 }
 
+arguments! {
+    /// How rows become bags.
+    struct Bags<'a> {
+        scales: bool,
+        mode: i64,
+        is_sparse: bool,
+        weights: Option<&'a Tensor>,
+        has_last: bool,
+        _padding: Unread,
+    }
+}
+
 /// `embedding_bag`: the bags, the bag of each index, the size of each bag, and the greatest rows.
-fn embedding_bag(args: &Args) -> Result<Value> {
-    let (weight, weights) = (args.t(0)?, args.topt(6)?);
-    let mode = match args.int(4)? {
+fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags<'_>) -> Result<Value> {
+    let Bags { scales, weights, has_last, .. } = bags;
+    let mode = match bags.mode {
         0 => BagMode::Sum,
         1 => BagMode::Mean,
         _ => BagMode::Max,
     };
-    if args.bool(5)? {
+    if bags.is_sparse {
         return not_implemented(
             "the sparse gradient of embedding_bag is not modeled here; leave sparse=True out",
         );
     }
-    let (scales, has_last) = (args.bool(3)?, args.bool(7)?);
-    let (indices, offsets) = (contiguous(&args.t(1)?)?, contiguous(&args.t(2)?)?);
+    let (indices, offsets) = (contiguous(indices)?, contiguous(offsets)?);
     for (tensor, name) in [(&indices, "indices"), (&offsets, "offsets")] {
         if !matches!(tensor.dtype(), Dtype::I64 | Dtype::I32) {
             return runtime(format!(
@@ -157,7 +168,7 @@ fn embedding_bag(args: &Args) -> Result<Value> {
             ));
         }
     }
-    let device = iterator::common_device(&[&weight, &indices, &offsets])?;
+    let device = iterator::common_device(&[weight, &indices, &offsets])?;
     let below = GradModeGuard::new(false);
     let (wide_indices, wide_offsets) = promoted(&indices, &offsets)?;
     let dtype = wide_indices.dtype();
@@ -173,14 +184,14 @@ fn embedding_bag(args: &Args) -> Result<Value> {
     drop(wide_offsets);
     drop(wide_indices);
     drop(below);
-    let mut inputs = vec![&weight];
-    inputs.extend(&weights);
-    let scaled = weights.as_ref().filter(|weights| weights.requires_grad());
+    let mut inputs = vec![weight];
+    inputs.extend(weights);
+    let scaled = weights.filter(|weights| weights.requires_grad());
     let saved = [
         Save::Input(Some(&indices)),
         Save::Input(Some(&offsets)),
-        Save::Input(weights.as_ref()),
-        Save::Input(scaled.map(|_| &weight)),
+        Save::Input(weights),
+        Save::Input(scaled.map(|_| weight)),
         Save::Input(Some(&bag_of_index)),
         Save::Input(Some(&bag_size)),
         Save::Input(Some(&greatest)),
@@ -239,22 +250,22 @@ fn bag_backward(
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False)",
-        |a| {
-            if a.bool(4)? {
+        |weight: &Tensor, indices: &Tensor, padding: i64, scales: bool, is_sparse: bool| {
+            if is_sparse {
                 return not_implemented(
                     "the sparse gradient of embedding is not modeled here; leave sparse=True out",
                 );
             }
-            if a.bool(3)? && a.t(0)?.requires_grad() {
+            if scales && weight.requires_grad() {
                 session()
                     .mark_estimated("embedding", "the gradient with scale_grad_by_freq was not recorded");
             }
-            Ok(embedding(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-        },
+            embedding(weight, indices, padding)
+        }
     ),
-    op(
+    op!(
         "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool \
          sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int? padding_idx=None)",
         embedding_bag,

@@ -1,9 +1,9 @@
 //! Sliding windows as columns, and columns added up into an image: `nn.Unfold` and `nn.Fold`.
 
+use crate::arguments::arguments;
 use crate::autograd::{GradModeGuard, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Result, Tensor, contiguous_strides, numel};
 
 use super::copy::contiguous;
@@ -13,6 +13,16 @@ use super::views::first;
 /// The two sizes of a window's parameters.
 type Pair = [i64; 2];
 
+arguments! {
+    /// The parameters of a window as a program gives them.
+    struct Sizes<'a> {
+        kernel: &'a [i64],
+        dilation: &'a [i64],
+        padding: &'a [i64],
+        stride: &'a [i64],
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Window {
     kernel: Pair,
@@ -21,8 +31,8 @@ struct Window {
     stride: Pair,
 }
 
-fn pair(args: &Args, at: usize, name: &str) -> Result<Pair> {
-    match args.ints(at)?.as_slice() {
+fn pair(sizes: &[i64], name: &str) -> Result<Pair> {
+    match sizes {
         [both] => Ok([*both, *both]),
         [rows, columns] => Ok([*rows, *columns]),
         other => runtime(format!("It is expected {name} equals to 2, but got size {}", other.len())),
@@ -30,12 +40,12 @@ fn pair(args: &Args, at: usize, name: &str) -> Result<Pair> {
 }
 
 impl Window {
-    fn of(args: &Args, at: usize) -> Result<Self> {
+    fn of(sizes: &Sizes<'_>) -> Result<Self> {
         let window = Self {
-            kernel: pair(args, at, "kernel_size")?,
-            dilation: pair(args, at + 1, "dilation")?,
-            padding: pair(args, at + 2, "padding")?,
-            stride: pair(args, at + 3, "stride")?,
+            kernel: pair(sizes.kernel, "kernel_size")?,
+            dilation: pair(sizes.dilation, "dilation")?,
+            padding: pair(sizes.padding, "padding")?,
+            stride: pair(sizes.stride, "stride")?,
         };
         for (name, [rows, columns]) in
             [("kernel size", window.kernel), ("dilation", window.dilation), ("stride", window.stride)]
@@ -169,11 +179,14 @@ fn col2im(input: &Tensor, size: Pair, window: Window) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)", |a| {
-        Ok(im2col(&a.t(0)?, Window::of(a, 1)?)?.into())
-    }),
-    op(
+    op!(
+        "im2col(Tensor self, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
+        |tensor: &Tensor, sizes: Sizes<'_>| im2col(tensor, Window::of(&sizes)?)
+    ),
+    op!(
         "col2im(Tensor self, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, int[] stride)",
-        |a| Ok(col2im(&a.t(0)?, pair(a, 1, "output_size")?, Window::of(a, 2)?)?.into()),
+        |tensor: &Tensor, output: &[i64], sizes: Sizes<'_>| {
+            col2im(tensor, pair(output, "output_size")?, Window::of(&sizes)?)
+        }
     ),
 ];

@@ -1,10 +1,10 @@
 //! Operators over lists of tensors, which optimizers use, and the fused optimizers.
 
+use crate::arguments::{Rest, Unread};
 use crate::autograd::GradModeGuard;
 use crate::error::runtime;
-use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Device, Dtype, Result, Tensor, Value};
+use crate::registry::{Entry, in_place, op};
+use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy;
 use super::creation::{empty, empty_like, wrapped, zeros};
@@ -34,8 +34,8 @@ fn in_place(tensors: &[Tensor]) -> Result<Value> {
 }
 
 /// Step counters lie on the host and are known there.
-fn add_known(tensors: &[Tensor], args: &Args) -> Result<Value> {
-    let number = match args.value(1)? {
+fn add_known(tensors: &[Tensor], other: &Value, _alpha: Unread) -> Result<Value> {
+    let number = match other {
         Value::Scalar(number) => Some(*number),
         _ => None,
     };
@@ -54,11 +54,10 @@ fn add_known(tensors: &[Tensor], args: &Args) -> Result<Value> {
 }
 
 /// `_foreach_norm`: partial sums of all chunks in one buffer, then a scalar for each tensor.
-fn norm(args: &Args) -> Result<Value> {
+fn norm(tensors: &[Tensor], ord: Scalar, _: Unread) -> Result<Value> {
     const CHUNK: i64 = 65_536;
-    let tensors = args.tensors(0)?;
     let Some(like) = tensors.first() else { return Ok(Vec::<Tensor>::new().into()) };
-    let order = args.scalar(1)?.to_f64().unwrap_or(2.0);
+    let order = ord.to_f64().unwrap_or(2.0);
     let is_fast = like.device().is_cuda()
         && tensors
             .iter()
@@ -79,51 +78,57 @@ fn norm(args: &Args) -> Result<Value> {
     Ok(results.into())
 }
 
-fn max(args: &Args) -> Result<Value> {
-    let tensors = args.tensors(0)?;
+fn max(tensors: &[Tensor]) -> Result<Value> {
     let results: Vec<Tensor> =
         tensors.iter().map(|tensor| empty(&[], tensor.dtype(), tensor.device())).collect::<Result<_>>()?;
     crate::session().mark_estimated("_foreach_max", "its buffer was not recorded");
     Ok(results.into())
 }
 
-fn copy_lists(args: &Args) -> Result<Value> {
-    let (to, from) = (args.tensors(0)?, args.tensors(1)?);
-    for (to, from) in to.iter().zip(&from) {
+fn copy_lists(to: &[Tensor], from: &[Tensor], _: Unread) -> Result<Value> {
+    for (to, from) in to.iter().zip(from) {
         copy::copy_in_place(to, from)?;
     }
     Ok(Value::None)
 }
 
-fn zero(args: &Args) -> Result<Value> {
-    for tensor in args.tensors(0)? {
-        change_in_place(&tensor)?;
-        super::creation::set_all(&tensor, crate::Scalar::Int(0));
+fn zero(tensors: &[Tensor]) -> Result<Value> {
+    for tensor in tensors {
+        change_in_place(tensor)?;
+        super::creation::set_all(tensor, crate::Scalar::Int(0));
     }
     Ok(Value::None)
 }
 
 /// `_amp_foreach_non_finite_check_and_unscale_`.
-fn unscale(args: &Args) -> Result<Value> {
-    for tensor in args.tensors(0)? {
-        change_in_place(&tensor)?;
+fn unscale(tensors: &[Tensor], found_inf: &Tensor, _: Unread) -> Result<Value> {
+    for tensor in tensors {
+        change_in_place(tensor)?;
     }
-    change_in_place(&args.t(1)?)?;
+    change_in_place(found_inf)?;
     Ok(Value::None)
 }
 
 /// One kernel over several lists, all changed in place.
-fn fused(args: &Args) -> Result<Value> {
-    for index in 0..args.0.len() {
-        if let Value::List(items) = args.value(index)? {
-            for item in items {
-                if let Value::Tensor(tensor) = item {
-                    tensor.bump_version();
-                }
-            }
-        }
-    }
-    Ok(Value::None)
+fn fused(lists: &[&[Tensor]]) -> Result<()> {
+    lists.iter().flat_map(|list| list.iter()).for_each(Tensor::bump_version);
+    Ok(())
+}
+
+fn fused_adam(
+    parameters: &[Tensor],
+    grads: &[Tensor],
+    averages: &[Tensor],
+    squares: &[Tensor],
+    greatest_squares: &[Tensor],
+    steps: &[Tensor],
+    _: Rest,
+) -> Result<()> {
+    fused(&[parameters, grads, averages, squares, greatest_squares, steps])
+}
+
+fn fused_sgd(parameters: &[Tensor], grads: &[Tensor], momenta: &[Tensor], _: Rest) -> Result<()> {
+    fused(&[parameters, grads, momenta])
 }
 
 fn check(tensors: &[Tensor]) -> Result<()> {
@@ -141,15 +146,13 @@ fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 macro_rules! foreach {
     ($($name:literal $more:literal,)*) => {
         &[$(
-            op(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |a| {
-                let tensors = a.tensors(0)?;
-                check(&tensors)?;
-                below(|| fresh(&tensors, None))
+            op!(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest| {
+                check(tensors)?;
+                below(|| fresh(tensors, None))
             }),
-            op(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |a| {
-                let tensors = a.tensors(0)?;
-                check(&tensors)?;
-                in_place(&tensors)
+            op!(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest| {
+                check(tensors)?;
+                in_place(tensors)
             }),
         )*]
     };
@@ -177,44 +180,43 @@ pub(crate) const LISTS: &[Entry] = foreach! {
 };
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("_foreach_add(Tensor[] self, Any other, *, Scalar alpha=1)", |a| {
-        let tensors = a.tensors(0)?;
-        below(|| fresh(&tensors, None))
+    op!(
+        "_foreach_add(Tensor[] self, Any other, *, Scalar alpha=1)",
+        |tensors: &[Tensor], _: Unread, _: Unread| below(|| fresh(tensors, None))
+    ),
+    op!("_foreach_add_(Tensor[] self, Any other, *, Scalar alpha=1)", add_known),
+    op!("_foreach_pow(Scalar self, Tensor[] exponent)", |_: Unread, exponents: &[Tensor]| {
+        below(|| fresh(exponents, None))
     }),
-    op("_foreach_add_(Tensor[] self, Any other, *, Scalar alpha=1)", |a| add_known(&a.tensors(0)?, a)),
-    op("_foreach_pow(Scalar self, Tensor[] exponent)", |a| {
-        let exponents = a.tensors(1)?;
-        below(|| fresh(&exponents, None))
-    }),
-    op("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)", norm),
-    op("_foreach_max(Tensor[] self)", max),
-    op("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False)", copy_lists),
-    op("_foreach_zero_(Tensor[] self)", zero),
-    op(
+    op!("_foreach_norm(Tensor[] self, Scalar ord=2, ScalarType? dtype=None)", norm),
+    op!("_foreach_max(Tensor[] self)", max),
+    op!("_foreach_copy_(Tensor[] self, Tensor[] src, bool non_blocking=False)", copy_lists),
+    op!("_foreach_zero_(Tensor[] self)", zero),
+    op!(
         "_amp_foreach_non_finite_check_and_unscale_(Tensor[] self, Tensor found_inf, Tensor inv_scale)",
         unscale,
     ),
-    op(
+    in_place!(
         "_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, float \
          scale_backoff_factor, int growth_interval)",
-        |a| Ok(a.t(0)?.into()),
+        |_tensor: &Tensor, _: Rest| Ok(())
     ),
-    op(
+    op!(
         "_fused_adam_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, \
          Tensor[] state_steps, *, Any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool \
          maximize, Any grad_scale=None, Any found_inf=None)",
-        fused,
+        fused_adam,
     ),
-    op(
+    op!(
         "_fused_adamw_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, \
          Tensor[] state_steps, *, Any lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool \
          maximize, Any grad_scale=None, Any found_inf=None)",
-        fused,
+        fused_adam,
     ),
-    op(
+    op!(
         "_fused_sgd_(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, \
          Any lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Any grad_scale=None, Any \
          found_inf=None)",
-        fused,
+        fused_sgd,
     ),
 ];

@@ -4,7 +4,6 @@ use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{self, contiguous};
@@ -45,17 +44,22 @@ fn check(input: &Tensor, grid: &Tensor) -> Result<()> {
 }
 
 /// `grid_sampler`: cuDNN's for bilinear samples with zeros around and aligned corners, PyTorch's own for all others.
-fn grid_sampler(args: &Args) -> Result<Value> {
-    let (input, grid) = (args.t(0)?, args.t(1)?);
-    let cast = Cast::widest(&[&input, &grid]);
-    let (input, grid) = (cast.apply(&input)?, cast.apply(&grid)?);
+fn grid_sampler(
+    input: &Tensor,
+    grid: &Tensor,
+    mode: i64,
+    padding: i64,
+    is_aligned: bool,
+    cudnn_enabled: bool,
+) -> Result<Value> {
+    let cast = Cast::widest(&[input, grid]);
+    let (input, grid) = (cast.apply(input)?, cast.apply(grid)?);
     check(&input, &grid)?;
-    let (mode, padding, is_aligned) = (args.int(2)?, args.int(3)?, args.bool(4)?);
     if mode == 2 && input.dim() == 5 {
         return runtime("grid_sampler(): bicubic interpolation only supports 4D input");
     }
     let is_cudnn = input.device().is_cuda()
-        && args.bool(5)?
+        && cudnn_enabled
         && input.dim() == 4
         && input.size(1) <= 1024
         && mode == 0
@@ -186,12 +190,10 @@ fn affine_grid(theta: &Tensor, size: &[i64], is_aligned: bool) -> Result<Tensor>
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners, bool \
          cudnn_enabled=True)",
         grid_sampler,
     ),
-    op("affine_grid_generator(Tensor theta, int[] size, bool align_corners)", |a| {
-        Ok(affine_grid(&a.t(0)?, &a.ints(1)?, a.bool(2)?)?.into())
-    }),
+    op!("affine_grid_generator(Tensor theta, int[] size, bool align_corners)", affine_grid),
 ];

@@ -1,9 +1,10 @@
 //! Indexing, as `x[...]` reads and writes.
 
+use crate::arguments::Unread;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::iterator;
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, TorchError, Value, session};
 
 use super::by_value::nonzero;
@@ -367,13 +368,6 @@ fn write(part: &Tensor, value: &Tensor) -> Result<()> {
     record_fill(part)
 }
 
-fn optional_tensors(value: &Value) -> Vec<Option<Tensor>> {
-    match value {
-        Value::List(items) => items.iter().map(|item| item.clone().tensor().ok()).collect(),
-        _ => Vec::new(),
-    }
-}
-
 /// `index_put`: a copy, and its history as one operator.
 fn index_put_new(
     tensor: &Tensor,
@@ -471,21 +465,28 @@ fn record_triangle(tensor: &Tensor, output: &Tensor, node: &'static str) -> Resu
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("__getitem__(Tensor self, Any index)", |a| Ok(get_item(&a.t(0)?, a.value(1)?)?.into())),
-    op("__setitem__(Tensor self, Any index, Operand value)", |a| {
-        set_item(&a.t(0)?, a.value(1)?, &a.operand(2)?)?;
-        Ok(Value::None)
+    op!("__getitem__(Tensor self, Any index)", get_item),
+    op!("__setitem__(Tensor self, Any index, Operand value)", set_item),
+    in_place!(
+        "index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)",
+        |tensor: &Tensor, indices: Vec<Option<Tensor>>, values: &Tensor, accumulate: bool| {
+            index_put(tensor, &indices, values, accumulate)
+        }
+    ),
+    op!(
+        "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)",
+        |tensor: &Tensor, indices: Vec<Option<Tensor>>, values: &Tensor, accumulate: bool| {
+            index_put_new(tensor, &indices, values, accumulate)
+        }
+    ),
+    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TrilBackward0"))
+        .composed(&["TrilBackward0"]),
+    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TriuBackward0"))
+        .composed(&["TriuBackward0"]),
+    op!("tril_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
+        triangle_in_place(tensor, "TrilBackward0")
     }),
-    op("index_put_(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)", |a| {
-        let tensor = a.t(0)?;
-        index_put(&tensor, &optional_tensors(a.value(1)?), &a.t(2)?, a.bool(3)?)?;
-        Ok(tensor.into())
+    op!("triu_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
+        triangle_in_place(tensor, "TriuBackward0")
     }),
-    op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False)", |a| {
-        Ok(index_put_new(&a.t(0)?, &optional_tensors(a.value(1)?), &a.t(2)?, a.bool(3)?)?.into())
-    }),
-    op("tril(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, "TrilBackward0")?.into())),
-    op("triu(Tensor self, int diagonal=0)", |a| Ok(triangle(&a.t(0)?, "TriuBackward0")?.into())),
-    op("tril_(Tensor self, int diagonal=0)", |a| Ok(triangle_in_place(&a.t(0)?, "TrilBackward0")?.into())),
-    op("triu_(Tensor self, int diagonal=0)", |a| Ok(triangle_in_place(&a.t(0)?, "TriuBackward0")?.into())),
 ];

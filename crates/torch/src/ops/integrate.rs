@@ -2,7 +2,6 @@
 
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value};
 
 use super::copy::copy_in_place;
@@ -122,9 +121,13 @@ fn differences(tensor: &Tensor, order: i64, dim: i64) -> Result<Tensor> {
     Ok(result)
 }
 
-fn diff(args: &Args) -> Result<Value> {
-    let (tensor, order, dim) = (args.t(0)?, args.int(1)?, args.int(2)?);
-    let (prepended, appended) = (args.topt(3)?, args.topt(4)?);
+fn diff(
+    tensor: &Tensor,
+    order: i64,
+    dim: i64,
+    prepended: Option<&Tensor>,
+    appended: Option<&Tensor>,
+) -> Result<Value> {
     if tensor.dim() == 0 {
         return runtime("diff expects input to be at least one-dimensional");
     }
@@ -133,16 +136,15 @@ fn diff(args: &Args) -> Result<Value> {
     }
     wrap(dim, tensor.dim())?;
     if (prepended.is_none() && appended.is_none()) || order == 0 {
-        return Ok(differences(&tensor, order, dim)?.into());
+        return Ok(differences(tensor, order, dim)?.into());
     }
-    let parts: Vec<Tensor> = prepended.into_iter().chain([tensor]).chain(appended).collect();
+    let parts: Vec<Tensor> = prepended.into_iter().chain([tensor]).chain(appended).cloned().collect();
     let joined = cat(&parts, dim)?;
     Ok(differences(&joined, order, dim)?.into())
 }
 
 /// `vander`: powers of a vector, by a cumulative product in place.
-fn vander(args: &Args) -> Result<Value> {
-    let (x, columns, increasing) = (args.t(0)?, args.int_opt(1)?, args.bool(2)?);
+fn vander(x: &Tensor, columns: Option<i64>, increasing: bool) -> Result<Value> {
     if x.dim() != 1 {
         return runtime("x must be a one-dimensional tensor.");
     }
@@ -158,7 +160,7 @@ fn vander(args: &Args) -> Result<Value> {
     }
     if columns > 1 {
         let powers = || slice(&result, 1, Some(1), None, 1);
-        copy_in_place(&powers()?, &super::views::unsqueeze(&x, 1)?)?;
+        copy_in_place(&powers()?, &super::views::unsqueeze(x, 1)?)?;
         let products = super::sort::cumprod(&powers()?, 1)?;
         copy_in_place(&powers()?, &products)?;
     }
@@ -169,22 +171,21 @@ fn vander(args: &Args) -> Result<Value> {
 }
 
 /// `linalg_vander`: a column of ones before the cumulative product.
-fn linalg_vander(args: &Args) -> Result<Value> {
-    let (x, columns) = (args.t(0)?, args.int_opt(1)?);
+fn linalg_vander(x: &Tensor, columns: Option<i64>) -> Result<Value> {
     if x.dtype().is_reduced_float() {
         return runtime(format!(
             "linalg.vander supports floating point, complex, and integer tensors, but got {}",
             x.dtype().scalar_name()
         ));
     }
-    let x = if x.dim() == 0 { super::views::unsqueeze(&x, -1)? } else { x };
+    let x = &if x.dim() == 0 { super::views::unsqueeze(x, -1)? } else { x.clone() };
     let columns = columns.unwrap_or(x.size(-1));
     if columns <= 1 {
         return runtime("N must be greater than 1.");
     }
     let mut shape = x.shape().to_vec();
     shape.push(columns - 1);
-    let expanded = super::views::expand(&super::views::unsqueeze(&x, -1)?, &shape)?;
+    let expanded = super::views::expand(&super::views::unsqueeze(x, -1)?, &shape)?;
     let mut products = vec![super::sort::cumprod(&expanded, -1)?];
     drop(expanded);
     if let (Some(last), Some(product)) = (shape.last_mut(), products.first()) {
@@ -234,29 +235,16 @@ fn rot90(tensor: &Tensor, turns: i64, dims: &[i64]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("trapezoid(Tensor y, Tensor x, *, int dim=-1)", |a| {
-        Ok(trapezoid_of(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-    }),
-    op("trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)", |a| {
-        Ok(trapezoid_by(&a.t(0)?, a.float(1)?, a.int(2)?)?.into())
-    }),
-    op("trapz(Tensor y, Tensor x, *, int dim=-1)", |a| {
-        Ok(trapezoid_of(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-    }),
-    op("trapz(Tensor y, *, float dx=1, int dim=-1)", |a| {
-        Ok(trapezoid_by(&a.t(0)?, a.float(1)?, a.int(2)?)?.into())
-    }),
-    op("cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)", |a| {
-        Ok(cumulative_of(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-    }),
-    op("cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)", |a| {
-        Ok(cumulative_by(&a.t(0)?, a.float(1)?, a.int(2)?)?.into())
-    }),
-    op("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", diff),
-    op("vander(Tensor x, int? N=None, bool increasing=False)", vander),
-    op("linalg_vander(Tensor x, *, int? N=None)", linalg_vander),
-    op("rot90(Tensor self, int k=1, int[]? dims=None)", |a| {
-        let dims = a.ints_opt(2)?.unwrap_or_else(|| vec![0, 1]);
-        Ok(rot90(&a.t(0)?, a.int(1)?, &dims)?.into())
+    op!("trapezoid(Tensor y, Tensor x, *, int dim=-1)", trapezoid_of),
+    op!("trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)", trapezoid_by),
+    op!("trapz(Tensor y, Tensor x, *, int dim=-1)", trapezoid_of),
+    op!("trapz(Tensor y, *, float dx=1, int dim=-1)", trapezoid_by),
+    op!("cumulative_trapezoid(Tensor y, Tensor x, *, int dim=-1)", cumulative_of),
+    op!("cumulative_trapezoid(Tensor y, *, Scalar dx=1, int dim=-1)", cumulative_by),
+    op!("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None)", diff),
+    op!("vander(Tensor x, int? N=None, bool increasing=False)", vander),
+    op!("linalg_vander(Tensor x, *, int? N=None)", linalg_vander),
+    op!("rot90(Tensor self, int k=1, int[]? dims=None)", |tensor: &Tensor, k: i64, dims: Option<&[i64]>| {
+        rot90(tensor, k, dims.unwrap_or(&[0, 1]))
     }),
 ];

@@ -221,11 +221,11 @@ fn block(tensor: &Tensor, corner: [i64; 2], size: [i64; 2]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("cat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
-    op("concat(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
-    op("concatenate(Tensor[] tensors, int dim=0)", |a| Ok(cat(&a.tensors(0)?, a.int(1)?)?.into())),
-    op("stack(Tensor[] tensors, int dim=0)", |a| Ok(stack(&a.tensors(0)?, a.int(1)?)?.into())),
-    op("_block_diag(Tensor[] tensors)", |a| Ok(block_diag(&a.tensors(0)?)?.into())),
-    op("repeat(Tensor self, int[] repeats)", |a| Ok(repeat(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("tile(Tensor self, int[] dims)", |a| Ok(tile(&a.t(0)?, &a.ints(1)?)?.into())),
+    op!("cat(Tensor[] tensors, int dim=0)", cat).composed(&["CatBackward0"]),
+    op!("concat(Tensor[] tensors, int dim=0)", cat),
+    op!("concatenate(Tensor[] tensors, int dim=0)", cat),
+    op!("stack(Tensor[] tensors, int dim=0)", stack).composed(&["StackBackward0"]),
+    op!("_block_diag(Tensor[] tensors)", block_diag),
+    op!("repeat(Tensor self, int[] repeats)", repeat),
+    op!("tile(Tensor self, int[] dims)", tile),
 ];

@@ -1,11 +1,12 @@
 //! Losses.
 
+use crate::arguments::{Argument, FromArgument, Unread, integer};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, again, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::schema::ArgumentKind;
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{contiguous, to_dtype};
@@ -23,19 +24,24 @@ pub(crate) enum Reduction {
     Sum,
 }
 
-pub(crate) fn reduction(args: &Args, at: usize) -> Result<Reduction> {
-    match args.value(at)? {
-        Value::Str(text) => match &**text {
-            "none" => Ok(Reduction::None),
-            "mean" => Ok(Reduction::Mean),
-            "sum" => Ok(Reduction::Sum),
-            other => Err(crate::TorchError::Value(format!("{other} is not a valid value for reduction"))),
-        },
-        _ => Ok(match args.int(at)? {
-            0 => Reduction::None,
-            1 => Reduction::Mean,
-            _ => Reduction::Sum,
-        }),
+/// A text, or the number by which PyTorch's C++ knows it.
+impl<'a> FromArgument<'a> for Reduction {
+    const KINDS: &'static [ArgumentKind] = &[ArgumentKind::Any, ArgumentKind::Int];
+
+    fn from_argument(argument: &'a Argument) -> Result<Self> {
+        match argument.value() {
+            Value::Str(text) => match &**text {
+                "none" => Ok(Self::None),
+                "mean" => Ok(Self::Mean),
+                "sum" => Ok(Self::Sum),
+                other => Err(crate::TorchError::Value(format!("{other} is not a valid value for reduction"))),
+            },
+            value => Ok(match integer(value)? {
+                0 => Self::None,
+                1 => Self::Mean,
+                _ => Self::Sum,
+            }),
+        }
     }
 }
 
@@ -128,19 +134,24 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
 }
 
 /// `cross_entropy_loss`.
-fn cross_entropy(args: &Args) -> Result<Value> {
-    let (own, target, weight) = (args.t(0)?, args.t(1)?, args.topt(2)?);
-    let (reduction, smoothing) = (reduction(args, 3)?, args.float(5)?);
+fn cross_entropy(
+    own: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+    _: Unread,
+    smoothing: f64,
+) -> Result<Value> {
     let class_dim = i64::from(own.dim() > 1);
     if own.shape() == target.shape() && target.dtype().is_floating() {
-        return cross_entropy_of_probabilities(&own, &target, weight.as_ref(), reduction, smoothing);
+        return cross_entropy_of_probabilities(own, target, weight, reduction, smoothing);
     }
     // The type is named, so that autocast leaves it.
-    let input = softmax(&own, class_dim, Some(own.dtype()), true)?;
+    let input = softmax(own, class_dim, Some(own.dtype()), true)?;
     if smoothing > 0.0 {
-        return label_smoothing(&input, &target, weight.as_ref(), reduction, class_dim, smoothing);
+        return label_smoothing(&input, target, weight, reduction, class_dim, smoothing);
     }
-    Ok(nll_loss(&input, &target, weight.as_ref(), reduction)?.into())
+    Ok(nll_loss(&input, target, weight, reduction)?.into())
 }
 
 fn sum_cast_all(tensor: &Tensor) -> Result<Tensor> {
@@ -213,12 +224,15 @@ fn cross_entropy_of_probabilities(
 }
 
 /// `mse_loss` and `smooth_l1_loss`: the result keeps the memory of all elements.
-fn elementwise_loss(args: &Args, node: &'static str) -> Result<Value> {
-    let (own, target) = (args.t(0)?, args.t(1)?);
-    let reduction = reduction(args, 2)?;
+fn elementwise_loss(
+    own: &Tensor,
+    target: &Tensor,
+    reduction: Reduction,
+    node: &'static str,
+) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(&target)?;
-    let own = &cast.apply(&own)?;
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     let below = GradModeGuard::new(false);
     let dtype = iterator::result_type(&[own, target]);
     let output = elementwise(&[own, target], dtype, None)?;
@@ -341,24 +355,20 @@ fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
     if *own.shape() == *shape { zeros_like(own) } else { empty(&shape, own.dtype(), own.device()) }
 }
 
-fn l1_loss(args: &Args) -> Result<Value> {
-    let (own, target) = (args.t(0)?, args.t(1)?);
-    let reduction = reduction(args, 2)?;
+fn l1_loss(own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(&target)?;
-    let own = &cast.apply(&own)?;
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     let difference = sub(own, target)?;
     let loss = unary::abs(&difference)?;
     let result = reduced(loss, reduction)?;
     Ok(result.into())
 }
 
-fn huber_loss(args: &Args) -> Result<Value> {
-    let (own, target) = (args.t(0)?, args.t(1)?);
-    let reduction = reduction(args, 2)?;
+fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) -> Result<Value> {
     let cast = Cast::full(own.device());
-    let target = &cast.apply(&target)?;
-    let own = &cast.apply(&own)?;
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     let output = {
         let _below = GradModeGuard::new(false);
         // at::empty_like(input)
@@ -370,13 +380,11 @@ fn huber_loss(args: &Args) -> Result<Value> {
 }
 
 /// `kl_div`: `xlogy(target, target) - target * input`.
-fn kl_div(args: &Args) -> Result<Value> {
-    let (input, target) = (args.t(0)?, args.t(1)?);
-    let reduction = reduction(args, 2)?;
+fn kl_div(input: &Tensor, target: &Tensor, reduction: Reduction, log_target: bool) -> Result<Value> {
     let cast = Cast::full(input.device());
-    let target = &cast.apply(&target)?;
-    let input = &cast.apply(&input)?;
-    let loss = if args.bool(3)? {
+    let target = &cast.apply(target)?;
+    let input = &cast.apply(input)?;
+    let loss = if log_target {
         let difference = sub(target, input)?;
         let weight = unary::exp(target)?;
         mul(&weight, &difference)?
@@ -392,12 +400,10 @@ fn kl_div(args: &Args) -> Result<Value> {
 }
 
 /// `cosine_similarity`.
-fn cosine_similarity(args: &Args) -> Result<Value> {
-    let (x1, x2, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
-    let eps = args.float(3)?;
+fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Value> {
     let cast = Cast::full(x1.device());
-    let x2 = cast.apply(&x2)?;
-    let x1 = cast.apply(&x1)?;
+    let x2 = cast.apply(x2)?;
+    let x1 = cast.apply(x1)?;
     let shape = iterator::broadcast(&[&x1.shape(), &x2.shape()])?;
     let (x1, x2) = (same(&x1, &shape)?, same(&x2, &shape)?);
     let own = cloned_norm(&x1, dim)?;
@@ -435,30 +441,37 @@ macro_rules! loss_schema {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100, \
          float label_smoothing=0.0)",
         cross_entropy,
     ),
-    op(
+    op!(
         "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1, int ignore_index=-100)",
-        |a| Ok(nll_loss(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref(), reduction(a, 3)?)?.into()),
+        |tensor: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: Reduction, _: Unread| {
+            nll_loss(tensor, target, weight, reduction)
+        }
     ),
-    op(concat!(loss_schema!("mse_loss"), ")"), |a| elementwise_loss(a, "MseLossBackward0")),
-    op(concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"), |a| {
-        elementwise_loss(a, "SmoothL1LossBackward0")
+    op!(concat!(loss_schema!("mse_loss"), ")"), |own: &Tensor, target: &Tensor, reduction: Reduction| {
+        elementwise_loss(own, target, reduction, "MseLossBackward0")
     }),
-    op(concat!(loss_schema!("huber_loss"), ", float delta=1.0)"), huber_loss),
-    op(concat!(loss_schema!("l1_loss"), ")"), l1_loss),
-    op(concat!(loss_schema!("kl_div"), ", bool log_target=False)"), kl_div),
-    op(
+    op!(
+        concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"),
+        |own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread| {
+            elementwise_loss(own, target, reduction, "SmoothL1LossBackward0")
+        }
+    ),
+    op!(concat!(loss_schema!("huber_loss"), ", float delta=1.0)"), huber_loss),
+    op!(concat!(loss_schema!("l1_loss"), ")"), l1_loss),
+    op!(concat!(loss_schema!("kl_div"), ", bool log_target=False)"), kl_div),
+    op!(
         "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, Any reduction=1)",
         super::bce::binary_cross_entropy,
     ),
-    op(
+    op!(
         "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, Any \
          reduction=1)",
         super::bce::bce_with_logits,
     ),
-    op("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
+    op!("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08)", cosine_similarity),
 ];

@@ -1,14 +1,14 @@
 //! Losses that ATen composes of other operators, and those with margins.
 
+use crate::arguments::{Unread, arguments};
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, wrapped, zeros_like};
-use super::loss::{Reduction, reduced, reduction};
+use super::loss::{Reduction, reduced};
 use super::pointwise::{
     add, add_in_place, div, div_in_place, elementwise_in_place, mul, mul_in_place, sub, where_,
 };
@@ -35,16 +35,31 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
     crate::call("pairwise_distance", &[a.into(), b.into(), p.into(), eps.into()], &[])?.tensor()
 }
 
-fn triplet_margin(args: &Args) -> Result<Value> {
-    let (anchor, positive, negative) = (args.t(0)?, args.t(1)?, args.t(2)?);
-    let (margin, p, eps) = (args.float(3)?, args.float(4)?, args.float(5)?);
+arguments! {
+    /// The parameters of `triplet_margin_loss`.
+    struct Triplet {
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swaps: bool,
+    }
+}
+
+fn triplet_margin(
+    anchor: &Tensor,
+    positive: &Tensor,
+    negative: &Tensor,
+    triplet: Triplet,
+    reduction: Reduction,
+) -> Result<Value> {
     let cast = crate::autocast::Cast::full(anchor.device());
-    let negative = cast.apply(&negative)?;
-    let positive = cast.apply(&positive)?;
-    let anchor = cast.apply(&anchor)?;
+    let negative = cast.apply(negative)?;
+    let positive = cast.apply(positive)?;
+    let anchor = cast.apply(anchor)?;
+    let Triplet { margin, p, eps, swaps } = triplet;
     let to_positive = distance(&anchor, &positive, p, eps)?;
     let mut to_negative = distance(&anchor, &negative, p, eps)?;
-    if args.bool(6)? {
+    if swaps {
         let swapped = distance(&positive, &negative, p, eps)?;
         to_negative = crate::call("minimum", &[(&to_negative).into(), (&swapped).into()], &[])?.tensor()?;
     }
@@ -53,11 +68,16 @@ fn triplet_margin(args: &Args) -> Result<Value> {
         let difference = sub(&shifted, &to_negative)?;
         crate::call("clamp_min", &[(&difference).into(), 0.into()], &[])?.tensor()?
     };
-    Ok(reduced(output, reduction(args, 7)?)?.into())
+    Ok(reduced(output, reduction)?.into())
 }
 
-fn cosine_embedding(args: &Args) -> Result<Value> {
-    let (a, b, target, margin) = (args.t(0)?, args.t(1)?, args.t(2)?, args.float(3)?);
+fn cosine_embedding(
+    a: &Tensor,
+    b: &Tensor,
+    target: &Tensor,
+    margin: f64,
+    reduction: Reduction,
+) -> Result<Value> {
     let dim = target.dim() as i64;
     if dim > 1 || a.dim() as i64 != dim + 1 || b.dim() != a.dim() {
         return runtime(
@@ -73,28 +93,33 @@ fn cosine_embedding(args: &Args) -> Result<Value> {
         let total = sum(&product, Some(&[dim]), false, None)?;
         add(&total, &number(EPSILON))
     };
-    let product = total(&a, &b)?;
-    let own = squared(&a)?;
-    let other = squared(&b)?;
+    let product = total(a, b)?;
+    let own = squared(a)?;
+    let other = squared(b)?;
     let denominator = crate::call("sqrt_", &[mul(&own, &other)?.into()], &[])?.tensor()?;
     let cosine = div(&product, &denominator)?;
     let zeros = zeros_like(&cosine)?;
     let positive = crate::call("rsub", &[(&cosine).into(), 1.into()], &[])?.tensor()?;
     let negative = sub(&cosine, &number(margin))?;
     clamp_at_zero(&negative)?;
-    let output_positive = where_(&super::pointwise::eq(&target, &int(1))?, &positive, &zeros)?;
-    let output_negative = where_(&super::pointwise::eq(&target, &int(-1))?, &negative, &zeros)?;
+    let output_positive = where_(&super::pointwise::eq(target, &int(1))?, &positive, &zeros)?;
+    let output_negative = where_(&super::pointwise::eq(target, &int(-1))?, &negative, &zeros)?;
     let output = add(&output_positive, &output_negative)?;
-    let result = reduced(output, reduction(args, 4)?)?;
+    let result = reduced(output, reduction)?;
     Ok(result.into())
 }
 
-fn margin_ranking(args: &Args) -> Result<Value> {
-    let (a, b, target, margin) = (args.t(0)?, args.t(1)?, args.t(2)?, args.float(3)?);
+fn margin_ranking(
+    a: &Tensor,
+    b: &Tensor,
+    target: &Tensor,
+    margin: f64,
+    reduction: Reduction,
+) -> Result<Value> {
     let output = {
         // Operands are evaluated from the right.
-        let difference = sub(&a, &b)?;
-        let negative = unary::neg(&target)?;
+        let difference = sub(a, b)?;
+        let negative = unary::neg(target)?;
         let product = mul(&negative, &difference)?;
         let output = add(&product, &number(margin))?;
         drop(product);
@@ -103,64 +128,67 @@ fn margin_ranking(args: &Args) -> Result<Value> {
         output
     };
     clamp_at_zero(&output)?;
-    Ok(reduced(output, reduction(args, 4)?)?.into())
+    Ok(reduced(output, reduction)?.into())
 }
 
-fn hinge_embedding(args: &Args) -> Result<Value> {
-    let (own, target, margin) = (args.t(0)?, args.t(1)?, args.float(2)?);
-    let zeros = zeros_like(&own)?;
-    let difference = crate::call("rsub", &[(&own).into(), margin.into()], &[])?.tensor()?;
+fn hinge_embedding(own: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
+    let zeros = zeros_like(own)?;
+    let difference = crate::call("rsub", &[(own).into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
-    let output_margin = where_(&super::pointwise::ne(&target, &int(1))?, &difference, &zeros)?;
-    let output_own = where_(&super::pointwise::ne(&target, &int(-1))?, &own, &zeros)?;
+    let output_margin = where_(&super::pointwise::ne(target, &int(1))?, &difference, &zeros)?;
+    let output_own = where_(&super::pointwise::ne(target, &int(-1))?, own, &zeros)?;
     let output = add(&output_margin, &output_own)?;
-    let result = reduced(output, reduction(args, 3)?)?;
+    let result = reduced(output, reduction)?;
     Ok(result.into())
 }
 
 /// `poisson_nll_loss`.
-fn poisson_nll(args: &Args) -> Result<Value> {
-    let (input, target, eps) = (args.t(0)?, args.t(1)?, args.float(4)?);
-    let loss = if args.bool(2)? {
+fn poisson_nll(
+    input: &Tensor,
+    target: &Tensor,
+    log_input: bool,
+    full: bool,
+    eps: f64,
+    reduction: Reduction,
+) -> Result<Value> {
+    let loss = if log_input {
         // Operands are evaluated from the right.
-        let product = mul(&target, &input)?;
-        let power = unary::exp(&input)?;
+        let product = mul(target, input)?;
+        let power = unary::exp(input)?;
         let loss = sub(&power, &product)?;
         drop(power);
         drop(product);
         loss
     } else {
-        let shifted = add(&input, &number(eps))?;
+        let shifted = add(input, &number(eps))?;
         let logarithm = unary::log(&shifted)?;
-        let product = mul(&target, &logarithm)?;
-        let loss = sub(&input, &product)?;
+        let product = mul(target, &logarithm)?;
+        let loss = sub(input, &product)?;
         drop(product);
         drop(logarithm);
         drop(shifted);
         loss
     };
-    if args.bool(3)? {
+    if full {
         crate::session().mark_estimated("poisson_nll_loss", "full=True was not recorded");
         let stirling = {
-            let scaled = mul(&target, &number(std::f64::consts::TAU))?;
+            let scaled = mul(target, &number(std::f64::consts::TAU))?;
             let half = mul(&unary::log(&scaled)?, &number(0.5))?;
-            let own = sub(&mul(&target, &unary::log(&target)?)?, &target)?;
+            let own = sub(&mul(target, &unary::log(target)?)?, target)?;
             add(&own, &half)?
         };
-        let is_small = super::pointwise::le(&target, &int(1))?;
+        let is_small = super::pointwise::le(target, &int(1))?;
         let filled = super::pointwise::masked_fill(&stirling, &is_small, &int(0))?;
         add_in_place(&loss, &filled)?;
     }
-    Ok(reduced(loss, reduction(args, 5)?)?.into())
+    Ok(reduced(loss, reduction)?.into())
 }
 
 /// `soft_margin_loss`: one tensor, changed in place; a reduced result keeps its memory.
-fn soft_margin(args: &Args) -> Result<Value> {
-    let (input, target) = (args.t(0)?, args.t(1)?);
+fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
     let cast = crate::autocast::Cast::full(input.device());
-    let target = cast.apply(&target)?;
-    let input = cast.apply(&input)?;
-    let reduction = reduction(args, 2)?;
+    let target = cast.apply(target)?;
+    let input = cast.apply(input)?;
     let output = {
         let _below = GradModeGuard::new(false);
         let output = empty_like(&input)?;
@@ -257,9 +285,14 @@ fn soft_margin_double(
 }
 
 /// `multi_margin_loss`: one kernel; several rows are added up from a tensor of their own.
-fn multi_margin(args: &Args) -> Result<Value> {
-    let (input, target, weight) = (args.t(0)?, args.t(1)?, args.topt(4)?);
-    let reduction = reduction(args, 5)?;
+fn multi_margin(
+    input: &Tensor,
+    target: &Tensor,
+    _: Unread,
+    _: Unread,
+    weight: Option<&Tensor>,
+    reduction: Reduction,
+) -> Result<Value> {
     let rows = if input.dim() < 2 { 1 } else { input.size(0) };
     let output = {
         let _below = GradModeGuard::new(false);
@@ -268,7 +301,7 @@ fn multi_margin(args: &Args) -> Result<Value> {
         } else {
             empty(&[], input.dtype(), input.device())?
         };
-        let read = contiguous(&input)?;
+        let read = contiguous(input)?;
         if input.dim() > 1 && reduction != Reduction::None {
             let parts = empty(&[rows], input.dtype(), input.device())?;
             reduce::sum_into(&output, &parts, &[true])?;
@@ -277,8 +310,8 @@ fn multi_margin(args: &Args) -> Result<Value> {
         drop(read);
         output
     };
-    let saved = [Save::Input(Some(&input)), Save::Input(Some(&target)), Save::Input(weight.as_ref())];
-    record("MultiMarginLossBackward0", &[&input], &[&output], &saved, |ctx, grads| {
+    let saved = [Save::Input(Some(input)), Save::Input(Some(target)), Save::Input(weight)];
+    record("MultiMarginLossBackward0", &[input], &[&output], &saved, |ctx, grads| {
         let input = ctx.saved(0)?;
         let result = super::creation::empty_like_as(&input, input.dtype(), MemoryFormat::Contiguous)?;
         let read = contiguous(&input)?;
@@ -291,29 +324,29 @@ fn multi_margin(args: &Args) -> Result<Value> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, \
          bool swap=False, Any reduction=1)",
         triplet_margin,
     ),
-    op(
+    op!(
         "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, Any reduction=1)",
         cosine_embedding,
     ),
-    op(
+    op!(
         "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, Any reduction=1)",
         margin_ranking,
     ),
-    op(
+    op!(
         "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, Any reduction=1)",
         hinge_embedding,
     ),
-    op(
+    op!(
         "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, Any reduction)",
         poisson_nll,
     ),
-    op("soft_margin_loss(Tensor self, Tensor target, Any reduction=1)", soft_margin),
-    op(
+    op!("soft_margin_loss(Tensor self, Tensor target, Any reduction=1)", soft_margin),
+    op!(
         "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, Any reduction=1)",
         multi_margin,
     ),

@@ -1,6 +1,8 @@
 //! Matrix products, and the workspaces that cuBLAS takes for them.
 
 mod any_shape;
+mod batched;
+mod vector;
 
 use crate::autocast::Cast;
 use crate::autograd::{Save, record_after, save_early};
@@ -10,12 +12,15 @@ use crate::registry::{Entry, op};
 use crate::session::Library;
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, session};
 
-use super::copy::{self, contiguous};
+use super::copy;
 use super::creation::empty;
 use super::pointwise::{add_in_place, maybe_multiply, mul};
-use super::views::{expand, first, reshape, select, t, transpose, unsqueeze, view};
-
+use super::views::{expand, first, reshape, t, view};
 pub(crate) use any_shape::matmul;
+pub(crate) use batched::bmm;
+use batched::{addbmm, baddbmm};
+pub(crate) use vector::mv;
+use vector::{addmv, dot, outer};
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -240,238 +245,6 @@ fn addmm_into(
     Ok(output)
 }
 
-/// `prepare_batch_matrix_for_cublas`, for a result without gaps.
-fn prepare_batch(matrix: &Tensor, rows: i64, columns: i64) -> Result<Tensor> {
-    let (fast, leading) = (stride(matrix, 2), stride(matrix, 1));
-    let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
-    let is_stride_nonzero = fast != 0 && leading != 0;
-    if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
-        Ok(matrix.clone())
-    } else {
-        below(|| copy::clone(matrix, MemoryFormat::Contiguous))
-    }
-}
-
-fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
-    if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
-        return Ok(());
-    }
-    let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
-    let second = prepare_batch(b, rows, inner)?;
-    let first = prepare_batch(a, inner, columns)?;
-    call(Library::Cublas, a.device())?;
-    drop(first);
-    drop(second);
-    Ok(())
-}
-
-/// `bmm`.
-pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    check_dtypes(a, b)?;
-    if a.dim() != 3 || b.dim() != 3 {
-        return runtime("batch1 must be a 3D tensor");
-    }
-    if a.size(0) != b.size(0) || a.size(2) != b.size(1) {
-        return runtime(format!(
-            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
-            a.size(0),
-            a.size(2),
-            b.size(0),
-            b.size(1)
-        ));
-    }
-    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
-    let early = save_early(&[a, b], &saved)?;
-    let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
-    batched(a, b, &output)?;
-    record_after(early, "BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
-        let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
-        Ok(vec![to_a, to_b])
-    })?;
-    Ok(output)
-}
-
-/// `baddbmm`.
-fn baddbmm(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
-    let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
-    check_dtypes(a, b)?;
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    let early = save_early(&[own, a, b], &saved)?;
-    let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
-    batched(a, b, &output)?;
-    record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        let to_a = if ctx.wants(1) {
-            Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_b = if ctx.wants(2) {
-            Some(maybe_multiply(&bmm(&transpose(&ctx.saved(0)?, 1, 2)?, grad)?, alpha)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        Ok(vec![to_own, to_a, to_b])
-    })?;
-    Ok(output)
-}
-
-/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
-/// and columns.
-fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
-    if !a.device().is_cuda() {
-        return Ok(());
-    }
-    let vector = if stride(b, 0) == 0 { below(|| contiguous(b))? } else { b.clone() };
-    let (rows, columns) = shape2(a);
-    let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
-        || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
-    let matrix = if is_readable { a.clone() } else { below(|| contiguous(a))? };
-    call(Library::Cublas, a.device())?;
-    drop(matrix);
-    drop(vector);
-    Ok(())
-}
-
-/// `mv`.
-pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let cast = Cast::lower(a.device());
-    let b = &cast.apply(b)?;
-    let a = &cast.apply(a)?;
-    check_dtypes(a, b)?;
-    if a.size(1) != b.size(0) {
-        return runtime(format!(
-            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
-            a.size(0),
-            a.size(0),
-            a.size(1),
-            b.size(0)
-        ));
-    }
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    let early = save_early(&[a, b], &saved)?;
-    let output = empty(&[a.size(0)], a.dtype(), a.device())?;
-    gemv(a, b)?;
-    record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
-        let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
-        Ok(vec![to_a, to_b])
-    })?;
-    Ok(output)
-}
-
-/// `addmv`.
-fn addmv(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
-    let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
-    check_dtypes(a, b)?;
-    if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
-        return runtime(format!(
-            "vector + matrix @ vector expected, got {}, {}, {}",
-            own.dim(),
-            a.dim(),
-            b.dim()
-        ));
-    }
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    let early = save_early(&[own, a, b], &saved)?;
-    let output = into.output(own, &[a.size(0)], a.dtype())?;
-    gemv(a, b)?;
-    record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        let to_a =
-            if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        let to_b =
-            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?) } else { None };
-        Ok(vec![to_own, to_a, to_b])
-    })?;
-    Ok(output)
-}
-
-/// `addbmm`: one product of matrices after the other into the same result.
-fn addbmm(into: Target, own: &Tensor, a: &Tensor, b: &Tensor, [beta, alpha]: [Scalar; 2]) -> Result<Tensor> {
-    let cast = into.cast(a.device());
-    let b = &cast_or_same(cast.as_ref(), b)?;
-    let a = &cast_or_same(cast.as_ref(), a)?;
-    let own = &cast_or_same(cast.as_ref(), own)?;
-    check_dtypes(a, b)?;
-    if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
-        return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
-    }
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    let early = save_early(&[own, a, b], &saved)?;
-    let output = into.output(own, &[a.size(1), b.size(2)], a.dtype())?;
-    for batch in 0..a.size(0) {
-        below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
-    }
-    record_after(early, "AddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
-        let grad = first(grads)?;
-        let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
-        let to_a = if ctx.wants(1) {
-            let b = ctx.saved(1)?;
-            Some(maybe_multiply(&bmm(&repeated(b.size(0))?, &transpose(&b, 1, 2)?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_b = if ctx.wants(2) {
-            let a = ctx.saved(0)?;
-            Some(maybe_multiply(&bmm(&transpose(&a, 1, 2)?, &repeated(a.size(0))?)?, alpha)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        Ok(vec![to_own, to_a, to_b])
-    })?;
-    Ok(output)
-}
-
-/// `outer`: `self.reshape({n, 1}) * vec2`.
-fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    mul(&reshape(a, &[a.numel(), 1])?, b)
-}
-
-/// `dot`.
-fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    check_dtypes(a, b)?;
-    if a.dim() != 1 || b.dim() != 1 {
-        return runtime(format!("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim()));
-    }
-    if a.numel() != b.numel() {
-        return runtime(format!(
-            "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but got {} \
-             and {} elements respectively",
-            a.numel(),
-            b.numel(),
-            a.numel(),
-            b.numel()
-        ));
-    }
-    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
-    let early = save_early(&[a, b], &saved)?;
-    let output = empty(&[], a.dtype(), a.device())?;
-    call(Library::Cublas, a.device())?;
-    record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
-        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
-        Ok(vec![to_a, to_b])
-    })?;
-    Ok(output)
-}
-
 /// `tensordot`: both are laid out as matrices, whose product is one of `mm`.
 fn tensordot(a: &Tensor, b: &Tensor, dims_a: &[i64], dims_b: &[i64]) -> Result<Tensor> {
     if dims_a.len() != dims_b.len() {
@@ -560,55 +333,75 @@ fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", |a| {
-        Ok(tensordot(&a.t(0)?, &a.t(1)?, &a.ints(2)?, &a.ints(3)?)?.into())
-    }),
-    op("mm(Tensor self, Tensor mat2)", |a| Ok(mm(&a.t(0)?, &a.t(1)?)?.into())),
-    op("bmm(Tensor self, Tensor mat2)", |a| Ok(bmm(&a.t(0)?, &a.t(1)?)?.into())),
-    op("mv(Tensor self, Tensor vec)", |a| Ok(mv(&a.t(0)?, &a.t(1)?)?.into())),
-    op("dot(Tensor self, Tensor tensor)", |a| Ok(dot(&a.t(0)?, &a.t(1)?)?.into())),
-    op("inner(Tensor self, Tensor other)", |a| {
-        let (x, y) = (a.t(0)?, a.t(1)?);
+    op!("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot),
+    op!("mm(Tensor self, Tensor mat2)", mm).composed(&["MmBackward0"]),
+    op!("bmm(Tensor self, Tensor mat2)", bmm).composed(&["BmmBackward0"]),
+    op!("mv(Tensor self, Tensor vec)", mv),
+    op!("dot(Tensor self, Tensor tensor)", dot),
+    op!("inner(Tensor self, Tensor other)", |x: &Tensor, y: &Tensor| {
         if x.dim() == 0 || y.dim() == 0 {
-            return Ok(mul(&x, &y)?.into());
+            return mul(x, y);
         }
         if x.dim() == 1 && y.dim() == 1 {
             if !x.is_contiguous() || !y.is_contiguous() {
                 session().mark_estimated("inner", "vectors with gaps were not recorded");
             }
-            return Ok(dot(&x, &y)?.into());
+            return dot(x, y);
         }
-        Ok(tensordot(&x, &y, &[-1], &[-1])?.into())
+        tensordot(x, y, &[-1], &[-1])
     }),
-    op("outer(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
-    op("ger(Tensor self, Tensor vec2)", |a| Ok(outer(&a.t(0)?, &a.t(1)?)?.into())),
-    op("matmul(Tensor self, Tensor other)", |a| Ok(matmul(&a.t(0)?, &a.t(1)?)?.into())),
-    op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmm_into(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmm_into(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmv(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addmv(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(addbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(baddbmm(Target::New, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)", |a| {
-        Ok(baddbmm(Target::Own, &a.t(0)?, &a.t(1)?, &a.t(2)?, [a.scalar(3)?, a.scalar(4)?])?.into())
-    }),
-    op("linear(Tensor input, Tensor weight, Tensor? bias=None)", |a| {
-        Ok(linear(&a.t(0)?, &a.t(1)?, a.topt(2)?.as_ref())?.into())
-    }),
-    op("einsum(str equation, Tensor[] operands)", |a| Ok(einsum(&a.text(0)?, &a.tensors(1)?)?.into())),
+    op!("outer(Tensor self, Tensor vec2)", outer),
+    op!("ger(Tensor self, Tensor vec2)", outer),
+    op!("matmul(Tensor self, Tensor other)", matmul),
+    op!(
+        "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmm_into(Target::New, tensor, mat1, mat2, [beta, alpha])
+        }
+    )
+    .composed(&["AddmmBackward0"]),
+    op!(
+        "addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmm_into(Target::Own, tensor, mat1, mat2, [beta, alpha])
+        }
+    ),
+    op!(
+        "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmv(Target::New, tensor, mat, vec, [beta, alpha])
+        }
+    ),
+    op!(
+        "addmv_(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, mat: &Tensor, vec: &Tensor, beta: Scalar, alpha: Scalar| {
+            addmv(Target::Own, tensor, mat, vec, [beta, alpha])
+        }
+    ),
+    op!(
+        "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "addbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            addbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            baddbmm(Target::New, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!(
+        "baddbmm_(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)",
+        |tensor: &Tensor, batch1: &Tensor, batch2: &Tensor, beta: Scalar, alpha: Scalar| {
+            baddbmm(Target::Own, tensor, batch1, batch2, [beta, alpha])
+        }
+    ),
+    op!("linear(Tensor input, Tensor weight, Tensor? bias=None)", linear),
+    op!("einsum(str equation, Tensor[] operands)", einsum),
 ];

@@ -3,7 +3,6 @@
 use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{MemoryFormat, Result, Tensor, Value};
 
 use super::copy::contiguous;
@@ -36,23 +35,22 @@ fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool
 }
 
 /// `rrelu`: the slopes are a tensor, which the backward function keeps, also where nothing is drawn.
-fn rrelu(args: &Args, in_place: bool) -> Result<Value> {
-    let (tensor, lower, upper, is_training) = (args.t(0)?, args.float(1)?, args.float(2)?, args.bool(3)?);
+fn rrelu(tensor: &Tensor, lower: f64, upper: f64, is_training: bool, in_place: bool) -> Result<Value> {
     if lower > upper {
         return runtime("Lower bound should be less than or equal to the upper bound");
     }
-    let noise = empty_like_as(&tensor, tensor.dtype(), MemoryFormat::Contiguous)?;
+    let noise = empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?;
     let output = if in_place {
-        change_in_place(&tensor)?;
+        change_in_place(tensor)?;
         tensor.set_values(None);
         tensor.clone()
     } else {
-        empty_like_as(&tensor, tensor.dtype(), MemoryFormat::Contiguous)?
+        empty_like_as(tensor, tensor.dtype(), MemoryFormat::Contiguous)?
     };
     if is_training {
         crate::session().generators.forget_on(tensor.device());
         let _below = crate::autograd::GradModeGuard::new(false);
-        let read = contiguous(&tensor)?;
+        let read = contiguous(tensor)?;
         let written = contiguous(&output)?;
         drop(written);
         drop(read);
@@ -60,9 +58,9 @@ fn rrelu(args: &Args, in_place: bool) -> Result<Value> {
     let (node, kept) = if in_place {
         ("RreluWithNoiseBackward1", Save::Output(0))
     } else {
-        ("RreluWithNoiseBackward0", Save::Input(Some(&tensor)))
+        ("RreluWithNoiseBackward0", Save::Input(Some(tensor)))
     };
-    record(node, &[&tensor], &[&output], &[Save::Input(Some(&noise)), kept], move |ctx, grads| {
+    record(node, &[tensor], &[&output], &[Save::Input(Some(&noise)), kept], move |ctx, grads| {
         Ok(vec![Some(rrelu_backward(first(grads)?, &ctx.saved(1)?, &ctx.saved(0)?, is_training)?)])
     })?;
     drop(noise);
@@ -70,15 +68,20 @@ fn rrelu(args: &Args, in_place: bool) -> Result<Value> {
 }
 
 /// `_dropout_impl` of the dropouts that keep mean and variance, by elements or by whole channels.
-fn alpha_dropout(args: &Args, by_channels: bool, in_place: bool) -> Result<Value> {
-    let (input, p, is_training) = (args.t(0)?, args.float(1)?, args.bool(2)?);
+fn alpha_dropout(
+    input: &Tensor,
+    p: f64,
+    is_training: bool,
+    by_channels: bool,
+    in_place: bool,
+) -> Result<Value> {
     if !(0.0..=1.0).contains(&p) {
         return runtime(format!("dropout probability has to be between 0 and 1, but got {p}"));
     }
     if p == 0.0 || !is_training || input.numel() == 0 {
         return Ok(input.into());
     }
-    let multiply = |noise: &Tensor| if in_place { mul_in_place(&input, noise) } else { mul(&input, noise) };
+    let multiply = |noise: &Tensor| if in_place { mul_in_place(input, noise) } else { mul(input, noise) };
     if p >= 1.0 {
         return Ok(multiply(&zeros(&[], input.dtype(), input.device())?)?.into());
     }
@@ -90,7 +93,7 @@ fn alpha_dropout(args: &Args, by_channels: bool, in_place: bool) -> Result<Value
             input.shape().iter().enumerate().map(|(dim, size)| if dim < 2 { *size } else { 1 }).collect();
         empty(&shape, input.dtype(), input.device())?
     } else {
-        empty_like(&input)?
+        empty_like(input)?
     };
     crate::session().generators.forget_on(input.device());
     // noise.add(-1).mul_(..).add_(..)
@@ -104,14 +107,30 @@ fn alpha_dropout(args: &Args, by_channels: bool, in_place: bool) -> Result<Value
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("rrelu(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False)", |a| {
-        rrelu(a, false)
+    op!(
+        "rrelu(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False)",
+        |tensor: &Tensor, lower: f64, upper: f64, is_training: bool| {
+            rrelu(tensor, lower, upper, is_training, false)
+        }
+    ),
+    op!(
+        "rrelu_(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False)",
+        |tensor: &Tensor, lower: f64, upper: f64, is_training: bool| {
+            rrelu(tensor, lower, upper, is_training, true)
+        }
+    ),
+    op!("alpha_dropout(Tensor input, float p, bool train)", |input: &Tensor, p: f64, is_training: bool| {
+        alpha_dropout(input, p, is_training, false, false)
     }),
-    op("rrelu_(Tensor self, float lower=0.125, float upper=0.3333333333333333, bool training=False)", |a| {
-        rrelu(a, true)
+    op!("alpha_dropout_(Tensor self, float p, bool train)", |input: &Tensor, p: f64, is_training: bool| {
+        alpha_dropout(input, p, is_training, false, true)
     }),
-    op("alpha_dropout(Tensor input, float p, bool train)", |a| alpha_dropout(a, false, false)),
-    op("alpha_dropout_(Tensor self, float p, bool train)", |a| alpha_dropout(a, false, true)),
-    op("feature_alpha_dropout(Tensor input, float p, bool train)", |a| alpha_dropout(a, true, false)),
-    op("feature_alpha_dropout_(Tensor self, float p, bool train)", |a| alpha_dropout(a, true, true)),
+    op!(
+        "feature_alpha_dropout(Tensor input, float p, bool train)",
+        |input: &Tensor, p: f64, is_training: bool| alpha_dropout(input, p, is_training, true, false)
+    ),
+    op!(
+        "feature_alpha_dropout_(Tensor self, float p, bool train)",
+        |input: &Tensor, p: f64, is_training: bool| alpha_dropout(input, p, is_training, true, true)
+    ),
 ];

@@ -1,19 +1,20 @@
 //! Normalizations.
 
+mod rms;
+
+use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
+use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
 
-use super::copy::{contiguous, to_dtype};
-use super::creation::{empty, empty_like, empty_like_as, wrapped};
+use super::copy::contiguous;
+use super::creation::{empty, empty_like, empty_like_as};
 use super::norm_double::{self, Again, Doubled};
-use super::pointwise::{add_in_place, mul, pow_scalar};
 use super::views::{first, reshape, view};
-use super::{reduce, unary};
+use rms::rms_norm;
 
 fn rows_and_width(input: &Tensor, normalized: &[i64]) -> Result<(i64, i64)> {
     let shape = input.shape();
@@ -143,76 +144,6 @@ fn record_double(
             formula(&own, weight.as_ref(), &again, &grad, [&mean, &invstd])?;
         Ok(vec![grad, input, weight])
     })
-}
-
-/// `rms_norm` where the weight is of another type: made of operators.
-fn rms_norm_of_operators(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
-    // Sizes and most of the order are as recorded; of some temporaries the lifetime is not.
-    session().mark_estimated("rms_norm", "a weight of another type than the input");
-    let dims: Vec<i64> = (1..=normalized.len() as i64).map(|dim| input.dim() as i64 - dim).collect();
-    let wide = to_dtype(input, input.dtype().accumulate())?;
-    let scale = {
-        let squared = pow_scalar(&wide, Scalar::Int(2))?;
-        let mean = reduce::mean(&squared, Some(&dims), true, None)?;
-        add_in_place(&mean, &wrapped(Scalar::Float(1e-6)))?;
-        unary::rsqrt(&mean)?
-    };
-    let result = {
-        let scaled = mul(&wide, &scale)?;
-        match weight {
-            Some(weight) => mul(&scaled, weight)?,
-            None => scaled,
-        }
-    };
-    drop(wide);
-    let narrow = to_dtype(&result, input.dtype())?;
-    drop(result);
-    Ok(narrow)
-}
-
-/// `rms_norm`: `_fused_rms_norm`.
-fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tensor>) -> Result<Tensor> {
-    rows_and_width(input, normalized)?;
-    if weight.is_some_and(|weight| weight.dtype() != input.dtype()) {
-        return rms_norm_of_operators(input, normalized, weight);
-    }
-    let below = GradModeGuard::new(false);
-    let read = contiguous(input)?;
-    let output = empty_like_as(&read, read.dtype(), MemoryFormat::Contiguous)?;
-    let rstd = empty(&statistics_shape(input, normalized), input.dtype().accumulate(), input.device())?;
-    drop(read);
-    drop(below);
-    let saved = [Save::Input(Some(input)), Save::Input(weight), Save::Output(1)];
-    let mut tensors = vec![input];
-    tensors.extend(weight);
-    let inner = normalized.len();
-    record("FusedRmsNormBackward0", &tensors, &[&output, &rstd], &saved, move |ctx, grads| {
-        let (own, weight, rstd) = (ctx.saved(0)?, ctx.saved_optional(1)?, ctx.saved(2)?);
-        let of_rstd = grads.get(1).and_then(Option::as_ref);
-        if GradMode::is_enabled() || of_rstd.is_some() {
-            let of_output = grads.first().and_then(Option::as_ref);
-            let wanted = [ctx.wants(0), ctx.wants(1)];
-            return super::norm_double::rms_norm(
-                &own,
-                weight.as_ref(),
-                &rstd,
-                [of_output, of_rstd],
-                inner,
-                wanted,
-            );
-        }
-        let read = contiguous(&own)?;
-        let to_own = if ctx.wants(0) { Some(empty_like(&read)?) } else { None };
-        let to_weight = match weight {
-            Some(weight) if ctx.wants(1) => Some(empty_like(&weight)?),
-            _ => None,
-        };
-        drop(contiguous(first(grads)?)?);
-        drop(read);
-        Ok(vec![to_own, to_weight])
-    })?;
-    drop(rstd);
-    Ok(output)
 }
 
 pub(super) fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
@@ -428,41 +359,39 @@ fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
     super::copy::contiguous_in(grad, like.suggested_format())
 }
 
-fn batch_norm(args: &Args) -> Result<Value> {
-    let (weight, bias, mean, var) = (args.topt(1)?, args.topt(2)?, args.topt(3)?, args.topt(4)?);
-    let (input, is_training) = (args.t(0)?, args.bool(5)?);
-    let mut norm = BatchNorm {
-        input: &input,
-        weight: weight.as_ref(),
-        bias: bias.as_ref(),
-        running: mean.as_ref().zip(var.as_ref()),
-        is_training,
-    };
+fn batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    mean: Option<&Tensor>,
+    variance: Option<&Tensor>,
+    is_training: bool,
+    _: Rest,
+) -> Result<Value> {
+    let mut norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
     // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
     let read;
     if norm.is_cudnn() {
-        read = contiguous_like(&input, &input)?;
+        read = contiguous_like(input, input)?;
         norm.input = &read;
     }
     Ok(norm.run()?.into())
 }
 
 /// `instance_norm`: a batch norm over each image's channels.
-fn instance_norm(args: &Args) -> Result<Value> {
-    let input = args.t(0)?;
-    let (weight, bias) = (args.topt(1)?, args.topt(2)?);
-    let (batch, channels) = (input.size(0), input.size(1));
+fn instance_norm(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Rest) -> Result<Value> {
+    let batch = input.size(0);
     let mut shape = input.shape().to_vec();
     if let [first, second, ..] = shape.as_mut_slice() {
         *second *= *first;
         *first = 1;
     }
-    let repeat = |tensor: Option<Tensor>| -> Result<Option<Tensor>> {
+    let repeat = |tensor: Option<&Tensor>| -> Result<Option<Tensor>> {
         tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
     };
     let weight = repeat(weight)?;
     let bias = repeat(bias)?;
-    let input = contiguous(&input)?;
+    let input = contiguous(input)?;
     let flat = view(&input, &shape)?;
     let norm = BatchNorm {
         input: &flat,
@@ -472,30 +401,36 @@ fn instance_norm(args: &Args) -> Result<Value> {
         is_training: true,
     };
     let output = norm.run()?;
-    let _ = channels;
     Ok(reshape(&output, &input.shape())?.into())
 }
 
 const BATCH: &str = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, \
                      bool training, float momentum=0.1, float eps=1e-05, bool cudnn_enabled=True)";
+
 const INSTANCE: &str = "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? \
                         running_var, bool use_input_stats, float momentum=0.1, float eps=1e-05, bool cudnn_enabled=True)";
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
-        |a| Ok(layer_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into()),
+        |input: &Tensor,
+         normalized_shape: &[i64],
+         weight: Option<&Tensor>,
+         bias: Option<&Tensor>,
+         _: Unread| layer_norm(input, normalized_shape, weight, bias)
     ),
-    op("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)", |a| {
-        Ok(rms_norm(&a.t(0)?, &a.ints(1)?, a.topt(2)?.as_ref())?.into())
-    }),
-    op(
+    op!(
+        "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None)",
+        |input: &Tensor, normalized_shape: &[i64], weight: Option<&Tensor>, _: Unread| {
+            rms_norm(input, normalized_shape, weight)
+        }
+    ),
+    op!(
         "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05)",
-        |a| {
-            Ok(super::group_norm::group_norm(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?
-                .into())
-        },
+        |input: &Tensor, num_groups: i64, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Unread| {
+            super::group_norm::group_norm(input, num_groups, weight, bias)
+        }
     ),
-    op(BATCH, batch_norm),
-    op(INSTANCE, instance_norm),
+    op!(BATCH, batch_norm),
+    op!(INSTANCE, instance_norm),
 ];

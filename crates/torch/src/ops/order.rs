@@ -1,9 +1,9 @@
 //! Order statistics: medians, the k-th value, quantiles.
 
+use crate::arguments::Operand;
 use crate::autograd::{Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value, session};
 
 use super::copy::{contiguous, to_dtype};
@@ -47,33 +47,31 @@ fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-fn nanmedian(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    if !matches!(args.value(1)?, Value::None) {
-        return selection(&tensor, args.int(1)?, args.bool(2)?, "NanmedianBackward1");
+fn nanmedian(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
+    if let Some(dim) = dim {
+        return selection(tensor, dim, keepdim, "NanmedianBackward1");
     }
     let result = nanmedian_of_all(&tensor.detach())?;
-    let saved = [Save::Input(Some(&tensor)), Save::Output(0)];
-    record("NanmedianBackward0", &[&tensor], &[&result], &saved, |ctx, grads| {
+    let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    record("NanmedianBackward0", &[tensor], &[&result], &saved, |ctx, grads| {
         Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
     })?;
     Ok(result.into())
 }
 
-fn median(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    if matches!(args.value(1)?, Value::None) {
+fn median(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
+    let Some(dim) = dim else {
         if tensor.requires_grad() || tensor.dim() != 1 {
             session().mark_estimated("median", "only one dimension without a gradient was recorded");
         }
         let result = median_of_all(&tensor.detach())?;
-        let saved = [Save::Input(Some(&tensor)), Save::Output(0)];
-        record("MedianBackward0", &[&tensor], &[&result], &saved, |ctx, grads| {
+        let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+        record("MedianBackward0", &[tensor], &[&result], &saved, |ctx, grads| {
             Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
         })?;
         return Ok(result.into());
-    }
-    selection(&tensor, args.int(1)?, args.bool(2)?, "MedianBackward1")
+    };
+    selection(tensor, dim, keepdim, "MedianBackward1")
 }
 
 /// The value of rank k along a dimension, and its index: one kernel that reads a contiguous input.
@@ -89,12 +87,11 @@ fn selection(tensor: &Tensor, dim: i64, keeps: bool, node: &'static str) -> Resu
 }
 
 /// `mode`: values and indices, then an input in which the dimension is the innermost.
-fn mode(args: &Args) -> Result<Value> {
-    let (tensor, dim, keeps) = (args.t(0)?, args.int(1)?, args.bool(2)?);
+fn mode(tensor: &Tensor, dim: i64, keeps: bool) -> Result<Value> {
     let at = wrap(dim, tensor.dim())? as i64;
     let mask = if tensor.dim() == 0 { vec![] } else { reduce::mask_of(Some(&[at]), tensor.dim())? };
-    let values = reduce::reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    let indices = reduce::reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
+    let values = reduce::reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    let indices = reduce::reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
     if tensor.dim() > 0 && tensor.size(at) > 1 {
         let turned = transpose(&tensor.detach(), at, -1)?;
         let read = contiguous(&turned)?;
@@ -103,26 +100,23 @@ fn mode(args: &Args) -> Result<Value> {
         }
         drop(read);
     }
-    reduce::record_selection("ModeBackward0", &tensor, &values, &indices, at, keeps)?;
+    reduce::record_selection("ModeBackward0", tensor, &values, &indices, at, keeps)?;
     Ok((values, indices).into())
 }
 
-fn kthvalue(args: &Args) -> Result<Value> {
-    let (tensor, dim) = (args.t(0)?, args.int(2)?);
+fn kthvalue(tensor: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<Value> {
     let size = if tensor.dim() == 0 { 1 } else { tensor.size(wrap(dim, tensor.dim())? as i64) };
-    if !(1..=size).contains(&args.int(1)?) {
+    if !(1..=size).contains(&k) {
         return runtime(format!("kthvalue(): selected number k out of range for dimension {dim}"));
     }
-    selection(&tensor, dim, args.bool(3)?, "KthvalueBackward0")
+    selection(tensor, dim, keepdim, "KthvalueBackward0")
 }
 
 /// `quantile_compute`, without its exchange of `nan`.
-fn quantile(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let q = match args.value(1)? {
-        Value::Tensor(q) => q.clone(),
-        _ => {
-            let q = args.scalar(1)?;
+fn quantile(tensor: &Tensor, q: Operand<'_>, dim: Option<i64>, keepdim: bool, mode: &str) -> Result<Value> {
+    let q = match q {
+        Operand::Tensor(q) => q.clone(),
+        Operand::Number(q) => {
             if let Some(q) = q.to_f64().filter(|q| !(0.0..=1.0).contains(q)) {
                 return runtime(format!("quantile() q must be in the range [0, 1] but got {q}"));
             }
@@ -133,11 +127,10 @@ fn quantile(args: &Args) -> Result<Value> {
             }
         }
     };
-    check_quantile(&tensor, &q)?;
-    let dim = args.int_opt(2)?.map(|dim| wrap(dim, tensor.dim())).transpose()?;
-    let mode = args.text(4)?;
-    let is_interpolated = matches!(&*mode, "linear" | "midpoint");
-    if !is_interpolated && !matches!(&*mode, "lower" | "higher" | "nearest") {
+    check_quantile(tensor, &q)?;
+    let dim = dim.map(|dim| wrap(dim, tensor.dim())).transpose()?;
+    let is_interpolated = matches!(mode, "linear" | "midpoint");
+    if !is_interpolated && !matches!(mode, "lower" | "higher" | "nearest") {
         return runtime(format!(
             "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {mode}"
         ));
@@ -145,7 +138,7 @@ fn quantile(args: &Args) -> Result<Value> {
     if dim.is_some() || q.dim() > 0 || tensor.requires_grad() || !is_interpolated {
         session().mark_estimated("quantile", "only one number of all elements was recorded");
     }
-    let sorted = sorted_rows(&tensor, dim, args.bool(3)?)?;
+    let sorted = sorted_rows(tensor, dim, keepdim)?;
     let last = sorted.size(-1) - 1;
     if last >= 1 << 24 {
         return runtime("quantile() input tensor is too large");
@@ -164,7 +157,7 @@ fn quantile(args: &Args) -> Result<Value> {
     let values = named("gather", &[(&sorted).into(), (-1).into(), (&below).into()])?;
     if is_interpolated {
         let weights =
-            if &*mode == "midpoint" { super::creation::empty_like(&ranks)? } else { sub(&ranks, &below)? };
+            if mode == "midpoint" { super::creation::empty_like(&ranks)? } else { sub(&ranks, &below)? };
         let above = to_dtype(&ranks, Dtype::I64)?;
         let upper = named("gather", &[(&sorted).into(), (-1).into(), (&above).into()])?;
         named("lerp_", &[(&values).into(), (&upper).into(), (&weights).into()])?;
@@ -234,12 +227,12 @@ fn sorted_rows(tensor: &Tensor, dim: Option<usize>, keeps: bool) -> Result<Tenso
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("median(Tensor self, int? dim=None, bool keepdim=False)", median),
-    op("nanmedian(Tensor self, int? dim=None, bool keepdim=False)", nanmedian),
-    op("mode(Tensor self, int dim=-1, bool keepdim=False)", mode),
-    op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
-    op(
-        "quantile(Tensor self, Any q, int? dim=None, bool keepdim=False, *, str interpolation=linear)",
+    op!("median(Tensor self, int? dim=None, bool keepdim=False)", median),
+    op!("nanmedian(Tensor self, int? dim=None, bool keepdim=False)", nanmedian),
+    op!("mode(Tensor self, int dim=-1, bool keepdim=False)", mode),
+    op!("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False)", kthvalue),
+    op!(
+        "quantile(Tensor self, Operand q, int? dim=None, bool keepdim=False, *, str interpolation=linear)",
         quantile,
     ),
 ];

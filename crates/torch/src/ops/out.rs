@@ -41,7 +41,7 @@ pub(crate) fn with<'a, T>(
         return runtime(format!(
             "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires \
              grad.",
-            session().notes.operator.get()
+            session().operator()
         ));
     }
     let before = session().notes.out.replace(Some(out.clone()));

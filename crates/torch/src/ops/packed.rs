@@ -3,7 +3,6 @@
 use crate::autograd::{GradModeGuard, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy::{contiguous, copy_in_place};
@@ -36,9 +35,8 @@ fn host(numbers: &[i64]) -> Result<Tensor> {
 }
 
 /// `_pack_padded_sequence`: the packed steps, and how many sequences take part in each.
-fn pack(args: &Args) -> Result<Value> {
-    let (given, batch_first) = (args.t(0)?, args.bool(2)?);
-    let lengths = known("lengths", &args.t(1)?)?;
+fn pack(given: &Tensor, lengths: &Tensor, batch_first: bool) -> Result<Value> {
+    let lengths = known("lengths", lengths)?;
     if given.numel() == 0 || given.dim() < 2 {
         return runtime("Cannot pack empty tensors.");
     }
@@ -64,7 +62,7 @@ fn pack(args: &Args) -> Result<Value> {
     let mut batch_sizes = Vec::new();
     let output = {
         let _below = GradModeGuard::new(false);
-        let input = if batch_first { transpose(&given, 0, 1)? } else { given.clone() };
+        let input = if batch_first { transpose(given, 0, 1)? } else { given.clone() };
         let mut shape = vec![-1];
         shape.extend(input.shape().iter().skip(2));
         let mut steps = Vec::new();
@@ -91,7 +89,7 @@ fn pack(args: &Args) -> Result<Value> {
     let sizes = host(&batch_sizes)?;
     let from = given.shape();
     // The sizes of the batches lie on the host, so the node keeps no memory of the GPU.
-    record("PackPaddedSequenceBackward0", &[&given], &[&output], &[], move |_, grads| {
+    record("PackPaddedSequenceBackward0", &[given], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let mut shape = from.to_vec();
         if batch_first {
@@ -111,9 +109,8 @@ fn pack(args: &Args) -> Result<Value> {
 }
 
 /// `_pad_packed_sequence`: the padded batch, and the lengths of its sequences.
-fn pad(args: &Args) -> Result<Value> {
-    let (data, batch_first, value, total) = (args.t(0)?, args.bool(2)?, args.scalar(3)?, args.int(4)?);
-    let sizes = known("sizes of the batches", &args.t(1)?)?;
+fn pad(data: &Tensor, batch_sizes: &Tensor, batch_first: bool, value: Scalar, total: i64) -> Result<Value> {
+    let sizes = known("sizes of the batches", batch_sizes)?;
     let steps = sizes.len() as i64;
     if total > 0 && total < steps {
         return runtime(format!(
@@ -133,7 +130,7 @@ fn pad(args: &Args) -> Result<Value> {
             let length = before.saturating_mul(step - begun);
             let mut seen = vec![step - begun, before];
             seen.extend(data.shape().iter().skip(1));
-            let block = view(&slice(&data, 0, Some(offset), Some(offset + length), 1)?, &seen)?;
+            let block = view(&slice(data, 0, Some(offset), Some(offset + length), 1)?, &seen)?;
             let place = slice(&slice(&output, 0, Some(begun), Some(step), 1)?, 1, Some(0), Some(before), 1)?;
             copy_in_place(&place, &block)?;
             offset += length;
@@ -148,12 +145,11 @@ fn pad(args: &Args) -> Result<Value> {
 }
 
 /// `pad_sequence`: each sequence is copied into a row of a new tensor.
-fn pad_sequence(args: &Args) -> Result<Value> {
-    let (sequences, batch_first, value) = (args.tensors(0)?, args.bool(1)?, args.scalar(2)?);
+fn pad_sequence(sequences: &[Tensor], batch_first: bool, value: Scalar, padding_side: &str) -> Result<Value> {
     let Some(like) = sequences.first() else { return runtime("received an empty list of sequences") };
-    let is_left = match args.value(3)? {
-        Value::Str(side) if &**side == "left" => true,
-        Value::Str(side) if &**side == "right" => false,
+    let is_left = match padding_side {
+        "left" => true,
+        "right" => false,
         _ => return runtime("Expected padding_side to be one of left or right"),
     };
     let longest = sequences.iter().map(|sequence| sequence.size(0)).max().unwrap_or(0);
@@ -175,12 +171,12 @@ fn pad_sequence(args: &Args) -> Result<Value> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first)", pack),
-    op(
+    op!("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first)", pack),
+    op!(
         "_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length)",
         pad,
     ),
-    op(
+    op!(
         "_pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0.0, str padding_side=right)",
         pad_sequence,
     ),

@@ -3,8 +3,7 @@
 use crate::autograd::{GradModeGuard, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{MemoryFormat, Result, Tensor, Value};
+use crate::{MemoryFormat, Result, Tensor};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like_as};
@@ -12,10 +11,6 @@ use super::kernels::record_linear;
 use super::views::first;
 
 /// `reflection_pad` and `replication_pad` of one to three dimensions: one kernel that reads a contiguous input.
-fn border_pad(args: &Args, dims: usize, reflects: bool, nodes: [&'static str; 2]) -> Result<Value> {
-    Ok(padded(&args.t(0)?, args.ints(1)?, dims, reflects, nodes)?.into())
-}
-
 fn padded(
     input: &Tensor,
     pad: Vec<i64>,
@@ -82,22 +77,22 @@ fn padded(
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("reflection_pad1d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 1, true, ["ReflectionPad1DBackward0", "ReflectionPad1DBackwardBackward0"])
+    op!("reflection_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 1, true, ["ReflectionPad1DBackward0", "ReflectionPad1DBackwardBackward0"])
     }),
-    op("reflection_pad2d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 2, true, ["ReflectionPad2DBackward0", "ReflectionPad2DBackwardBackward0"])
+    op!("reflection_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 2, true, ["ReflectionPad2DBackward0", "ReflectionPad2DBackwardBackward0"])
     }),
-    op("reflection_pad3d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 3, true, ["ReflectionPad3DBackward0", "ReflectionPad3DBackwardBackward0"])
+    op!("reflection_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 3, true, ["ReflectionPad3DBackward0", "ReflectionPad3DBackwardBackward0"])
     }),
-    op("replication_pad1d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 1, false, ["ReplicationPad1DBackward0", "ReplicationPad1DBackwardBackward0"])
+    op!("replication_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 1, false, ["ReplicationPad1DBackward0", "ReplicationPad1DBackwardBackward0"])
     }),
-    op("replication_pad2d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 2, false, ["ReplicationPad2DBackward0", "ReplicationPad2DBackwardBackward0"])
+    op!("replication_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 2, false, ["ReplicationPad2DBackward0", "ReplicationPad2DBackwardBackward0"])
     }),
-    op("replication_pad3d(Tensor self, int[] padding)", |a| {
-        border_pad(a, 3, false, ["ReplicationPad3DBackward0", "ReplicationPad3DBackwardBackward0"])
+    op!("replication_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
+        padded(input, pad, 3, false, ["ReplicationPad3DBackward0", "ReplicationPad3DBackwardBackward0"])
     }),
 ];

@@ -9,7 +9,7 @@ mod ternary;
 use crate::autograd::record;
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device, output_strides, result_type};
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
 
 use super::copy::{self, empty_strided};
@@ -22,9 +22,9 @@ pub(crate) use binary::{
     BINARY, div, div_in_place, eq, ge, gt, le, logical_and, logical_or, lt, mul, mul_in_place, ne,
 };
 pub(super) use binary::{Binary, Saves};
-use binary::{FMODS, REMAINDERS, both, div_call, modulo};
+use binary::{FMODS, REMAINDERS, div_rounded, div_rounded_in_place, modulo};
 pub(crate) use clamp::clamp;
-use clamp::{clamp_call, clamp_in_place};
+use clamp::clamp_in_place;
 pub(crate) use masked::{masked_fill, masked_fill_in_place, where_};
 use power::pow;
 pub(crate) use power::{pow_backward, pow_scalar};
@@ -222,66 +222,61 @@ fn in_type(tensor: &Tensor, dtype: Dtype) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("remainder(Operand self, Operand other)", |a| modulo(a, REMAINDERS, false)),
-    op("remainder_(Tensor self, Operand other)", |a| modulo(a, REMAINDERS, true)),
-    op("fmod(Operand self, Operand other)", |a| modulo(a, FMODS, false)),
-    op("fmod_(Tensor self, Operand other)", |a| modulo(a, FMODS, true)),
-    op("add(Operand self, Operand other, *, Scalar alpha=1)", |a| {
-        let (x, y) = both(a)?;
-        Ok(add_scaled(&x, &y, a.scalar(2)?)?.into())
+    op!("remainder(Operand self, Operand other)", |own: &Tensor, other: &Tensor| {
+        modulo(own, other, REMAINDERS, false)
     }),
-    op("add_(Tensor self, Operand other, *, Scalar alpha=1)", |a| {
-        let (x, y) = both(a)?;
-        Ok(add_scaled_in_place(&x, &y, a.scalar(2)?)?.into())
+    op!("remainder_(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| {
+        modulo(own, other, REMAINDERS, true)
     }),
-    op("sub(Operand self, Operand other, *, Scalar alpha=1)", |a| {
-        let (x, y) = both(a)?;
-        Ok(sub_scaled(&x, &y, a.scalar(2)?)?.into())
+    op!("fmod(Operand self, Operand other)", |own: &Tensor, other: &Tensor| modulo(own, other, FMODS, false)),
+    op!("fmod_(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| modulo(own, other, FMODS, true)),
+    op!("add(Operand self, Operand other, *, Scalar alpha=1)", add_scaled).composed(&["AddBackward0"]),
+    op!("add_(Tensor self, Operand other, *, Scalar alpha=1)", add_scaled_in_place),
+    op!("sub(Operand self, Operand other, *, Scalar alpha=1)", sub_scaled).composed(&["SubBackward0"]),
+    op!("sub_(Tensor self, Operand other, *, Scalar alpha=1)", sub_in_place),
+    op!("rsub(Tensor self, Operand other, *, Scalar alpha=1)", rsub),
+    op!("div(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded)
+        .composed(&["DivBackward0"]),
+    op!("div_(Tensor self, Operand other, *, str? rounding_mode=None)", div_rounded_in_place),
+    op!("divide(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded),
+    op!("true_divide(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded),
+    op!("pow(Operand self, Operand exponent)", pow).composed(&["PowBackward0"]),
+    in_place!("pow_(Tensor self, Scalar exponent)", super::vector_norm::pow_in_place),
+    op!("where(Tensor condition, Operand input, Operand other)", where_).composed(&["WhereBackward0"]),
+    op!("masked_fill(Tensor self, Tensor mask, Operand value)", masked_fill),
+    op!("masked_fill_(Tensor self, Tensor mask, Operand value)", masked_fill_in_place),
+    op!("clamp(Tensor self, Scalar? min=None, Scalar? max=None)", clamp),
+    op!("clip(Tensor self, Scalar? min=None, Scalar? max=None)", clamp),
+    op!("clamp_min(Tensor self, Scalar min)", |tensor: &Tensor, min: Scalar| clamp(tensor, Some(min), None)),
+    op!("clamp_max(Tensor self, Scalar max)", |tensor: &Tensor, max: Scalar| clamp(tensor, None, Some(max))),
+    op!("clamp_(Tensor self, Scalar? min=None, Scalar? max=None)", clamp_in_place),
+    op!("clamp_min_(Tensor self, Scalar min)", |tensor: &Tensor, min: Scalar| {
+        clamp_in_place(tensor, Some(min), None)
     }),
-    op("sub_(Tensor self, Operand other, *, Scalar alpha=1)", |a| {
-        let (x, y) = both(a)?;
-        Ok(sub_in_place(&x, &y, a.scalar(2)?)?.into())
+    op!("clamp_max_(Tensor self, Scalar max)", |tensor: &Tensor, max: Scalar| {
+        clamp_in_place(tensor, None, Some(max))
     }),
-    op("rsub(Tensor self, Operand other, *, Scalar alpha=1)", |a| {
-        let (x, y) = both(a)?;
-        Ok(rsub(&x, &y, a.scalar(2)?)?.into())
+    op!(
+        "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, false, false)
+    ),
+    op!(
+        "addcmul_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, false, true)
+    ),
+    op!(
+        "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, true, false)
+    ),
+    op!(
+        "addcdiv_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, value: Scalar| addc(own, a, b, value, true, true)
+    ),
+    op!("lerp(Tensor self, Tensor end, Operand weight)", |own: &Tensor, end: &Tensor, weight: &Tensor| {
+        lerp(own, end, weight, false)
     }),
-    op("div(Operand self, Operand other, *, str? rounding_mode=None)", |a| div_call(a, false)),
-    op("div_(Tensor self, Operand other, *, str? rounding_mode=None)", |a| div_call(a, true)),
-    op("divide(Operand self, Operand other, *, str? rounding_mode=None)", |a| div_call(a, false)),
-    op("true_divide(Operand self, Operand other, *, str? rounding_mode=None)", |a| div_call(a, false)),
-    op("pow(Operand self, Operand exponent)", pow),
-    op("pow_(Tensor self, Scalar exponent)", |a| {
-        let tensor = a.t(0)?;
-        super::vector_norm::pow_in_place(&tensor, a.scalar(1)?.to_f64().unwrap_or(f64::NAN))?;
-        Ok(tensor.into())
-    }),
-    op("where(Tensor condition, Operand input, Operand other)", |a| {
-        Ok(where_(&a.t(0)?, &a.operand(1)?, &a.operand(2)?)?.into())
-    }),
-    op("masked_fill(Tensor self, Tensor mask, Operand value)", |a| {
-        Ok(masked_fill(&a.t(0)?, &a.t(1)?, &a.operand(2)?)?.into())
-    }),
-    op("masked_fill_(Tensor self, Tensor mask, Operand value)", |a| {
-        Ok(masked_fill_in_place(&a.t(0)?, &a.t(1)?, &a.operand(2)?)?.into())
-    }),
-    op("clamp(Tensor self, Scalar? min=None, Scalar? max=None)", clamp_call),
-    op("clip(Tensor self, Scalar? min=None, Scalar? max=None)", clamp_call),
-    op("clamp_min(Tensor self, Scalar min)", |a| Ok(clamp(&a.t(0)?, Some(a.scalar(1)?), None)?.into())),
-    op("clamp_max(Tensor self, Scalar max)", |a| Ok(clamp(&a.t(0)?, None, Some(a.scalar(1)?))?.into())),
-    op("clamp_(Tensor self, Scalar? min=None, Scalar? max=None)", |a| {
-        Ok(clamp_in_place(&a.t(0)?, a.scalar_opt(1)?, a.scalar_opt(2)?)?.into())
-    }),
-    op("clamp_min_(Tensor self, Scalar min)", |a| {
-        Ok(clamp_in_place(&a.t(0)?, Some(a.scalar(1)?), None)?.into())
-    }),
-    op("clamp_max_(Tensor self, Scalar max)", |a| {
-        Ok(clamp_in_place(&a.t(0)?, None, Some(a.scalar(1)?))?.into())
-    }),
-    op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, false, false)),
-    op("addcmul_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, false, true)),
-    op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, true, false)),
-    op("addcdiv_(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1)", |a| addc(a, true, true)),
-    op("lerp(Tensor self, Tensor end, Operand weight)", |a| lerp(a, false)),
-    op("lerp_(Tensor self, Tensor end, Operand weight)", |a| lerp(a, true)),
+    op!(
+        "lerp_(Tensor self, Tensor end, Operand weight)",
+        |own: &Tensor, end: &Tensor, weight: &Tensor| lerp(own, end, weight, true)
+    ),
 ];

@@ -1,16 +1,21 @@
 //! Pooling, interpolation and padding.
 
+mod pixels;
+mod unpool;
+
+use crate::arguments::{Rest, Unread, arguments};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
 
 use super::copy::{contiguous_in, empty_strided};
 use super::kernels::record_linear;
 use super::reduce;
-use super::views::{first, unsqueeze, view};
+use super::views::{first, unsqueeze};
+use pixels::{pixel_shuffle, pixel_unshuffle};
+use unpool::{max_pool_double_backward, max_unpool};
 
 /// A new tensor in the input's order of elements.
 fn in_order_of(input: &Tensor, shape: &[i64], dtype: Dtype) -> Result<Tensor> {
@@ -37,30 +42,43 @@ fn output_size(input: i64, kernel: i64, padding: i64, stride: i64, dilation: i64
     if begins_in_padding { last } else { last.saturating_add(1) }
 }
 
-struct Window {
-    kernel: Vec<i64>,
-    stride: Vec<i64>,
-    padding: Vec<i64>,
-    dilation: Vec<i64>,
-    ceils: bool,
+arguments! {
+    /// A pooling's window. Without a stride the windows lie side by side.
+    struct Window<'a> {
+        kernel: &'a [i64],
+        stride: &'a [i64],
+        padding: &'a [i64],
+        dilation: &'a [i64],
+        ceils: bool,
+    }
 }
 
-impl Window {
+arguments! {
+    /// The window of a mean.
+    struct MeanWindow<'a> {
+        kernel: &'a [i64],
+        stride: Option<&'a [i64]>,
+        padding: &'a [i64],
+        ceils: bool,
+    }
+}
+
+impl Window<'_> {
     fn shape(&self, input: &Tensor, dims: usize) -> Result<Vec<i64>> {
         let mut shape = input.shape().to_vec();
         let Some(leading) = shape.len().checked_sub(dims) else {
             return runtime(format!("pooling expects at least {dims} dimensions"));
         };
         for (index, size) in shape.iter_mut().skip(leading).enumerate() {
-            let kernel = at(&self.kernel, index);
-            let stride = if self.stride.is_empty() { kernel } else { at(&self.stride, index) };
-            let dilation = at(&self.dilation, index);
+            let kernel = at(self.kernel, index);
+            let stride = if self.stride.is_empty() { kernel } else { at(self.stride, index) };
+            let dilation = at(self.dilation, index);
             let least = [("kernel size", kernel), ("stride", stride), ("dilation", dilation)];
             if let Some((name, found)) = least.into_iter().find(|(_, number)| *number < 1) {
                 return runtime(format!("{name} should be greater than zero, but got {found}"));
             }
             let old = *size;
-            *size = output_size(old, kernel, at(&self.padding, index), stride, dilation, self.ceils);
+            *size = output_size(old, kernel, at(self.padding, index), stride, dilation, self.ceils);
             if *size < 1 {
                 return runtime(format!(
                     "Given input size: {:?}. Calculated output size: {size}. Output size is too small",
@@ -73,19 +91,11 @@ impl Window {
 }
 
 /// `max_pool2d_with_indices` and its like: values and indices.
-fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
-    let input = args.t(0)?;
-    let window = Window {
-        kernel: args.ints(1)?,
-        stride: args.ints(2)?,
-        padding: args.ints(3)?,
-        dilation: args.ints(4)?,
-        ceils: args.bool(5)?,
-    };
+fn max_pool(input: &Tensor, window: &Window<'_>, dims: usize) -> Result<(Tensor, Tensor)> {
     if dims == 1 {
         // max_pool1d_with_indices is the two-dimensional one of a flat image.
-        let flat = unsqueeze(&input, -2)?;
-        let shape = window.shape(&input, 1)?;
+        let flat = unsqueeze(input, -2)?;
+        let shape = window.shape(input, 1)?;
         let mut flat_shape = shape.clone();
         flat_shape.insert(shape.len() - 1, 1);
         let (output, indices) = max_pool_of(&flat, &flat_shape, true, 2)?;
@@ -94,8 +104,8 @@ fn max_pool(args: &Args, dims: usize) -> Result<(Tensor, Tensor)> {
             super::views::squeeze(&indices, Some(&[-2]))?,
         ));
     }
-    let shape = window.shape(&input, dims)?;
-    max_pool_of(&input, &shape, true, dims)
+    let shape = window.shape(input, dims)?;
+    max_pool_of(input, &shape, true, dims)
 }
 
 /// `is_windowed`: the kernel of windows reads elements without gaps, that of `adaptive_max_pool2d` any strides.
@@ -141,69 +151,16 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     Ok((output, indices))
 }
 
-/// `max_pool_double_backward`: what was the greatest of each window is gathered.
-fn max_pool_double_backward(grad: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
-    let shape = indices.shape();
-    let mut flat: Vec<i64> = shape.iter().take(shape.len().saturating_sub(dims)).copied().collect();
-    flat.push(-1);
-    let positions = view(indices, &flat)?;
-    let read = contiguous_in(grad, indices.suggested_format())?;
-    let rows = view(&read, &flat)?;
-    let gathered = super::scatter::gather(&rows, -1, &positions)?;
-    view(&gathered, &shape)
-}
-
-/// `max_unpool2d` and `max_unpool3d`: what pooling chose, back in its place among zeros.
-fn max_unpool(args: &Args, dims: usize) -> Result<Value> {
-    let (input, indices, size) = (args.t(0)?, args.t(1)?, args.ints(2)?);
-    if indices.dtype() != Dtype::I64 {
-        return runtime(format!(
-            "elements in indices should be type int64 but got: {}",
-            indices.dtype().scalar_name()
-        ));
-    }
-    if input.shape() != indices.shape() {
-        return runtime(format!(
-            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with shape: {:?}",
-            input.shape(),
-            indices.shape()
-        ));
-    }
-    let leading = input.dim().saturating_sub(dims);
-    let mut shape: Vec<i64> = input.shape().iter().take(leading).copied().collect();
-    shape.extend((0..dims).map(|index| at(&size, index)));
-    let output = {
-        let _below = GradModeGuard::new(false);
-        let read = super::copy::contiguous(&input)?;
-        let places = super::copy::contiguous(&indices)?;
-        let output = super::creation::zeros(&shape, input.dtype(), input.device())?;
-        drop(places);
-        drop(read);
-        output
-    };
-    let node = if dims == 3 { "MaxUnpool3DBackward0" } else { "MaxUnpool2DBackward0" };
-    record(node, &[&input], &[&output], &[Save::Input(Some(&indices))], move |ctx, grads| {
-        Ok(vec![Some(max_pool_double_backward(first(grads)?, &ctx.saved(0)?, dims)?)])
-    })?;
-    Ok(output.into())
-}
-
 fn in_order(input: &Tensor) -> Result<Tensor> {
     in_order_of(input, &input.shape(), input.dtype())
 }
 
-fn avg_pool(args: &Args, dims: usize) -> Result<Value> {
-    let input = args.t(0)?;
-    let window = Window {
-        kernel: args.ints(1)?,
-        stride: args.ints(2)?,
-        padding: args.ints(3)?,
-        dilation: vec![1],
-        ceils: args.bool(4)?,
-    };
-    let shape = window.shape(&input, dims)?;
+fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor> {
+    let MeanWindow { kernel, stride, padding, ceils } = mean;
+    let window = Window { kernel, stride: stride.unwrap_or_default(), padding, dilation: &[1], ceils };
+    let shape = window.shape(input, dims)?;
     let node = if dims == 3 { "AvgPool3DBackward0" } else { "AvgPool2DBackward0" };
-    Ok(kernel_of(&input, &shape, node, true)?.into())
+    kernel_of(input, &shape, node, true)
 }
 
 /// The node of the derivative of such a kernel's gradient.
@@ -271,12 +228,11 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
 }
 
 /// `adaptive_avg_pool`: a mean where one element per channel is left.
-fn adaptive_avg_pool(args: &Args, dims: usize) -> Result<Value> {
-    let (input, size) = (args.t(0)?, args.ints(1)?);
-    let size: Vec<i64> = (0..dims).map(|index| at(&size, index)).collect();
+fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
+    let size: Vec<i64> = (0..dims).map(|index| at(size, index)).collect();
     if size.iter().all(|size| *size == 1) && input.dim() >= dims {
         let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();
-        let output = reduce::mean(&input, Some(&reduced), true, None)?;
+        let output = reduce::mean(input, Some(&reduced), true, None)?;
         if input.suggested_format() != MemoryFormat::Contiguous {
             let shape = output.shape();
             let strides = crate::channels_last_strides(&shape);
@@ -291,29 +247,27 @@ fn adaptive_avg_pool(args: &Args, dims: usize) -> Result<Value> {
     }
     let mut shape = input.shape().to_vec();
     let leading = shape.len().saturating_sub(dims);
-    for (slot, size) in shape.iter_mut().skip(leading).zip(&size) {
-        *slot = *size;
+    for (slot, size) in shape.iter_mut().skip(leading).zip(size) {
+        *slot = size;
     }
     let node = if dims == 3 { "AdaptiveAvgPool3DBackward0" } else { "AdaptiveAvgPool2DBackward0" };
-    Ok(kernel_of(&input, &shape, node, true)?.into())
+    Ok(kernel_of(input, &shape, node, true)?.into())
 }
 
-fn adaptive_max_pool(args: &Args, dims: usize) -> Result<Value> {
-    let (input, size) = (args.t(0)?, args.ints(1)?);
+fn adaptive_max_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
     let mut shape = input.shape().to_vec();
     let leading = shape.len().saturating_sub(dims);
     for (index, slot) in shape.iter_mut().skip(leading).enumerate() {
-        *slot = at(&size, index);
+        *slot = at(size, index);
     }
-    Ok(max_pool_of(&input, &shape, false, dims)?.into())
+    Ok(max_pool_of(input, &shape, false, dims)?.into())
 }
 
-fn upsample(args: &Args, node: &'static str) -> Result<Value> {
-    let (input, size) = (args.t(0)?, args.ints(1)?);
+fn upsample(input: &Tensor, size: &[i64], node: &'static str) -> Result<Value> {
     let cast = Cast::full(input.device());
-    let input = cast.apply(&input)?;
+    let input = cast.apply(input)?;
     let mut shape = input.shape().to_vec();
-    for (slot, size) in shape.iter_mut().skip(2).zip(&size) {
+    for (slot, size) in shape.iter_mut().skip(2).zip(size) {
         *slot = *size;
     }
     Ok(kernel_of(&input, &shape, node, false)?.into())
@@ -362,151 +316,112 @@ fn crop(grad: &Tensor, back: &[i64]) -> Result<Tensor> {
     super::copy::clone(&inner, MemoryFormat::Preserve)
 }
 
-/// `pixel_shuffle`: a permuted copy, never a view.
-fn pixel_shuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
-    let (batch, [c, h, w]) = image_of("pixel_shuffle", input)?;
-    if factor < 1 {
-        return runtime(format!("pixel_shuffle expects a positive upscale_factor, but got {factor}"));
-    }
-    let area = factor.saturating_mul(factor);
-    if c % area != 0 {
-        return runtime(format!(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but \
-             input.size(-3)={c} is not divisible by {area}"
-        ));
-    }
-    let split = [&batch[..], &[c / area, factor, factor, h, w]].concat();
-    let whole = [&batch[..], &[c / area, h.saturating_mul(factor), w.saturating_mul(factor)]].concat();
-    let output = permuted(input, &split, &[0, 3, 1, 4, 2], &whole)?;
-    record("PixelShuffleBackward0", &[input], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(pixel_unshuffle(first(grads)?, factor)?)])
-    })?;
-    Ok(output)
-}
-
-/// `pixel_unshuffle`.
-fn pixel_unshuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
-    let (batch, [c, h, w]) = image_of("pixel_unshuffle", input)?;
-    if factor < 1 || h % factor != 0 || w % factor != 0 {
-        return runtime(format!(
-            "pixel_unshuffle expects height and width to be divisible by downscale_factor, but input.size(-2)={h} and \
-             input.size(-1)={w} are not divisible by {factor}"
-        ));
-    }
-    let (rows, columns) = (h / factor, w / factor);
-    let split = [&batch[..], &[c, rows, factor, columns, factor]].concat();
-    let channels = c.saturating_mul(factor).saturating_mul(factor);
-    let whole = [&batch[..], &[channels, rows, columns]].concat();
-    let output = permuted(input, &split, &[0, 2, 4, 1, 3], &whole)?;
-    record("PixelUnshuffleBackward0", &[input], &[&output], &[], move |_, grads| {
-        Ok(vec![Some(pixel_shuffle(first(grads)?, factor)?)])
-    })?;
-    Ok(output)
-}
-
-/// The dimensions before an image, and channels, height and width.
-fn image_of(name: &str, input: &Tensor) -> Result<(Vec<i64>, [i64; 3])> {
-    match input.shape().split_last_chunk::<3>() {
-        Some((batch, image)) => Ok((batch.to_vec(), *image)),
-        None => runtime(format!(
-            "{name} expects input to have at least 3 dimensions, but got input with {} dimension(s)",
-            input.dim()
-        )),
-    }
-}
-
-/// A copy in which the last five dimensions have another order, seen in another shape; below autograd.
-fn permuted(input: &Tensor, split: &[i64], order: &[i64], whole: &[i64]) -> Result<Tensor> {
-    let _below = GradModeGuard::new(false);
-    let before = split.len().saturating_sub(order.len()) as i64;
-    let dims: Vec<i64> = (0..before).chain(order.iter().map(|dim| before + dim)).collect();
-    let moved = super::views::permute(&super::views::reshape(input, split)?, &dims)?;
-    let copied = super::copy::clone(&moved, MemoryFormat::Contiguous)?;
-    Ok(copied.alias(whole, &contiguous_strides(whole), 0))
-}
-
 const MAX2: &str = "max_pool2d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX2_INDICES: &str = "max_pool2d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, \
                             int[] dilation=1, bool ceil_mode=False)";
+
 const MAX1: &str = "max_pool1d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX1_INDICES: &str = "max_pool1d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
                             dilation=1, bool ceil_mode=False)";
+
 const MAX3: &str = "max_pool3d(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] dilation=1, bool \
                     ceil_mode=False)";
+
 const MAX3_INDICES: &str = "max_pool3d_with_indices(Tensor self, int[] kernel_size, int[] stride=[], int[] padding=0, int[] \
                             dilation=1, bool ceil_mode=False)";
+
 const AVG2: &str = "avg_pool2d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
+
 const AVG3: &str = "avg_pool3d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True, int? divisor_override=None)";
+
 const AVG1: &str = "avg_pool1d(Tensor self, int[] kernel_size, int[]? stride=[], int[] padding=0, bool ceil_mode=False, bool \
                     count_include_pad=True)";
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(MAX2, |a| Ok(max_pool(a, 2)?.0.into())),
-    op(MAX2_INDICES, |a| Ok(max_pool(a, 2)?.into())),
-    op(MAX1, |a| Ok(max_pool(a, 1)?.0.into())),
-    op(AVG2, |a| avg_pool(a, 2)),
-    op(AVG3, |a| avg_pool(a, 3)),
-    op(AVG1, |a| avg_pool(a, 1)),
-    op("adaptive_avg_pool2d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 2)),
-    op("adaptive_avg_pool1d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 1)),
-    op("adaptive_avg_pool3d(Tensor self, int[] output_size)", |a| adaptive_avg_pool(a, 3)),
-    op("adaptive_max_pool2d(Tensor self, int[] output_size)", |a| adaptive_max_pool(a, 2)),
-    op("adaptive_max_pool3d(Tensor self, int[] output_size)", |a| adaptive_max_pool(a, 3)),
-    op(MAX1_INDICES, |a| Ok(max_pool(a, 1)?.into())),
-    op(MAX3, |a| Ok(max_pool(a, 3)?.0.into())),
-    op(MAX3_INDICES, |a| Ok(max_pool(a, 3)?.into())),
-    op("max_unpool2d(Tensor self, Tensor indices, int[] output_size)", |a| max_unpool(a, 2)),
-    op("max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)", |a| {
-        max_unpool(a, 3)
+    op!(MAX2, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 2)?.0)),
+    op!(MAX2_INDICES, |input: &Tensor, window: Window<'_>| max_pool(input, &window, 2)),
+    op!(MAX1, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 1)?.0)),
+    op!(AVG2, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 2)),
+    op!(AVG3, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 3)),
+    op!(AVG1, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 1)),
+    op!("adaptive_avg_pool2d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
+        adaptive_avg_pool(input, size, 2)
     }),
-    op(
+    op!("adaptive_avg_pool1d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
+        adaptive_avg_pool(input, size, 1)
+    }),
+    op!("adaptive_avg_pool3d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
+        adaptive_avg_pool(input, size, 3)
+    }),
+    op!("adaptive_max_pool2d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
+        adaptive_max_pool(input, size, 2)
+    }),
+    op!("adaptive_max_pool3d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
+        adaptive_max_pool(input, size, 3)
+    }),
+    op!(MAX1_INDICES, |input: &Tensor, window: Window<'_>| max_pool(input, &window, 1)),
+    op!(MAX3, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 3)?.0)),
+    op!(MAX3_INDICES, |input: &Tensor, window: Window<'_>| max_pool(input, &window, 3)),
+    op!(
+        "max_unpool2d(Tensor self, Tensor indices, int[] output_size)",
+        |input: &Tensor, indices: &Tensor, size: &[i64]| max_unpool(input, indices, size, 2)
+    ),
+    op!(
+        "max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)",
+        |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest| { max_unpool(input, indices, size, 3) }
+    ),
+    op!(
         "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |a| upsample(a, "UpsampleNearest3DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest3DBackward0")
     ),
-    op("_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)", |a| {
-        upsample(a, "UpsampleNearestExact1DBackward0")
-    }),
-    op(
+    op!(
+        "_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)",
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact1DBackward0")
+    ),
+    op!(
         "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |a| upsample(a, "UpsampleNearestExact2DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact2DBackward0")
     ),
-    op(
+    op!(
         "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |a| upsample(a, "UpsampleNearestExact3DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact3DBackward0")
     ),
-    op(
+    op!(
         "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |a| upsample(a, "UpsampleTrilinear3DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleTrilinear3DBackward0")
     ),
-    op("upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)", |a| {
-        upsample(a, "UpsampleNearest1DBackward0")
-    }),
-    op(
+    op!(
+        "upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)",
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest1DBackward0")
+    ),
+    op!(
         "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |a| upsample(a, "UpsampleNearest2DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest2DBackward0")
     ),
-    op(
+    op!(
         "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |a| upsample(a, "UpsampleBilinear2DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBilinear2DBackward0")
     ),
-    op(
+    op!(
         "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |a| upsample(a, "UpsampleBicubic2DBackward0"),
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBicubic2DBackward0")
     ),
-    op("upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)", |a| {
-        upsample(a, "UpsampleLinear1DBackward0")
-    }),
-    op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0)", |a| {
-        Ok(constant_pad(&a.t(0)?, &a.ints(1)?)?.into())
-    }),
-    op("pixel_shuffle(Tensor self, int upscale_factor)", |a| Ok(pixel_shuffle(&a.t(0)?, a.int(1)?)?.into())),
-    op("pixel_unshuffle(Tensor self, int downscale_factor)", |a| {
-        Ok(pixel_unshuffle(&a.t(0)?, a.int(1)?)?.into())
-    }),
+    op!(
+        "upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)",
+        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleLinear1DBackward0")
+    ),
+    op!(
+        "constant_pad_nd(Tensor self, int[] pad, Scalar value=0)",
+        |tensor: &Tensor, pad: &[i64], _: Unread| constant_pad(tensor, pad)
+    ),
+    op!("pixel_shuffle(Tensor self, int upscale_factor)", pixel_shuffle),
+    op!("pixel_unshuffle(Tensor self, int downscale_factor)", pixel_unshuffle),
 ];

@@ -4,7 +4,6 @@ use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Result, Tensor, Value};
 
 use super::creation::zeros;
@@ -240,13 +239,12 @@ fn trilinear(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
 }
 
 /// `bilinear`.
-fn bilinear(args: &Args) -> Result<Value> {
-    let (a, b, weight, bias) = (args.t(0)?, args.t(1)?, args.t(2)?, args.topt(3)?);
-    let mut all = vec![&a, &b, &weight];
-    all.extend(&bias);
+fn bilinear(a: &Tensor, b: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Value> {
+    let mut all = vec![a, b, weight];
+    all.extend(bias);
     let cast = Cast::widest(&all);
     let (a, b, weight, bias) =
-        (cast.apply(&a)?, cast.apply(&b)?, cast.apply(&weight)?, cast.apply_optional(bias.as_ref())?);
+        (cast.apply(a)?, cast.apply(b)?, cast.apply(weight)?, cast.apply_optional(bias)?);
     if a.dim() != b.dim() {
         return runtime(format!(
             "bilinear(): input dimensions do not match: got {} and {}",
@@ -278,7 +276,7 @@ fn bilinear(args: &Args) -> Result<Value> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("kron(Tensor self, Tensor other)", |a| Ok(kron(&a.t(0)?, &a.t(1)?)?.into())),
-    op("linalg_multi_dot(Tensor[] tensors)", |a| Ok(multi_dot(&a.tensors(0)?)?.into())),
-    op("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)", bilinear),
+    op!("kron(Tensor self, Tensor other)", kron),
+    op!("linalg_multi_dot(Tensor[] tensors)", multi_dot),
+    op!("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None)", bilinear),
 ];

@@ -1,5 +1,6 @@
 //! Reductions, with the memory that their kernels take beside the result (`Reduce.cuh`).
 
+mod calls;
 mod extremum;
 mod moments;
 mod scratch;
@@ -10,16 +11,15 @@ use crate::error::runtime;
 use crate::iterator::Reduction;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, TorchError, Value, contiguous_strides, session};
+use crate::{Device, Dtype, Result, Scalar, Storage, Tensor, Value, contiguous_strides, session};
 
 use super::copy::to_dtype;
 use super::creation::{empty, wrapped};
 use super::pointwise::{self, add_in_place, div, eq, mul, sub};
 use super::unary;
 use super::views::{self, expand, first, unsqueeze, wrap};
-
-use extremum::{aminmax, arg_extremum, extremum_dim};
+use calls::{count_nonzero, logic, max_call, mean_call, nansum_call, norm_call, sum_call};
+use extremum::{aminmax, arg_extremum};
 pub(crate) use extremum::{evenly_distribute, extremum_all, extremum_dims, record_selection};
 use moments::{moments, var_call, var_unbiased};
 pub(crate) use scratch::Kernel;
@@ -67,7 +67,7 @@ pub(crate) fn run(tensor: &Tensor, mask: &[bool], kernel: Kernel) -> Result<()> 
         .collect();
     let reduction = Reduction::new(tensor, mask, &strides);
     if tensor.numel() > i64::from(i32::MAX) || tensor.nbytes() > i32::MAX as u64 {
-        session().mark_estimated(session().notes.operator.get(), "a reduction of more than 2 GiB is split");
+        session().mark_estimated(session().operator(), "a reduction of more than 2 GiB is split");
     }
     if let Some((buffer, semaphores)) = scratch(&reduction, kernel, tensor.dtype()) {
         let buffer = Storage::new(tensor.device(), buffer, Category::Workspace)?;
@@ -220,23 +220,6 @@ fn dims_of(mask: &[bool]) -> Vec<i64> {
     mask.iter().enumerate().filter(|(_, reduced)| **reduced).map(|(dim, _)| dim as i64).collect()
 }
 
-fn logic(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
-    let dtype = if tensor.dtype() == Dtype::U8 { Dtype::U8 } else { Dtype::Bool };
-    let output = reduced_empty(&tensor, &mask, args.bool(2)?, dtype)?;
-    if tensor.numel() == 1 {
-        // One element is converted and copied.
-        if tensor.dtype() != Dtype::Bool {
-            let _below = crate::autograd::GradModeGuard::new(false);
-            drop(to_dtype(&tensor, Dtype::Bool)?);
-        }
-        return Ok(output.into());
-    }
-    run(&tensor, &mask, Kernel::of(tensor.dtype().size()))?;
-    Ok(output.into())
-}
-
 fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let dtype = full_dtype(tensor, dtype);
@@ -350,128 +333,110 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `count_nonzero`: `(self != 0).sum()`.
-fn count_nonzero(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    if tensor.dtype() == Dtype::Bool {
-        return Ok(sum(&tensor, args.ints_opt(1)?.as_deref(), false, None)?.into());
-    }
-    let not_zero = pointwise::ne(&tensor, &wrapped(Scalar::Int(0)))?;
-    Ok(sum(&not_zero, args.ints_opt(1)?.as_deref(), false, None)?.into())
-}
-
-fn sum_call(args: &Args) -> Result<Value> {
-    Ok(sum_cast(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
-}
-
-/// `nansum`, which autocast leaves as it is; the gradient is 0 where the input is not a number.
-fn nansum_call(args: &Args) -> Result<Value> {
-    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
-    let mask = mask_of(args.ints_opt(1)?.as_deref(), tensor.dim())?;
-    let output = sum_below(&tensor, &mask, keeps, args.dtype_opt(3)?)?;
-    record("NansumBackward0", &[&tensor], &[&output], &[Save::Input(Some(&tensor))], move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let grad = super::copy::to_dtype(first(grads)?, own.dtype())?;
-        let grad = spread(&grad, &own.shape(), &mask, keeps)?;
-        let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
-        let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
-        let result = mul(&grad, &is_number)?;
-        drop(is_number);
-        drop(is_nan);
-        Ok(vec![Some(result)])
-    })?;
-    Ok(output.into())
-}
-
-fn mean_call(args: &Args) -> Result<Value> {
-    Ok(mean(&args.t(0)?, args.ints_opt(1)?.as_deref(), args.bool(2)?, args.dtype_opt(3)?)?.into())
-}
-
-fn max_call(
-    args: &Args,
-    nodes: [&'static str; 2],
-    in_pairs: fn(&Tensor, &Tensor) -> Result<Tensor>,
-) -> Result<Value> {
-    let tensor = args.t(0)?;
-    match args.value(1)? {
-        Value::None => Ok(extremum_all(&tensor, nodes[1])?.into()),
-        Value::Tensor(other) => Ok(in_pairs(&tensor, other)?.into()),
-        Value::Scalar(_) => Ok(extremum_dim(&tensor, args.int(1)?, args.bool(2)?, nodes[0])?.into()),
-        other => {
-            Err(TorchError::Type(format!("max(): argument 'dim' must be int, not {}", other.type_name())))
-        }
-    }
-}
-
-fn norm_call(args: &Args) -> Result<Value> {
-    let order = match args.value(1)? {
-        Value::Scalar(order) => order.to_f64().unwrap_or(2.0),
-        _ => 2.0,
-    };
-    Ok(vector_norm(&args.t(0)?, order, args.ints_opt(2)?.as_deref(), args.bool(3)?, args.dtype_opt(4)?)?
-        .into())
-}
-
 pub(crate) const TABLE: &[Entry] = &[
-    op("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call),
-    op("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", nansum_call),
-    op("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call),
-    op("var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
-        var_call(a, false)
+    op!("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call)
+        .composed(&["SumBackward0", "SumBackward1"]),
+    op!("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", nansum_call),
+    op!("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call)
+        .composed(&["MeanBackward0", "MeanBackward1"]),
+    op!(
+        "var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
+            var_call(tensor, dim, correction, keepdim, false)
+        }
+    ),
+    op!(
+        "var(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
+            var_unbiased(tensor, dim, unbiased, keepdim, false)
+        }
+    ),
+    op!(
+        "var(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
+            var_unbiased(tensor, dim, unbiased, keepdim, false)
+        }
+    ),
+    op!(
+        "std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
+            var_call(tensor, dim, correction, keepdim, true)
+        }
+    ),
+    op!(
+        "std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
+            var_unbiased(tensor, dim, unbiased, keepdim, true)
+        }
+    ),
+    op!(
+        "std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)",
+        |tensor: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool| {
+            var_unbiased(tensor, dim, unbiased, keepdim, true)
+        }
+    ),
+    op!(
+        "var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
+        |tensor: &Tensor, dims: Option<&[i64]>, correction: Option<f64>, keeps: bool| {
+            moments(tensor, dims, correction, keeps, false)
+        }
+    ),
+    op!(
+        "std_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
+        |tensor: &Tensor, dims: Option<&[i64]>, correction: Option<f64>, keeps: bool| {
+            moments(tensor, dims, correction, keeps, true)
+        }
+    ),
+    op!(
+        "max(Tensor self, Any dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: &Value, keepdim: bool| {
+            max_call(tensor, dim, keepdim, ["MaxBackward0", "MaxBackward1"], |x, y| {
+                crate::call("maximum", &[x.into(), y.into()], &[])?.tensor()
+            })
+        }
+    ),
+    op!("max(Tensor self, *, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        crate::call("maximum", &[tensor.into(), other.into()], &[])
     }),
-    op("var(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, false)),
-    op("var(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, false)),
-    op("std(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
-        var_call(a, true)
+    op!(
+        "min(Tensor self, Any dim=None, bool keepdim=False)",
+        |tensor: &Tensor, dim: &Value, keepdim: bool| {
+            max_call(tensor, dim, keepdim, ["MinBackward0", "MinBackward1"], |x, y| {
+                crate::call("minimum", &[x.into(), y.into()], &[])?.tensor()
+            })
+        }
+    ),
+    op!("min(Tensor self, *, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        crate::call("minimum", &[tensor.into(), other.into()], &[])
     }),
-    op("std(Tensor self, int[]? dim, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
-    op("std(Tensor self, int[]? dim=None, *, bool unbiased, bool keepdim=False)", |a| var_unbiased(a, true)),
-    op("var_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
-        moments(a, false)
-    }),
-    op("std_mean(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)", |a| {
-        moments(a, true)
-    }),
-    op("max(Tensor self, Any dim=None, bool keepdim=False)", |a| {
-        max_call(a, ["MaxBackward0", "MaxBackward1"], |x, y| {
-            crate::call("maximum", &[x.into(), y.into()], &[])?.tensor()
-        })
-    }),
-    op("max(Tensor self, *, Tensor other)", |a| {
-        crate::call("maximum", &[a.t(0)?.into(), a.t(1)?.into()], &[])
-    }),
-    op("min(Tensor self, Any dim=None, bool keepdim=False)", |a| {
-        max_call(a, ["MinBackward0", "MinBackward1"], |x, y| {
-            crate::call("minimum", &[x.into(), y.into()], &[])?.tensor()
-        })
-    }),
-    op("min(Tensor self, *, Tensor other)", |a| {
-        crate::call("minimum", &[a.t(0)?.into(), a.t(1)?.into()], &[])
-    }),
-    op("amax(Tensor self, int[] dim=[], bool keepdim=False)", |a| {
-        Ok(extremum_dims(&a.t(0)?, Some(&a.ints(1)?), a.bool(2)?, "AmaxBackward0")?.into())
-    }),
-    op("amin(Tensor self, int[] dim=[], bool keepdim=False)", |a| {
-        Ok(extremum_dims(&a.t(0)?, Some(&a.ints(1)?), a.bool(2)?, "AminBackward0")?.into())
-    }),
-    op("argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
-    op("argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
-    op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax),
-    op("any(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
-    op("all(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
-    op("prod(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", |a| {
-        Ok(prod(&a.t(0)?, a.ints_opt(1)?.as_deref(), a.bool(2)?, a.dtype_opt(3)?)?.into())
-    }),
-    op(
+    op!(
+        "amax(Tensor self, int[] dim=[], bool keepdim=False)",
+        |tensor: &Tensor, dim: &[i64], keepdim: bool| {
+            extremum_dims(tensor, Some(dim), keepdim, "AmaxBackward0")
+        }
+    ),
+    op!(
+        "amin(Tensor self, int[] dim=[], bool keepdim=False)",
+        |tensor: &Tensor, dim: &[i64], keepdim: bool| {
+            extremum_dims(tensor, Some(dim), keepdim, "AminBackward0")
+        }
+    ),
+    op!("argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
+    op!("argmin(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),
+    op!("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)", aminmax),
+    op!("any(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
+    op!("all(Tensor self, int[]? dim=None, bool keepdim=False)", logic),
+    op!("prod(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", prod),
+    op!(
         "norm(Tensor self, Any p=None, int[]? dim=None, bool keepdim=False, ScalarType? dtype=None)",
         norm_call,
     ),
-    op(
+    op!(
         "linalg_vector_norm(Tensor self, Scalar ord=2, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)",
-        norm_call,
+        |tensor: &Tensor, order: Scalar, dim: Option<&[i64]>, keepdim: bool, dtype: Option<Dtype>| {
+            vector_norm(tensor, order.to_f64().unwrap_or(2.0), dim, keepdim, dtype)
+        }
     ),
-    op("logsumexp(Tensor self, int[] dim, bool keepdim=False)", |a| {
-        Ok(logsumexp(&a.t(0)?, &a.ints(1)?, a.bool(2)?)?.into())
-    }),
-    op("count_nonzero(Tensor self, int[]? dim=None)", count_nonzero),
+    op!("logsumexp(Tensor self, int[] dim, bool keepdim=False)", logsumexp),
+    op!("count_nonzero(Tensor self, int[]? dim=None)", count_nonzero),
 ];

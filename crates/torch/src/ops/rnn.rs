@@ -1,34 +1,22 @@
-//! Recurrent layers: cuDNN's, whose workspaces are recorded, and PyTorch's own cells.
+//! Recurrent layers: cuDNN's, and PyTorch's own cells.
 
-mod estimate;
+mod cells;
 
+use blockyard_gpus::recurrent::{self, Kind as Mode};
+
+use crate::arguments::{Argument, FromArgument, Rest, Unread, arguments};
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::not_implemented;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Dtype, Result, Tensor, Value, session, tables};
+use crate::schema::ArgumentKind;
+use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::copy::contiguous;
-use super::creation::{empty, empty_like_as, zeros};
+use super::creation::{empty, zeros};
 use super::sort::temporary;
 use super::views::{first, narrow, transpose, view};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Relu = 0,
-    Tanh = 1,
-    Lstm = 2,
-    Gru = 3,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Forward = 0,
-    Input = 1,
-    Weight = 2,
-    Reserve = 3,
-}
+use cells::cell;
 
 /// One call of `_cudnn_rnn`.
 #[derive(Clone, Copy, Debug)]
@@ -61,39 +49,38 @@ impl Layer {
         self.packed.unwrap_or_else(|| times(&[self.batch, self.time]))
     }
 
-    fn bytes(&self, part: Part) -> u64 {
-        let mut numbers = vec![
-            2,
-            part as i64,
-            self.mode as i64,
-            self.input,
-            self.hidden,
-            self.layers,
-            self.batch,
-            self.time,
-            self.directions,
-            i64::from(self.has_dropout),
-            i64::from(self.is_training),
-            self.dtype as i64,
-        ];
-        numbers.extend(self.packed);
-        let element = self.dtype.size();
-        let steps = self.steps().max(0) as u64 * element;
-        let plain = [
-            steps * self.input.max(0) as u64,
-            steps * (self.hidden * self.directions).max(0) as u64,
-            steps * (self.hidden * self.directions * self.layers).max(0) as u64,
-        ];
-        let operands = tables::Operands { plain, padded: plain, ..tables::Operands::default() };
-        tables::lookup(&numbers, &operands).unwrap_or_else(|| {
-            session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
-            match part {
-                Part::Reserve => self.estimated_reserve(),
-                Part::Forward => self.estimated_workspace(true),
-                Part::Input | Part::Weight => self.estimated_workspace(false),
-            }
-        })
+    /// The layer as cuDNN is asked about it.
+    fn asked(&self) -> recurrent::Layer {
+        let count = |size: i64| u64::try_from(size).unwrap_or(0);
+        recurrent::Layer {
+            kind: self.mode,
+            input: count(self.input),
+            hidden: count(self.hidden),
+            layers: count(self.layers),
+            directions: count(self.directions),
+            batch: count(self.batch),
+            time: count(self.time),
+            steps: count(self.steps()),
+            is_packed: self.packed.is_some(),
+            has_dropout: self.has_dropout,
+            is_training: self.is_training,
+            dtype: self.dtype as i64,
+            element: self.dtype.size(),
+        }
     }
+
+    fn workspace(&self, is_forward: bool) -> u64 {
+        let asked = self.asked();
+        marked(asked.workspace(asked.algorithm(is_forward, session().profile())))
+    }
+}
+
+/// The bytes, and a mark where they are an estimate.
+fn marked(size: recurrent::Size) -> u64 {
+    if !size.is_exact {
+        session().mark_estimated("rnn", "cuDNN's workspace for this recurrent layer was not recorded");
+    }
+    size.bytes
 }
 
 /// The product, or the most that the type holds.
@@ -101,61 +88,81 @@ fn times(factors: &[i64]) -> i64 {
     factors.iter().fold(1_i64, |product, factor| product.saturating_mul(*factor))
 }
 
+arguments! {
+    /// What a layer is made of.
+    struct Settings<'a> {
+        params: &'a [Tensor],
+        _has_biases: Unread,
+        layers: i64,
+        dropout: f64,
+        is_training: bool,
+        is_bidirectional: bool,
+    }
+}
+
+impl Settings<'_> {
+    fn layer(&self, mode: Mode, input: &Tensor, hx: &Tensor) -> Layer {
+        Layer {
+            mode,
+            input: input.size(-1),
+            hidden: hx.size(2),
+            layers: self.layers,
+            batch: hx.size(1),
+            time: 0,
+            directions: if self.is_bidirectional { 2 } else { 1 },
+            has_dropout: self.dropout > 0.0 && self.layers > 1,
+            is_training: self.is_training,
+            dtype: input.dtype(),
+            packed: None,
+        }
+    }
+}
+
 /// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over whole sequences.
-fn recurrent(args: &Args, mode: Mode) -> Result<Value> {
-    let input = args.t(0)?;
-    let (states, weights) = (states(args, 1)?, args.tensors(2)?);
-    let (layers, dropout, is_training, is_bidirectional, batch_first) =
-        (args.int(4)?, args.float(5)?, args.bool(6)?, args.bool(7)?, args.bool(8)?);
+fn recurrent(
+    input: &Tensor,
+    States(states): States,
+    settings: &Settings<'_>,
+    batch_first: bool,
+    mode: Mode,
+) -> Result<Value> {
     let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
     if input.dim() != 3 {
         return crate::error::runtime(format!("input must have 3 dimensions, got {}", input.dim()));
     }
     let (batch_dim, time_dim) = if batch_first { (0, 1) } else { (1, 0) };
-    let layer = Layer {
-        mode,
-        input: input.size(2),
-        hidden: hx.size(2),
-        layers,
-        batch: input.size(batch_dim),
-        time: input.size(time_dim),
-        directions: if is_bidirectional { 2 } else { 1 },
-        has_dropout: dropout > 0.0 && layers > 1,
-        is_training,
-        dtype: input.dtype(),
-        packed: None,
-    };
-    run(&input, &states, &weights, layer, batch_first)
+    let layer =
+        Layer { batch: input.size(batch_dim), time: input.size(time_dim), ..settings.layer(mode, input, hx) };
+    run(input, &states, settings.params, layer, batch_first)
 }
 
 /// `lstm`, `gru`, `rnn_tanh`, `rnn_relu` over packed sequences: the sizes of the batches lie on the host.
-fn recurrent_packed(args: &Args, mode: Mode) -> Result<Value> {
-    let (data, batch_sizes) = (args.t(0)?, args.t(1)?);
-    let (states, weights) = (states(args, 2)?, args.tensors(3)?);
-    let (layers, dropout, is_training, is_bidirectional) =
-        (args.int(5)?, args.float(6)?, args.bool(7)?, args.bool(8)?);
+fn recurrent_packed(
+    data: &Tensor,
+    batch_sizes: &Tensor,
+    States(states): States,
+    settings: &Settings<'_>,
+    mode: Mode,
+) -> Result<Value> {
     let Some(hx) = states.first() else { return not_implemented("a recurrent layer without a state") };
     let layer = Layer {
-        mode,
         input: data.size(1),
-        hidden: hx.size(2),
-        layers,
-        batch: hx.size(1),
         time: batch_sizes.numel(),
-        directions: if is_bidirectional { 2 } else { 1 },
-        has_dropout: dropout > 0.0 && layers > 1,
-        is_training,
-        dtype: data.dtype(),
         packed: Some(data.size(0)),
+        ..settings.layer(mode, data, hx)
     };
-    run(&data, &states, &weights, layer, false)
+    run(data, &states, settings.params, layer, false)
 }
 
 /// The first states, of which an LSTM has two.
-fn states(args: &Args, at: usize) -> Result<Vec<Tensor>> {
-    match args.value(at)? {
-        Value::List(_) => args.tensors(at),
-        _ => Ok(vec![args.t(at)?]),
+struct States(Vec<Tensor>);
+
+impl<'a> FromArgument<'a> for States {
+    const KINDS: &'static [ArgumentKind] = &[ArgumentKind::Any];
+
+    fn from_argument(argument: &'a Argument) -> Result<Self> {
+        let items = argument.value().clone().list()?;
+        items.into_iter().map(Value::tensor).collect::<Result<_>>().map(Self)
     }
 }
 
@@ -202,8 +209,8 @@ fn cudnn(
         if input.dtype() == Dtype::BF16 {
             packed = Some(empty(&[weights.iter().map(Tensor::numel).sum()], input.dtype(), device)?);
         }
-        let workspace = temporary(device, layer.bytes(Part::Forward))?;
-        let bytes = if layer.is_training { layer.bytes(Part::Reserve) } else { 0 };
+        let workspace = temporary(device, layer.workspace(true))?;
+        let bytes = if layer.is_training { marked(layer.asked().reserve()) } else { 0 };
         reserve = Some(empty(&[bytes as i64], Dtype::U8, device)?);
         drop(workspace);
     }
@@ -275,7 +282,7 @@ fn backward(
         for _ in 0..state_count {
             to_states.push(empty(&state_shape, input.dtype(), device)?);
         }
-        drop(temporary(device, layer.bytes(Part::Input))?);
+        drop(temporary(device, layer.workspace(false))?);
         drop(flow);
         drop(read);
         let to_input = if batch_first {
@@ -290,7 +297,7 @@ fn backward(
     let flat = {
         let read = contiguous(&turned(&input)?)?;
         let flat = zeros(&[total], input.dtype(), device)?;
-        drop(temporary(device, layer.bytes(Part::Weight))?);
+        drop(temporary(device, layer.workspace(false))?);
         drop(read);
         flat
     };
@@ -318,13 +325,12 @@ fn backward(
 }
 
 /// `_cudnn_rnn_flatten_weight`: all weights become parts of one buffer.
-fn flatten_weights(args: &Args) -> Result<Value> {
-    let weights = args.tensors(0)?;
+fn flatten_weights(weights: &[Tensor], _: Rest) -> Result<Value> {
     let Some(like) = weights.first() else { return Ok(Value::None) };
     let total: i64 = weights.iter().map(Tensor::numel).sum();
     let flat = zeros(&[total], like.dtype(), like.device())?;
     let mut start = 0;
-    for weight in &weights {
+    for weight in weights {
         let part = flat.alias(&weight.shape(), &crate::contiguous_strides(&weight.shape()), start);
         start += weight.numel();
         weight.set_data(&part);
@@ -332,124 +338,49 @@ fn flatten_weights(args: &Args) -> Result<Value> {
     Ok(flat.into())
 }
 
-/// `gru_cell` and `lstm_cell`: two products, then one fused kernel whose gates are kept.
-fn cell(args: &Args, mode: Mode) -> Result<Value> {
-    let input = args.t(0)?;
-    let states: Vec<Tensor> = match args.value(1)? {
-        Value::List(_) => args.tensors(1)?,
-        _ => vec![args.t(1)?],
-    };
-    let (w_ih, w_hh, b_ih, b_hh) = (args.t(2)?, args.t(3)?, args.topt(4)?, args.topt(5)?);
-    let Some(hx) = states.first() else { return not_implemented("a recurrent cell without a state") };
-    let is_plain = matches!(mode, Mode::Tanh | Mode::Relu);
-    if is_plain || !input.device().is_cuda() {
-        let a = super::matmul::linear(&input, &w_ih, b_ih.as_ref())?;
-        let b = super::matmul::linear(hx, &w_hh, b_hh.as_ref())?;
-        let sum = super::pointwise::add(&a, &b)?;
-        return Ok(
-            if mode == Mode::Relu { super::unary::relu(&sum)? } else { super::unary::tanh(&sum)? }.into()
-        );
-    }
-    let a = super::matmul::matmul(&input, &super::views::t(&w_ih)?)?;
-    let b = super::matmul::matmul(hx, &super::views::t(&w_hh)?)?;
-    fused_cell(&a, &b, &states, b_ih.as_ref(), b_hh.as_ref(), mode)
-}
-
-fn fused_cell(
-    a: &Tensor,
-    b: &Tensor,
-    states: &[Tensor],
-    b_ih: Option<&Tensor>,
-    b_hh: Option<&Tensor>,
-    mode: Mode,
-) -> Result<Value> {
-    let Some(last) = states.last() else { return not_implemented("a recurrent cell without a state") };
-    let shape = last.shape();
-    let (rows, hidden) = (shape.first().copied().unwrap_or(1), shape.last().copied().unwrap_or(1));
-    let gates = if mode == Mode::Gru { 5 } else { 4 };
-    let workspace = empty(&[rows, hidden * gates], a.dtype(), a.device())?;
-    let hy = empty_like_as(last, last.dtype(), crate::MemoryFormat::Contiguous)?;
-    let mut outputs = vec![hy];
-    if mode == Mode::Lstm {
-        outputs.push(empty_like_as(last, last.dtype(), crate::MemoryFormat::Contiguous)?);
-    }
-    let mut inputs = vec![a, b, last];
-    inputs.extend(b_ih);
-    inputs.extend(b_hh);
-    let results: Vec<&Tensor> = outputs.iter().collect();
-    // Members in the order of their names: the gates are kept for the second derivative.
-    let saved = [
-        Save::Input(Some(last)),
-        Save::Input(Some(b)),
-        Save::Input(Some(a)),
-        if mode == Mode::Lstm { Save::Output(1) } else { Save::Input(None) },
-        Save::Input(Some(&workspace)),
-    ];
-    let biases = usize::from(b_ih.is_some()) + usize::from(b_hh.is_some());
-    record("ThnnFusedCellBackward0", &inputs, &results, &saved, move |ctx, _| {
-        let workspace = ctx.saved(4)?;
-        let of_width = |width: i64| empty(&[rows, width], workspace.dtype(), workspace.device());
-        if mode == Mode::Lstm {
-            let gates = of_width(hidden * 4)?;
-            let state = of_width(hidden)?;
-            let mut results: Grads = vec![Some(gates.clone()), Some(gates.clone()), Some(state)];
-            if biases > 0 {
-                // Both biases get the same tensor.
-                let sum = super::reduce::sum(&gates, Some(&[0]), false, None)?;
-                results.extend((0..biases).map(|_| Some(sum.clone())));
-            }
-            return Ok(results);
-        }
-        session().mark_estimated("gru_cell", "its gradient was not recorded");
-        let (input_gates, hidden_gates) = (of_width(hidden * 3)?, of_width(hidden * 3)?);
-        let state = of_width(hidden)?;
-        let mut results: Grads = vec![Some(input_gates.clone()), Some(hidden_gates.clone()), Some(state)];
-        for gates in [&input_gates, &hidden_gates].into_iter().take(biases) {
-            results.push(Some(super::reduce::sum(gates, Some(&[0]), false, None)?));
-        }
-        Ok(results)
-    })?;
-    drop(workspace);
-    Ok(match mode {
-        Mode::Lstm => Value::List(outputs.into_iter().map(Value::Tensor).collect()),
-        _ => outputs.into_iter().next().map_or(Value::None, Value::Tensor),
-    })
-}
-
 macro_rules! sequence {
     ($name:literal, $mode:ident) => {
-        op(
+        op!(
             concat!(
                 $name,
                 "(Tensor input, Any hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool ",
                 "bidirectional, bool batch_first)"
             ),
-            |a| recurrent(a, Mode::$mode),
+            |input: &Tensor, states: States, settings: Settings<'_>, batch_first: bool| {
+                recurrent(input, states, &settings, batch_first, Mode::$mode)
+            }
         )
     };
 }
 
 macro_rules! packed {
     ($name:literal, $mode:ident) => {
-        op(
+        op!(
             concat!(
                 $name,
                 "(Tensor data, Tensor batch_sizes, Any hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool ",
                 "train, bool bidirectional)"
             ),
-            |a| recurrent_packed(a, Mode::$mode),
+            |data: &Tensor, batch_sizes: &Tensor, states: States, settings: Settings<'_>| {
+                recurrent_packed(data, batch_sizes, states, &settings, Mode::$mode)
+            }
         )
     };
 }
 
 macro_rules! cells {
     ($name:literal, $mode:ident) => {
-        op(
+        op!(
             concat!(
                 $name,
                 "(Tensor input, Any hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None)"
             ),
-            |a| cell(a, Mode::$mode),
+            |input: &Tensor,
+             hx: States,
+             w_ih: &Tensor,
+             w_hh: &Tensor,
+             b_ih: Option<&Tensor>,
+             b_hh: Option<&Tensor>| cell(input, hx, w_ih, w_hh, b_ih, b_hh, Mode::$mode)
         )
     };
 }
@@ -467,7 +398,7 @@ pub(crate) const TABLE: &[Entry] = &[
     cells!("gru_cell", Gru),
     cells!("rnn_tanh_cell", Tanh),
     cells!("rnn_relu_cell", Relu),
-    op(
+    op!(
         "_cudnn_rnn_flatten_weight(Tensor[] weight_arr, int weight_stride0=0, int input_size=0, int mode=0, int \
          hidden_size=0, int proj_size=0, int num_layers=0, bool batch_first=False, bool bidirectional=False)",
         flatten_weights,

@@ -4,8 +4,7 @@ use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy;
 use super::creation::{empty, zeros};
@@ -82,12 +81,18 @@ fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
 }
 
 /// `scatter` and `scatter_add`, as a new tensor or in place.
-fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
-    let (own, dim, index, source) = (args.t(0)?, args.int(1)?, args.t(2)?, args.operand(3)?);
-    let output = changed_or_cloned(&own, in_place)?;
-    let saved = [Save::Input(Some(&index))];
+fn scatter(
+    own: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    adds: bool,
+    in_place: bool,
+) -> Result<Value> {
+    let output = changed_or_cloned(own, in_place)?;
+    let saved = [Save::Input(Some(index))];
     let is_number = source.is_wrapped_number();
-    let inputs: Vec<&Tensor> = if is_number { vec![&own] } else { vec![&own, &source] };
+    let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, source] };
     let node = match (adds, is_number) {
         (true, _) => "ScatterAddBackward0",
         (false, false) => "ScatterBackward0",
@@ -108,19 +113,24 @@ fn scatter(args: &Args, adds: bool, in_place: bool) -> Result<Value> {
 }
 
 /// `index_add`, as a new tensor or in place.
-fn index_add(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, dim, index, source, alpha) =
-        (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?, args.scalar(4)?);
-    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
-    let early = save_early(&[&own, &source], &saved)?;
+fn index_add(
+    own: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    alpha: Scalar,
+    in_place: bool,
+) -> Result<Value> {
+    let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
+    let early = save_early(&[own, source], &saved)?;
     let output = if in_place {
-        change_in_place(&own)?;
+        change_in_place(own)?;
         own.clone()
     } else {
         let _below = GradModeGuard::new(false);
-        copy::clone(&own, MemoryFormat::Preserve)?
+        copy::clone(own, MemoryFormat::Preserve)?
     };
-    record_after(early, "IndexAddBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
+    record_after(early, "IndexAddBackward0", &[own, source], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let source = ctx.saved(1)?;
@@ -137,25 +147,23 @@ fn index_add(args: &Args, in_place: bool) -> Result<Value> {
 }
 
 /// `take_along_dim`: the index is repeated along the other dimensions.
-fn take_along(args: &Args) -> Result<Value> {
-    let (tensor, index, dim) = (args.t(0)?, args.t(1)?, args.int(2)?);
+fn take_along(tensor: &Tensor, index: &Tensor, dim: i64) -> Result<Value> {
     let at = wrap(dim, tensor.dim())?;
     let mut shape = tensor.shape().to_vec();
     if let Some(size) = shape.get_mut(at) {
         *size = index.size(dim);
     }
     // Counting from the end is allowed, so that the kernel gets a copy.
-    let wide = expand(&index, &iterator::broadcast(&[&shape, &index.shape()])?)?;
+    let wide = expand(index, &iterator::broadcast(&[&shape, &index.shape()])?)?;
     let wide = pointwise::elementwise(&[&wide], wide.dtype(), None)?;
-    Ok(gather(&tensor, dim, &wide)?.into())
+    Ok(gather(tensor, dim, &wide)?.into())
 }
 
 /// `repeat_interleave` with one number.
-fn repeat_interleave(args: &Args) -> Result<Value> {
-    let (tensor, repeats) = (args.t(0)?, args.int(1)?);
-    let (tensor, dim) = match args.int_opt(2)? {
-        Some(dim) => (tensor, dim),
-        None => (views::flatten(&tensor, 0, -1)?, 0),
+fn repeat_interleave(tensor: &Tensor, repeats: i64, dim: Option<i64>) -> Result<Value> {
+    let (tensor, dim) = match dim {
+        Some(dim) => (tensor.clone(), dim),
+        None => (views::flatten(tensor, 0, -1)?, 0),
     };
     let at = wrap(dim, tensor.dim())? as i64;
     let wide = unsqueeze(&tensor, at + 1)?;
@@ -168,8 +176,7 @@ fn repeat_interleave(args: &Args) -> Result<Value> {
 }
 
 /// `one_hot`.
-fn one_hot(args: &Args) -> Result<Value> {
-    let (tensor, classes) = (args.t(0)?, args.int(1)?);
+fn one_hot(tensor: &Tensor, classes: i64) -> Result<Value> {
     if tensor.dtype() != Dtype::I64 {
         return runtime(format!(
             "one_hot is only applicable to index tensor of type LongTensor, got {}",
@@ -187,8 +194,7 @@ fn one_hot(args: &Args) -> Result<Value> {
 }
 
 /// `index_copy`, as a new tensor or in place.
-fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, dim, index, source) = (args.t(0)?, args.int(1)?, args.t(2)?, args.t(3)?);
+fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
     let at = wrap(dim, own.dim())? as i64;
     if source.dim() > 0 && index.numel() != source.size(at) {
         return Err(crate::TorchError::Index(format!(
@@ -197,9 +203,9 @@ fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
             source.size(at)
         )));
     }
-    let output = changed_or_cloned(&own, in_place)?;
-    let saved = [Save::Input(Some(&index)), Save::Input(Some(&source))];
-    record("IndexCopyBackward0", &[&own, &source], &[&output], &saved, move |ctx, grads| {
+    let output = changed_or_cloned(own, in_place)?;
+    let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
+    record("IndexCopyBackward0", &[own, source], &[&output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_own = if ctx.wants(0) { Some(copy::clone(grad, MemoryFormat::Preserve)?) } else { None };
         let to_source = if ctx.wants(1) {
@@ -213,8 +219,7 @@ fn index_copy(args: &Args, in_place: bool) -> Result<Value> {
 }
 
 /// `index_fill`, as a new tensor or in place: a number, or a tensor without dimensions, which is read on the host.
-fn index_fill(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, dim, index, value) = (args.t(0)?, args.int(1)?, args.t(2)?, args.operand(3)?);
+fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: bool) -> Result<Value> {
     wrap(dim, own.dim())?;
     if index.dtype() != Dtype::I64 {
         return Err(crate::TorchError::Index("index_fill_(): Expected dtype int64 for index.".to_owned()));
@@ -228,8 +233,8 @@ fn index_fill(args: &Args, in_place: bool) -> Result<Value> {
             value.dim()
         ));
     }
-    let output = changed_or_cloned(&own, in_place)?;
-    record_index_fill(&own, dim, &index, &value, &output)?;
+    let output = changed_or_cloned(own, in_place)?;
+    record_index_fill(own, dim, index, value, &output)?;
     Ok(output.into())
 }
 
@@ -265,27 +270,73 @@ fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, out
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("index_fill(Tensor self, int dim, Tensor index, Operand value)", |a| index_fill(a, false)),
-    op("index_fill_(Tensor self, int dim, Tensor index, Operand value)", |a| index_fill(a, true)),
-    op("index_copy(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, false)),
-    op("index_copy_(Tensor self, int dim, Tensor index, Tensor source)", |a| index_copy(a, true)),
-    op("index_select(Tensor self, int dim, Tensor index)", |a| {
-        Ok(index_select(&a.t(0)?, a.int(1)?, &a.t(2)?)?.into())
-    }),
-    op("gather(Tensor self, int dim, Tensor index)", |a| Ok(gather(&a.t(0)?, a.int(1)?, &a.t(2)?)?.into())),
-    op("take_along_dim(Tensor self, Tensor indices, int dim)", take_along),
-    op("scatter(Tensor self, int dim, Tensor index, Operand src)", |a| scatter(a, false, false)),
-    op("scatter_(Tensor self, int dim, Tensor index, Operand src)", |a| scatter(a, false, true)),
-    op("scatter(Tensor self, int dim, Tensor index, *, Operand value)", |a| scatter(a, false, false)),
-    op("scatter_(Tensor self, int dim, Tensor index, *, Operand value)", |a| scatter(a, false, true)),
-    op("scatter_add(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, false)),
-    op("scatter_add_(Tensor self, int dim, Tensor index, Tensor src)", |a| scatter(a, true, true)),
-    op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
-        index_add(a, false)
-    }),
-    op("index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)", |a| {
-        index_add(a, true)
-    }),
-    op("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
-    op("one_hot(Tensor self, int num_classes=-1)", one_hot),
+    op!(
+        "index_fill(Tensor self, int dim, Tensor index, Operand value)",
+        |own: &Tensor, dim: i64, index: &Tensor, value: &Tensor| index_fill(own, dim, index, value, false)
+    ),
+    op!(
+        "index_fill_(Tensor self, int dim, Tensor index, Operand value)",
+        |own: &Tensor, dim: i64, index: &Tensor, value: &Tensor| index_fill(own, dim, index, value, true)
+    ),
+    op!(
+        "index_copy(Tensor self, int dim, Tensor index, Tensor source)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| index_copy(own, dim, index, source, false)
+    ),
+    op!(
+        "index_copy_(Tensor self, int dim, Tensor index, Tensor source)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| index_copy(own, dim, index, source, true)
+    ),
+    op!("index_select(Tensor self, int dim, Tensor index)", index_select),
+    op!("gather(Tensor self, int dim, Tensor index)", gather),
+    op!("take_along_dim(Tensor self, Tensor indices, int dim)", take_along),
+    op!(
+        "scatter(Tensor self, int dim, Tensor index, Operand src)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, false, false)
+        }
+    ),
+    op!(
+        "scatter_(Tensor self, int dim, Tensor index, Operand src)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, false, true)
+        }
+    ),
+    op!(
+        "scatter(Tensor self, int dim, Tensor index, *, Operand value)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, false, false)
+        }
+    ),
+    op!(
+        "scatter_(Tensor self, int dim, Tensor index, *, Operand value)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, false, true)
+        }
+    ),
+    op!(
+        "scatter_add(Tensor self, int dim, Tensor index, Tensor src)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, true, false)
+        }
+    ),
+    op!(
+        "scatter_add_(Tensor self, int dim, Tensor index, Tensor src)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor| {
+            scatter(own, dim, index, source, true, true)
+        }
+    ),
+    op!(
+        "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar| {
+            index_add(own, dim, index, source, alpha, false)
+        }
+    ),
+    op!(
+        "index_add_(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1)",
+        |own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar| {
+            index_add(own, dim, index, source, alpha, true)
+        }
+    ),
+    op!("repeat_interleave(Tensor self, int repeats, int? dim=None)", repeat_interleave),
+    op!("one_hot(Tensor self, int num_classes=-1)", one_hot),
 ];

@@ -1,10 +1,10 @@
 //! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`, `put`, `masked_scatter`.
 
+use crate::arguments::arguments;
 use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, again, record};
 use crate::error::runtime;
 use crate::iterator;
-use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
 
 use super::copy::{clone, contiguous, copy_below, to_dtype};
@@ -69,17 +69,29 @@ fn one() -> Tensor {
     wrapped(Scalar::Int(1))
 }
 
+arguments! {
+    /// The arguments of `scatter_reduce` and `index_reduce`.
+    struct Reduced<'a> {
+        own: &'a Tensor,
+        dim: i64,
+        index: &'a Tensor,
+        source: &'a Tensor,
+        reduce: &'a str,
+        includes_own: bool,
+    }
+}
+
 impl Plan {
-    fn of(args: &Args, kind: Kind, own: &Tensor) -> Result<Self> {
-        let name = args.text(4)?;
-        let reduce = match (&*name, kind) {
+    fn of(arguments: &Reduced<'_>, kind: Kind) -> Result<Self> {
+        let reduce = match (arguments.reduce, kind) {
             ("sum", Kind::Scatter) => Reduce::Sum,
             ("prod", _) => Reduce::Product,
             ("mean", _) => Reduce::Mean,
             ("amax" | "amin", _) => Reduce::Extremum,
             _ => return runtime("reduce argument must be either sum, prod, mean, amax or amin."),
         };
-        Ok(Self { kind, reduce, dim: wrap(args.int(1)?, own.dim())? as i64, includes_own: args.bool(5)? })
+        let dim = wrap(arguments.dim, arguments.own.dim())? as i64;
+        Ok(Self { kind, reduce, dim, includes_own: arguments.includes_own })
     }
 
     /// The kernels: `output` has the values of the tensor already.
@@ -238,21 +250,21 @@ impl Plan {
     }
 }
 
-fn reduce_into(args: &Args, kind: Kind, in_place: bool) -> Result<Value> {
-    let (own, index, source) = (args.t(0)?, args.t(2)?, args.t(3)?);
-    let plan = Plan::of(args, kind, &own)?;
+fn reduce_into(arguments: &Reduced<'_>, kind: Kind, in_place: bool) -> Result<Tensor> {
+    let Reduced { own, index, source, .. } = *arguments;
+    let plan = Plan::of(arguments, kind)?;
     if !in_place {
-        return Ok(plan.again(&own, &index, &source)?.into());
+        return plan.again(own, index, source);
     }
-    let kept = kept_for_gradient(&own)?;
-    change_in_place(&own)?;
+    let kept = kept_for_gradient(own)?;
+    change_in_place(own)?;
     own.set_values(None);
     {
         let _below = GradModeGuard::new(false);
-        plan.fill(&own, &source)?;
+        plan.fill(own, source)?;
     }
-    plan.note(&own, kept.as_ref().unwrap_or(&own), &index, &source, &own)?;
-    Ok(own.into())
+    plan.note(own, kept.as_ref().unwrap_or(own), index, source, own)?;
+    Ok(own.clone())
 }
 
 /// `take`: elements by their place in the whole tensor.
@@ -331,8 +343,7 @@ fn put(own: &Tensor, index: &Tensor, source: &Tensor, accumulates: bool) -> Resu
 }
 
 /// `masked_scatter`, as a new tensor or in place.
-fn masked_scatter(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, mask, source) = (args.t(0)?, args.t(1)?, args.t(2)?);
+fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) -> Result<Value> {
     if own.dtype() != source.dtype() {
         return runtime(format!(
             "masked_scatter_: expected self and source to have same dtypes but got {} and {}",
@@ -349,21 +360,21 @@ fn masked_scatter(args: &Args, in_place: bool) -> Result<Value> {
     let output = {
         let _below = GradModeGuard::new(false);
         let output = if in_place {
-            change_in_place(&own)?;
+            change_in_place(own)?;
             own.set_values(None);
             own.clone()
         } else {
             let shape = iterator::broadcast(&[&mask.shape(), &own.shape()])?;
-            clone(&expand(&own, &shape)?, MemoryFormat::Contiguous)?
+            clone(&expand(own, &shape)?, MemoryFormat::Contiguous)?
         };
-        let spread = expand(&mask, &output.shape())?;
+        let spread = expand(mask, &output.shape())?;
         let count = output.numel().max(0) as u64;
         let sums = empty(&output.shape(), Dtype::I64, own.device())?;
         let read = contiguous(&spread)?;
         if own.device().is_cuda() {
             drop(temporary(own.device(), scan_bytes(count, Dtype::I64))?);
         }
-        drop(contiguous(&source)?);
+        drop(contiguous(source)?);
         drop(read);
         drop(sums);
         output
@@ -371,9 +382,9 @@ fn masked_scatter(args: &Args, in_place: bool) -> Result<Value> {
     let sizes = source.shape();
     record(
         "MaskedScatterBackward0",
-        &[&own, &source],
+        &[own, source],
         &[&output],
-        &[Save::Input(Some(&mask))],
+        &[Save::Input(Some(mask))],
         move |ctx, grads| {
             let (grad, mask) = (first(grads)?, ctx.saved(0)?);
             let to_own = if ctx.wants(0) { Some(masked_fill(grad, &mask, &zero())?) } else { None };
@@ -403,31 +414,31 @@ fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Resul
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |a| reduce_into(a, Kind::Scatter, false),
+        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Scatter, false),
     ),
-    op(
+    op!(
         "scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |a| reduce_into(a, Kind::Scatter, true),
+        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Scatter, true),
     ),
-    op(
+    op!(
         "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |a| reduce_into(a, Kind::Index, false),
+        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Index, false),
     ),
-    op(
+    op!(
         "index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |a| reduce_into(a, Kind::Index, true),
+        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Index, true),
     ),
-    op("take(Tensor self, Tensor index)", |a| Ok(take(&a.t(0)?, &a.t(1)?)?.into())),
-    op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", |a| {
-        Ok(put(&a.t(0)?, &a.t(1)?, &a.t(2)?, a.bool(3)?)?.into())
-    }),
-    op("put_(Tensor self, Tensor index, Tensor source, bool accumulate=False)", |a| {
-        let own = a.t(0)?;
-        put_in_place(&own, &a.t(1)?, &a.t(2)?, a.bool(3)?)?;
-        Ok(own.into())
-    }),
-    op("masked_scatter(Tensor self, Tensor mask, Tensor source)", |a| masked_scatter(a, false)),
-    op("masked_scatter_(Tensor self, Tensor mask, Tensor source)", |a| masked_scatter(a, true)),
+    op!("take(Tensor self, Tensor index)", take),
+    op!("put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put),
+    in_place!("put_(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put_in_place),
+    op!(
+        "masked_scatter(Tensor self, Tensor mask, Tensor source)",
+        |own: &Tensor, mask: &Tensor, source: &Tensor| masked_scatter(own, mask, source, false)
+    ),
+    op!(
+        "masked_scatter_(Tensor self, Tensor mask, Tensor source)",
+        |own: &Tensor, mask: &Tensor, source: &Tensor| masked_scatter(own, mask, source, true)
+    ),
 ];

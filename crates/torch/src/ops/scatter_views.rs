@@ -3,8 +3,7 @@
 use crate::autograd::{GradModeGuard, Grads, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Dtype, MemoryFormat, Result, Tensor, Value};
+use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
 
 use super::copy::{clone, copy_in_place};
 use super::creation::{empty, zeros};
@@ -77,16 +76,11 @@ fn with_its_storage(own: &Tensor) -> Result<Tensor> {
 }
 
 /// `diag_embed`: zeros with the values on a diagonal of two new dimensions.
-fn diag_embed(args: &Args) -> Result<Value> {
-    let (own, offset) = (args.t(0)?, args.int(1)?);
+fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> {
     let count = own.dim() + 1;
-    let (dim1, dim2) = (wrap(args.int(2)?, count)?, wrap(args.int(3)?, count)?);
+    let (dim1, dim2) = (wrap(dim1, count)?, wrap(dim2, count)?);
     if dim1 == dim2 {
-        return runtime(format!(
-            "diagonal dimensions cannot be identical {}, {}",
-            args.int(2)?,
-            args.int(3)?
-        ));
+        return runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}"));
     }
     let length = own.size(-1).saturating_add(offset.saturating_abs());
     let shape = own.shape();
@@ -98,10 +92,10 @@ fn diag_embed(args: &Args) -> Result<Value> {
     let output = {
         let _below = GradModeGuard::new(false);
         let output = zeros(&sizes, own.dtype(), own.device())?;
-        copy_in_place(&diagonal(&output, offset, dim1, dim2)?, &own)?;
+        copy_in_place(&diagonal(&output, offset, dim1, dim2)?, own)?;
         output
     };
-    record("DiagEmbedBackward0", &[&own], &[&output], &[], move |_, grads| {
+    record("DiagEmbedBackward0", &[own], &[&output], &[], move |_, grads| {
         Ok(vec![Some(diagonal(first(grads)?, offset, dim1, dim2)?)])
     })?;
     Ok(output.into())
@@ -135,11 +129,10 @@ fn trace(own: &Tensor) -> Result<Tensor> {
 }
 
 /// `addr`: `beta * self + alpha * outer(vec1, vec2)` in one kernel.
-fn addr(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, a, b, beta, alpha) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?, args.scalar(4)?);
+fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_place: bool) -> Result<Value> {
     let cast = (!in_place).then(|| crate::autocast::Cast::lower(own.device()));
     let applied =
-        |tensor: Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(&tensor));
+        |tensor: &Tensor| cast.as_ref().map_or_else(|| Ok(tensor.clone()), |cast| cast.apply(tensor));
     let b = applied(b)?;
     let a = applied(a)?;
     let own = applied(own)?;
@@ -199,24 +192,35 @@ fn cross(a: &Tensor, b: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("select_scatter(Tensor self, Tensor src, int dim, int index)", |a| {
-        Ok(Part::Select(a.int(2)?, a.int(3)?).scatter(&a.t(0)?, &a.t(1)?)?.into())
-    }),
-    op(
-        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
-        |a| {
-            let part = Part::Slice(a.int(2)?, a.int_opt(3)?, a.int_opt(4)?, a.int(5)?);
-            Ok(part.scatter(&a.t(0)?, &a.t(1)?)?.into())
-        },
+    op!(
+        "select_scatter(Tensor self, Tensor src, int dim, int index)",
+        |tensor: &Tensor, src: &Tensor, dim: i64, index: i64| Part::Select(dim, index).scatter(tensor, src)
     ),
-    op("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)", |a| {
-        Ok(Part::Diagonal(a.int(2)?, a.int(3)?, a.int(4)?).scatter(&a.t(0)?, &a.t(1)?)?.into())
-    }),
-    op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
-    op("trace(Tensor self)", |a| Ok(trace(&a.t(0)?)?.into())),
-    op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, false)),
-    op("addr_(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)", |a| addr(a, true)),
-    op("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", |a| {
-        Ok(cross(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-    }),
+    op!(
+        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
+        |tensor: &Tensor, src: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64| {
+            Part::Slice(dim, start, end, step).scatter(tensor, src)
+        }
+    ),
+    op!(
+        "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1)",
+        |tensor: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64| {
+            Part::Diagonal(offset, dim1, dim2).scatter(tensor, src)
+        }
+    ),
+    op!("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1)", diag_embed),
+    op!("trace(Tensor self)", trace),
+    op!(
+        "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| {
+            addr(own, a, b, beta, alpha, false)
+        }
+    ),
+    op!(
+        "addr_(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)",
+        |own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar| {
+            addr(own, a, b, beta, alpha, true)
+        }
+    ),
+    op!("linalg_cross(Tensor self, Tensor other, *, int dim=-1)", cross),
 ];

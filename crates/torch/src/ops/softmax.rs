@@ -121,10 +121,12 @@ fn empty_like_as_contiguous(like: &Tensor, dtype: Dtype) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
-        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, false)?.into())
-    }),
-    op("log_softmax(Tensor self, int dim, ScalarType? dtype=None)", |a| {
-        Ok(softmax(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, true)?.into())
-    }),
+    op!(
+        "softmax(Tensor self, int dim, ScalarType? dtype=None)",
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| softmax(tensor, dim, dtype, false)
+    ),
+    op!(
+        "log_softmax(Tensor self, int dim, ScalarType? dtype=None)",
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| softmax(tensor, dim, dtype, true)
+    ),
 ];

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use crate::arguments::Unread;
 use crate::autocast::full_dtype;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
 
 use super::copy::contiguous;
@@ -404,17 +404,16 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
 }
 
 /// `cummax` and `cummin`: values and the indices where they stand.
-fn cumulative_extremum(args: &Args, node: &'static str) -> Result<Value> {
-    let (tensor, dim) = (args.t(0)?, args.int(1)?);
+fn cumulative_extremum(tensor: &Tensor, dim: i64, node: &'static str) -> Result<Value> {
     wrap(dim, tensor.dim())?;
     let values = empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
     let indices = empty(&tensor.shape(), Dtype::I64, tensor.device())?;
     {
         let _below = GradModeGuard::new(false);
-        drop(contiguous(&tensor)?);
+        drop(contiguous(tensor)?);
     }
-    let saved = [Save::Input(Some(&tensor)), Save::Input(Some(&indices))];
-    record(node, &[&tensor], &[&values, &indices], &saved, move |ctx, grads| {
+    let saved = [Save::Input(Some(tensor)), Save::Input(Some(&indices))];
+    record(node, &[tensor], &[&values, &indices], &saved, move |ctx, grads| {
         let (grad, own, indices) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         // at::zeros(input.sizes()).scatter_add_(dim, indices, grad)
         let full = super::creation::zeros(&own.shape(), own.dtype(), own.device())?;
@@ -439,45 +438,48 @@ fn sort_known(tensor: &Tensor, is_descending: bool, values: &Tensor, indices: &T
     indices.set_values(Some(&order.iter().map(|at| Scalar::Int(*at as i64)).collect::<Vec<_>>()));
 }
 
-fn sort_call(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let (values, indices) = sort(&tensor, args.int(1)?)?;
-    sort_known(&tensor, args.bool(2)?, &values, &indices);
+fn sort_call(tensor: &Tensor, dim: i64, descending: bool, _: Unread) -> Result<Value> {
+    let (values, indices) = sort(tensor, dim)?;
+    sort_known(tensor, descending, &values, &indices);
     Ok((values, indices).into())
 }
 
-fn argsort(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let (values, indices) = sort(&tensor, args.int(1)?)?;
-    sort_known(&tensor, args.bool(2)?, &values, &indices);
+fn argsort(tensor: &Tensor, dim: i64, descending: bool, _: Unread) -> Result<Value> {
+    let (values, indices) = sort(tensor, dim)?;
+    sort_known(tensor, descending, &values, &indices);
     drop(values);
     Ok(indices.into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", sort_call),
-    op("argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", argsort),
-    op("msort(Tensor self)", |a| Ok(sort(&a.t(0)?, 0)?.0.into())),
-    op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)", |a| {
-        Ok(topk(&a.t(0)?, a.int(1)?, a.int(2)?, a.bool(4)?)?.into())
+    op!("sort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", sort_call),
+    op!("argsort(Tensor self, int dim=-1, bool descending=False, *, bool stable=False)", argsort),
+    op!("msort(Tensor self)", |tensor: &Tensor| Ok(sort(tensor, 0)?.0)),
+    op!(
+        "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True)",
+        |tensor: &Tensor, k: i64, dim: i64, _: Unread, sorted: bool| topk(tensor, k, dim, sorted)
+    ),
+    op!(
+        "cumsum(Tensor self, int dim, *, ScalarType? dtype=None)",
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(tensor, dim, dtype, "CumsumBackward0", false)
+    ),
+    op!("cumsum_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
+        scan(tensor, dim, None, "CumsumBackward0", true)
     }),
-    op("cumsum(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumsumBackward0", false)?.into())
+    op!(
+        "cumprod(Tensor self, int dim, *, ScalarType? dtype=None)",
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(tensor, dim, dtype, "CumprodBackward0", false)
+    ),
+    op!("cumprod_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
+        scan(tensor, dim, None, "CumprodBackward0", true)
     }),
-    op("cumsum_(Tensor self, int dim)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, None, "CumsumBackward0", true)?.into())
+    op!("logcumsumexp(Tensor self, int dim)", logcumsumexp),
+    op!("cummax(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
+        cumulative_extremum(tensor, dim, "CummaxBackward0")
     }),
-    op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, a.dtype_opt(2)?, "CumprodBackward0", false)?.into())
+    op!("cummin(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
+        cumulative_extremum(tensor, dim, "CumminBackward0")
     }),
-    op("cumprod_(Tensor self, int dim)", |a| {
-        Ok(scan(&a.t(0)?, a.int(1)?, None, "CumprodBackward0", true)?.into())
-    }),
-    op("logcumsumexp(Tensor self, int dim)", |a| Ok(logcumsumexp(&a.t(0)?, a.int(1)?)?.into())),
-    op("cummax(Tensor self, int dim)", |a| cumulative_extremum(a, "CummaxBackward0")),
-    op("cummin(Tensor self, int dim)", |a| cumulative_extremum(a, "CumminBackward0")),
-    op("flip(Tensor self, int[] dims)", |a| Ok(flip(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("roll(Tensor self, int[] shifts, int[] dims=[])", |a| {
-        Ok(roll(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
-    }),
+    op!("flip(Tensor self, int[] dims)", flip),
+    op!("roll(Tensor self, int[] shifts, int[] dims=[])", roll),
 ];

@@ -3,7 +3,7 @@
 use crate::autograd::{Context, GradModeGuard, Grads, Save, again, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, op};
-use crate::schema::{Args, known_or_unknown};
+use crate::schema::known_or_unknown;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy::to_dtype;
@@ -147,12 +147,18 @@ without_derivative! {
 }
 
 /// `xlogy` and `special_xlog1py`; a number in the place of one of the two has a node of its own.
-fn xlog(args: &Args, kind: &'static Binary, least: f64, nodes: [&'static str; 2]) -> Result<Value> {
-    let (own, other) = (args.operand(0)?, args.operand(1)?);
+fn xlog(
+    own: &Tensor,
+    other: &Tensor,
+    kind: &'static Binary,
+    least: f64,
+    nodes: [&'static str; 2],
+) -> Result<Value> {
     if own.is_wrapped_number() {
         let output =
-            pointwise::elementwise(&[&own, &other], pointwise::dtype_by(kind.rule, &[&own, &other]), None)?;
-        record(nodes[0], &[&other], &[&output], &[Save::Input(Some(&other))], move |ctx, grads| {
+            pointwise::elementwise(&[own, other], pointwise::dtype_by(kind.rule, &[own, other]), None)?;
+        let own = own.clone();
+        record(nodes[0], &[other], &[&output], &[Save::Input(Some(other))], move |ctx, grads| {
             let other = ctx.saved(0)?;
             let divisor = if least < 0.0 { add(&other, &wrapped(Scalar::Int(1)))? } else { other };
             Ok(vec![Some(div(&mul(first(grads)?, &own)?, &divisor)?)])
@@ -161,8 +167,9 @@ fn xlog(args: &Args, kind: &'static Binary, least: f64, nodes: [&'static str; 2]
     }
     if other.is_wrapped_number() {
         let output =
-            pointwise::elementwise(&[&own, &other], pointwise::dtype_by(kind.rule, &[&own, &other]), None)?;
-        record(nodes[1], &[&own], &[&output], &[Save::Input(Some(&own))], move |ctx, grads| {
+            pointwise::elementwise(&[own, other], pointwise::dtype_by(kind.rule, &[own, other]), None)?;
+        let other = other.clone();
+        record(nodes[1], &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
             let is_above = known_or_unknown(&other).to_f64().is_some_and(|other| other > least);
             again::variant(if is_above { "above" } else { "not above" });
             let product = kind.call(first(grads)?, &other)?;
@@ -174,38 +181,36 @@ fn xlog(args: &Args, kind: &'static Binary, least: f64, nodes: [&'static str; 2]
         })?;
         return Ok(output.into());
     }
-    Ok(kind.call(&own, &other)?.into())
+    Ok(kind.call(own, other)?.into())
 }
 
 /// `copysign`; the derivative of a number is none.
-fn copysign(args: &Args) -> Result<Value> {
-    let (own, other) = (args.t(0)?, args.operand(1)?);
+fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
     if !other.is_wrapped_number() {
-        return Ok(COPYSIGN.call(&own, &other)?.into());
+        return Ok(COPYSIGN.call(own, other)?.into());
     }
     let output =
-        pointwise::elementwise(&[&own, &other], pointwise::dtype_by(Rule::Float, &[&own, &other]), None)?;
-    let saved = [Save::Input(Some(&own)), Save::Output(0)];
-    record("CopysignBackward1", &[&own], &[&output], &saved, |ctx, grads| {
+        pointwise::elementwise(&[own, other], pointwise::dtype_by(Rule::Float, &[own, other]), None)?;
+    let saved = [Save::Input(Some(own)), Save::Output(0)];
+    record("CopysignBackward1", &[own], &[&output], &saved, |ctx, grads| {
         Ok(vec![Some(copysign_backward(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
     })?;
     Ok(output.into())
 }
 
 /// `ldexp`: `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
-fn ldexp(args: &Args) -> Result<Value> {
-    let (own, other) = (args.t(0)?, args.operand(1)?);
+fn ldexp(own: &Tensor, other: &Tensor) -> Result<Value> {
     let output = {
         let _below = GradModeGuard::new(false);
         let power = if own.dtype().is_integral() || own.dtype() == Dtype::F32 {
-            pointwise::pow_of_number(&number(2.0), &other)?
+            pointwise::pow_of_number(&number(2.0), other)?
         } else {
-            pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, &other)?
+            pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, other)?
         };
-        mul(&own, &power)?
+        mul(own, &power)?
     };
-    let saved = [Save::InputIf(own.requires_grad(), &other), Save::Output(0)];
-    record("LdexpBackward0", &[&own, &other], &[&output], &saved, |ctx, grads| {
+    let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
+    record("LdexpBackward0", &[own, other], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_other = if ctx.wants(1) {
             Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
@@ -223,11 +228,9 @@ fn ldexp(args: &Args) -> Result<Value> {
 }
 
 /// `dist`: a norm of the difference, with one node for both.
-fn dist(args: &Args) -> Result<Value> {
-    let order = args.float(2)?;
-    let (own, other) = (args.t(0)?, args.t(1)?);
+fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
     let cast = crate::autocast::Cast::full(own.device());
-    let (own, other) = (cast.apply(&own)?, cast.apply(&other)?);
+    let (own, other) = (cast.apply(own)?, cast.apply(other)?);
     let output = {
         let _below = GradModeGuard::new(false);
         super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?
@@ -309,13 +312,9 @@ fn isclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan
     Ok(close)
 }
 
-fn isclose_call(args: &Args) -> Result<Tensor> {
-    isclose(&args.t(0)?, &args.t(1)?, args.float(2)?, args.float(3)?, args.bool(4)?)
-}
-
 /// Whether all elements are close: a number, which is read from the GPU.
-fn allclose(args: &Args) -> Result<Value> {
-    let close = isclose_call(args)?;
+fn allclose(own: &Tensor, other: &Tensor, relative: f64, absolute: f64, equal_nan: bool) -> Result<Value> {
+    let close = isclose(own, other, relative, absolute, equal_nan)?;
     let all = crate::call("all", &[close.into()], &[])?;
     crate::call("item", &[all], &[])
 }
@@ -345,17 +344,16 @@ fn frexp(own: &Tensor) -> Result<Value> {
 }
 
 /// `gcd` and `lcm`: kernels over integers.
-fn of_integers(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, other) = (args.t(0)?, args.operand(1)?);
-    let dtype = pointwise::dtype_by(Rule::Promoted, &[&own, &other]);
+fn of_integers(own: &Tensor, other: &Tensor, in_place: bool) -> Result<Value> {
+    let dtype = pointwise::dtype_by(Rule::Promoted, &[own, other]);
     if !dtype.is_integral() {
         return runtime(format!("\"gcd_cuda\" not implemented for '{}'", dtype.scalar_name()));
     }
     if in_place {
-        pointwise::elementwise_in_place(&[&own, &other], dtype, None)?;
+        pointwise::elementwise_in_place(&[own, other], dtype, None)?;
         return Ok(own.into());
     }
-    Ok(pointwise::elementwise(&[&own, &other], dtype, None)?.into())
+    Ok(pointwise::elementwise(&[own, other], dtype, None)?.into())
 }
 
 /// The gradient of `fmax` and `fmin`, by which of the two was chosen.
@@ -425,67 +423,74 @@ fn logit_backward(grad: &Tensor, own: &Tensor, eps: Option<f64>) -> Result<Tenso
     pointwise::where_(&is_within, &slope, &outside)
 }
 
-fn logit(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, eps) = (args.t(0)?, args.float_opt(1)?);
+fn logit(own: &Tensor, eps: Option<f64>, in_place: bool) -> Result<Value> {
     let (output, saved) = if in_place {
-        let saved = pointwise::kept_for_gradient(&own)?;
-        pointwise::elementwise_in_place(&[&own], own.dtype(), None)?;
+        let saved = pointwise::kept_for_gradient(own)?;
+        pointwise::elementwise_in_place(&[own], own.dtype(), None)?;
         (own.clone(), saved)
     } else {
-        (pointwise::elementwise(&[&own], pointwise::dtype_by(Rule::Float, &[&own]), None)?, None)
+        (pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?, None)
     };
-    let kept = saved.as_ref().unwrap_or(&own);
-    record("LogitBackward0", &[&own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    let kept = saved.as_ref().unwrap_or(own);
+    record("LogitBackward0", &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(logit_backward(first(grads)?, &ctx.saved(0)?, eps)?)])
     })?;
     Ok(output.into())
 }
 
 macro_rules! two_tensors {
-    ($($name:literal $kind:ident),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
         &[$(
-            op(concat!($name, "(Tensor self, Tensor other)"), |a| Ok($kind.call(&a.t(0)?, &a.t(1)?)?.into())),
-            op(concat!($name, "_(Tensor self, Tensor other)"), |a| {
-                Ok($kind.call_in_place(&a.t(0)?, &a.t(1)?)?.into())
+            op!(concat!($name, "(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call(own, other)
+            })$(.$attribute(&[$node]))?,
+            op!(concat!($name, "_(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call_in_place(own, other)
             }),
         )*]
     };
 }
 
 pub(crate) const OF_TWO: &[Entry] = two_tensors! {
-    "hypot" HYPOT, "logaddexp" LOGADDEXP, "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
+    "hypot" HYPOT composed "HypotBackward0", "logaddexp" LOGADDEXP composed "LogaddexpBackward0",
+    "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
 };
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("polygamma(int n, Tensor self)", |a| Ok(polygamma(a.int(0)?, &a.t(1)?)?.into())),
-    op("frexp(Tensor self)", |a| frexp(&a.t(0)?)),
-    op("gcd(Tensor self, Operand other)", |a| of_integers(a, false)),
-    op("lcm(Tensor self, Operand other)", |a| of_integers(a, false)),
-    op("gcd_(Tensor self, Operand other)", |a| of_integers(a, true)),
-    op("lcm_(Tensor self, Operand other)", |a| of_integers(a, true)),
-    op("isneginf(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
-    op("isposinf(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
-    op("fmax(Tensor self, Tensor other)", |a| Ok(FMAX.call(&a.t(0)?, &a.t(1)?)?.into())),
-    op("fmin(Tensor self, Tensor other)", |a| Ok(FMIN.call(&a.t(0)?, &a.t(1)?)?.into())),
-    op("xlogy(Operand self, Operand other)", |a| xlog(a, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])),
-    op("xlogy_(Tensor self, Operand other)", |a| Ok(XLOGY.call_in_place(&a.t(0)?, &a.operand(1)?)?.into())),
-    op("special_xlog1py(Operand self, Operand other)", |a| {
-        xlog(a, &XLOG1PY, -1.0, ["SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"])
+    op!("polygamma(int n, Tensor self)", polygamma),
+    op!("frexp(Tensor self)", frexp),
+    op!("gcd(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, false)),
+    op!("lcm(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, false)),
+    op!("gcd_(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, true)),
+    op!("lcm_(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| of_integers(own, other, true)),
+    op!("isneginf(Tensor self)", |tensor: &Tensor| pointwise::elementwise(&[tensor], Dtype::Bool, None)),
+    op!("isposinf(Tensor self)", |tensor: &Tensor| pointwise::elementwise(&[tensor], Dtype::Bool, None)),
+    op!("fmax(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| FMAX.call(tensor, other)),
+    op!("fmin(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| FMIN.call(tensor, other)),
+    op!("xlogy(Operand self, Operand other)", |own: &Tensor, other: &Tensor| {
+        xlog(own, other, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])
     }),
-    op("copysign(Tensor self, Operand other)", copysign),
-    op("copysign_(Tensor self, Operand other)", |a| {
-        Ok(COPYSIGN.call_in_place(&a.t(0)?, &a.operand(1)?)?.into())
+    op!("xlogy_(Tensor self, Operand other)", |tensor: &Tensor, other: &Tensor| {
+        XLOGY.call_in_place(tensor, other)
     }),
-    op("ldexp(Tensor self, Operand other)", ldexp),
-    op("dist(Tensor self, Tensor other, Scalar p=2)", dist),
-    op("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)", |a| {
-        Ok(isclose_call(a)?.into())
+    op!("special_xlog1py(Operand self, Operand other)", |own: &Tensor, other: &Tensor| {
+        xlog(own, other, &XLOG1PY, -1.0, ["SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"])
     }),
-    op(
+    op!("copysign(Tensor self, Operand other)", copysign),
+    op!("copysign_(Tensor self, Operand other)", |tensor: &Tensor, other: &Tensor| {
+        COPYSIGN.call_in_place(tensor, other)
+    }),
+    op!("ldexp(Tensor self, Operand other)", ldexp),
+    op!("dist(Tensor self, Tensor other, Scalar p=2)", dist),
+    op!(
+        "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
+        isclose
+    ),
+    op!(
         "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",
         allclose,
     ),
-    op("logit(Tensor self, float? eps=None)", |a| logit(a, false)),
-    op("logit_(Tensor self, float? eps=None)", |a| logit(a, true)),
-    op("signbit(Tensor self)", |a| Ok(pointwise::elementwise(&[&a.t(0)?], Dtype::Bool, None)?.into())),
+    op!("logit(Tensor self, float? eps=None)", |own: &Tensor, eps: Option<f64>| logit(own, eps, false)),
+    op!("logit_(Tensor self, float? eps=None)", |own: &Tensor, eps: Option<f64>| logit(own, eps, true)),
+    op!("signbit(Tensor self)", |tensor: &Tensor| pointwise::elementwise(&[tensor], Dtype::Bool, None)),
 ];

@@ -4,8 +4,7 @@ use std::f64::consts::PI;
 
 use crate::autograd::{Context, Save, record};
 use crate::error::{not_implemented, runtime};
-use crate::registry::{Entry, op};
-use crate::schema::Args;
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::creation::{self, wrapped};
@@ -237,18 +236,18 @@ macro_rules! without_gradient {
     ($unary:ident [$($one:literal)*] $polynomials:ident [$($two:literal)*]) => {
         /// Kernels of one tensor that PyTorch does not differentiate: their results need no gradient.
         pub(crate) const $unary: &[Entry] = &[$(
-            op(concat!("special_", $one, "(Tensor self)"), |a| Ok(float_kernel(&[&a.t(0)?])?.into())),
+            op!(concat!("special_", $one, "(Tensor self)"), |tensor: &Tensor| float_kernel(&[tensor])),
         )*];
 
         /// Polynomials of a degree, which may be a tensor.
         pub(crate) const $polynomials: &[Entry] = &[$(
-            op(concat!("special_", $two, "(Operand x, Operand n)"), polynomial),
+            op!(concat!("special_", $two, "(Operand x, Operand n)"), polynomial),
         )*];
     };
 }
 
-fn polynomial(args: &Args) -> Result<Value> {
-    Ok(float_kernel(&[&args.operand(0)?, &args.operand(1)?])?.into())
+fn polynomial(x: &Tensor, n: &Tensor) -> Result<Value> {
+    Ok(float_kernel(&[x, n])?.into())
 }
 
 without_gradient! {
@@ -265,36 +264,38 @@ without_gradient! {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("special_erfcx(Tensor self)", |a| Ok(ERFCX.call(&a.t(0)?)?.into())),
-    op("special_i0e(Tensor self)", |a| Ok(I0E.call(&a.t(0)?)?.into())),
-    op("special_i1(Tensor self)", |a| Ok(I1.call(&a.t(0)?)?.into())),
-    op("special_i1e(Tensor self)", |a| Ok(I1E.call(&a.t(0)?)?.into())),
-    op("special_ndtri(Tensor self)", |a| Ok(NDTRI.call(&a.t(0)?)?.into())),
-    op("special_log_ndtr(Tensor self)", |a| Ok(LOG_NDTR.call(&a.t(0)?)?.into())),
-    op("special_ndtr(Tensor self)", |a| Ok(ndtr(&a.t(0)?)?.into())),
-    op("special_zeta(Operand self, Operand other)", |a| {
-        Ok(ZETA.call(&a.operand(0)?, &a.operand(1)?)?.into())
+    op!("special_erfcx(Tensor self)", |tensor: &Tensor| ERFCX.call(tensor)),
+    op!("special_i0e(Tensor self)", |tensor: &Tensor| I0E.call(tensor)),
+    op!("special_i1(Tensor self)", |tensor: &Tensor| I1.call(tensor)),
+    op!("special_i1e(Tensor self)", |tensor: &Tensor| I1E.call(tensor)),
+    op!("special_ndtri(Tensor self)", |tensor: &Tensor| NDTRI.call(tensor)),
+    op!("special_log_ndtr(Tensor self)", |tensor: &Tensor| LOG_NDTR.call(tensor)),
+    op!("special_ndtr(Tensor self)", ndtr),
+    op!("special_zeta(Operand self, Operand other)", |tensor: &Tensor, other: &Tensor| {
+        ZETA.call(tensor, other)
     }),
-    op("igamma(Tensor self, Tensor other)", |a| Ok(IGAMMA.call(&a.t(0)?, &a.t(1)?)?.into())),
-    op("igamma_(Tensor self, Tensor other)", |a| Ok(IGAMMA.call_in_place(&a.t(0)?, &a.t(1)?)?.into())),
-    op("igammac(Tensor self, Tensor other)", |a| Ok(IGAMMAC.call(&a.t(0)?, &a.t(1)?)?.into())),
-    op("igammac_(Tensor self, Tensor other)", |a| Ok(IGAMMAC.call_in_place(&a.t(0)?, &a.t(1)?)?.into())),
-    op("mvlgamma(Tensor self, int p)", |a| Ok(mvlgamma(&a.t(0)?, a.int(1)?)?.into())),
-    op("mvlgamma_(Tensor self, int p)", |a| {
-        let tensor = a.t(0)?;
-        let result = mvlgamma(&tensor, a.int(1)?)?;
+    op!("igamma(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| IGAMMA.call(tensor, other)),
+    op!("igamma_(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        IGAMMA.call_in_place(tensor, other)
+    }),
+    op!("igammac(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| IGAMMAC.call(tensor, other)),
+    op!("igammac_(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        IGAMMAC.call_in_place(tensor, other)
+    }),
+    op!("mvlgamma(Tensor self, int p)", mvlgamma),
+    op!("mvlgamma_(Tensor self, int p)", |tensor: &Tensor, p: i64| {
+        let result = mvlgamma(tensor, p)?;
         crate::call("copy_", &[tensor.into(), result.into()], &[])
     }),
-    op("polygamma_(Tensor self, int n)", |a| {
-        let tensor = a.t(0)?;
+    in_place!("polygamma_(Tensor self, int n)", |tensor: &Tensor, n: i64| {
         if tensor.requires_grad() {
             return not_implemented("the gradient of polygamma_ is not modeled; use polygamma");
         }
-        if a.int(1)? < 0 {
+        if n < 0 {
             return runtime("polygamma(n, x) does not support negative n.");
         }
-        pointwise::elementwise_in_place(&[&tensor], tensor.dtype(), None)?;
-        Ok(tensor.into())
+        pointwise::elementwise_in_place(&[tensor], tensor.dtype(), None)?;
+        Ok(())
     }),
-    op("angle(Tensor self)", |a| Ok(angle(&a.t(0)?)?.into())),
+    op!("angle(Tensor self)", angle),
 ];

@@ -1,10 +1,10 @@
 //! Covariances, and rows scaled down to a norm.
 
+use crate::arguments::Operand;
 use crate::autocast::Cast;
 use crate::autograd::{GradModeGuard, Save, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::copy::to_dtype;
@@ -161,8 +161,7 @@ fn renorm_backward(grad: &Tensor, own: &Tensor, p: f64, dim: usize, most: f64) -
 }
 
 /// `renorm`: rows whose norm is above a limit are scaled down to it.
-fn renorm(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, p, dim, most) = (args.t(0)?, args.float(1)?, args.int(2)?, args.float(3)?);
+fn renorm(own: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<Value> {
     if p <= 0.0 {
         return runtime("renorm: non-positive-norm not supported");
     }
@@ -172,46 +171,45 @@ fn renorm(args: &Args, in_place: bool) -> Result<Value> {
     if own.dim() < 2 {
         return runtime(format!("renorm: input needs at least 2 dimensions, got {} dimensions", own.dim()));
     }
-    let own = if in_place { own } else { Cast::full(own.device()).apply(&own)? };
+    let own = if in_place { own } else { &Cast::full(own.device()).apply(own)? };
     let at = wrap(dim, own.dim())?;
-    let before = if in_place { kept_for_gradient(&own)? } else { None };
+    let before = if in_place { kept_for_gradient(own)? } else { None };
     let output = {
         let _below = GradModeGuard::new(false);
         let output = if in_place { own.clone() } else { empty(&own.shape(), own.dtype(), own.device())? };
         let wide = own.dtype().accumulate();
-        let norm = vector_norm(&own, p, Some(&others(own.dim(), at)), true, Some(wide))?;
+        let norm = vector_norm(own, p, Some(&others(own.dim(), at)), true, Some(wide))?;
         let factor =
             if wide == own.dtype() { norm.clone() } else { empty(&norm.shape(), own.dtype(), own.device())? };
         if in_place {
-            elementwise_in_place(&[&own, &factor], own.dtype(), None)?;
+            elementwise_in_place(&[own, &factor], own.dtype(), None)?;
         }
         drop(factor);
         drop(norm);
         output
     };
-    let kept = before.as_ref().unwrap_or(&own);
-    record("RenormBackward0", &[&own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    let kept = before.as_ref().unwrap_or(own);
+    record("RenormBackward0", &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(renorm_backward(first(grads)?, &ctx.saved(0)?, p, at, most)?)])
     })?;
     Ok(output.into())
 }
 
 /// `float_power`: `pow` in double precision.
-fn float_power(args: &Args) -> Result<Value> {
-    let wide = |at: usize| -> Result<Value> {
-        Ok(match args.value(at)? {
-            Value::Scalar(number) => Value::Scalar(Scalar::Float(number.to_f64().unwrap_or(f64::NAN))),
-            _ => to_dtype(&args.t(at)?, Dtype::F64)?.into(),
+fn float_power(base: Operand<'_>, exponent: Operand<'_>) -> Result<Value> {
+    let wide = |operand: Operand<'_>| -> Result<Value> {
+        Ok(match operand {
+            Operand::Number(number) => Value::Scalar(Scalar::Float(number.to_f64().unwrap_or(f64::NAN))),
+            Operand::Tensor(tensor) => to_dtype(tensor, Dtype::F64)?.into(),
         })
     };
-    let exponent = wide(1)?;
-    let base = wide(0)?;
+    let exponent = wide(exponent)?;
+    let base = wide(base)?;
     crate::call("pow", &[base, exponent], &[])
 }
 
 /// `histc`: of equal bounds, the least and the greatest element take their place, each copied to the host.
-fn histc(args: &Args) -> Result<Value> {
-    let (tensor, bins, low, high) = (args.t(0)?, args.int(1)?, args.float(2)?, args.float(3)?);
+fn histc(tensor: &Tensor, bins: i64, low: f64, high: f64) -> Result<Value> {
     if bins <= 0 {
         return runtime("bins must be > 0");
     }
@@ -221,19 +219,23 @@ fn histc(args: &Args) -> Result<Value> {
     let _below = GradModeGuard::new(false);
     let output = empty(&[bins], tensor.dtype(), tensor.device())?;
     if (low - high).abs() < f64::EPSILON && tensor.numel() > 0 {
-        drop(extremum_all(&tensor, "MinBackward1")?);
-        drop(extremum_all(&tensor, "MaxBackward1")?);
+        drop(extremum_all(tensor, "MinBackward1")?);
+        drop(extremum_all(tensor, "MaxBackward1")?);
     }
     Ok(output.into())
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)", |a| {
-        Ok(cov(&a.t(0)?, a.int(1)?, a.topt(2)?.as_ref(), a.topt(3)?.as_ref())?.into())
-    }),
-    op("corrcoef(Tensor self)", |a| Ok(corrcoef(&a.t(0)?)?.into())),
-    op("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)", |a| renorm(a, false)),
-    op("renorm_(Tensor self, Scalar p, int dim, Scalar maxnorm)", |a| renorm(a, true)),
-    op("float_power(Operand self, Operand exponent)", float_power),
-    op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
+    op!("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None)", cov),
+    op!("corrcoef(Tensor self)", corrcoef),
+    op!(
+        "renorm(Tensor self, Scalar p, int dim, Scalar maxnorm)",
+        |own: &Tensor, p: f64, dim: i64, most: f64| renorm(own, p, dim, most, false)
+    ),
+    op!(
+        "renorm_(Tensor self, Scalar p, int dim, Scalar maxnorm)",
+        |own: &Tensor, p: f64, dim: i64, most: f64| renorm(own, p, dim, most, true)
+    ),
+    op!("float_power(Operand self, Operand exponent)", float_power),
+    op!("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0)", histc),
 ];

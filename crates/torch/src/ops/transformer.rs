@@ -1,8 +1,8 @@
 //! The fused layer of a transformer's encoder, which evaluation without gradients takes.
 
+use crate::arguments::{Unread, arguments};
 use crate::autograd::GradModeGuard;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value, session};
 
 use super::attention::scaled_dot_product_attention;
@@ -28,27 +28,43 @@ fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2
     Ok(output)
 }
 
+arguments! {
+    /// The arguments of `_native_multi_head_attention`.
+    struct SelfAttention<'a> {
+        input: &'a Tensor,
+        width: i64,
+        heads: i64,
+        project: &'a Tensor,
+        project_bias: &'a Tensor,
+        out: &'a Tensor,
+        out_bias: &'a Tensor,
+        needs_weights: bool,
+        averages: bool,
+        mask: Option<&'a Tensor>,
+    }
+}
+
 /// `native_multi_head_attention` of one tensor with itself: `nn.MultiheadAttention` in evaluation.
-fn native_attention(args: &Args) -> Result<Value> {
+fn native_attention(arguments: SelfAttention<'_>) -> Result<Value> {
     let _below = GradModeGuard::new(false);
-    let (input, width, heads) = (args.t(0)?, args.int(1)?, args.int(2)?.max(1));
-    let (weights, needs_weights) = ((args.t(3)?, args.t(4)?, args.t(5)?, args.t(6)?), args.bool(7)?);
-    let (project, project_bias, out, out_bias) = weights;
+    let SelfAttention {
+        input, width, heads, project, project_bias, out, out_bias, needs_weights, mask, ..
+    } = arguments;
+    let heads = heads.max(1);
     let head = width / heads;
-    let mask = args.topt(9)?;
     if !needs_weights && head % 8 == 0 && mask.is_none() {
-        let result = attention(&input, heads, [&project, &project_bias], [&out, &out_bias])?;
+        let result = attention(input, heads, [project, project_bias], [out, out_bias])?;
         return Ok(Value::List(vec![result.into(), Value::None]));
     }
     let (batch, length) = (input.size(0), input.size(1));
-    let all = linear(&input, &project, None)?;
+    let all = linear(input, project, None)?;
     // _transform_bias_rescale_qkv: queries, keys and values in one tensor, of which the context takes the queries' part.
     let packed = super::creation::empty(&[3, batch, heads, length, head], input.dtype(), input.device())?;
     drop(all);
     let part = |index: i64| select(&packed, 0, index);
     let (q, k, v) = (part(0)?, part(1)?, part(2)?);
     let mut products = super::matmul::matmul(&q, &transpose(&k, -2, -1)?)?;
-    if let Some(mask) = &mask {
+    if let Some(mask) = mask {
         // `_masked_softmax` reads the mask as bool and writes a new tensor; without a mask the softmax works in place.
         let mask = to_dtype(mask, Dtype::Bool)?;
         products = empty_like(&products)?;
@@ -57,10 +73,10 @@ fn native_attention(args: &Args) -> Result<Value> {
     // The context is written over the queries; the products go first where nobody wants them.
     let products = needs_weights.then_some(products);
     let context = reshape(&transpose(&q, 1, 2)?, &[batch * length, width])?;
-    let result = view(&linear(&context, &out, Some(&out_bias))?, &[batch, length, width])?;
+    let result = view(&linear(&context, out, Some(out_bias))?, &[batch, length, width])?;
     drop(context);
     let averaged = match products {
-        Some(products) if args.bool(8)? => {
+        Some(products) if arguments.averages => {
             let sum = super::reduce::sum(&products, Some(&[1]), false, None)?;
             drop(products);
             sum.into()
@@ -73,38 +89,61 @@ fn native_attention(args: &Args) -> Result<Value> {
     Ok(Value::List(vec![result.into(), averaged]))
 }
 
+arguments! {
+    /// The arguments of `_transformer_encoder_layer_fwd`.
+    struct EncoderLayer<'a> {
+        source: &'a Tensor,
+        width: i64,
+        heads: i64,
+        project: &'a Tensor,
+        project_bias: &'a Tensor,
+        out: &'a Tensor,
+        out_bias: &'a Tensor,
+        uses_gelu: bool,
+        norm_first: bool,
+        _eps: Unread,
+        norm_1: &'a Tensor,
+        norm_1_bias: &'a Tensor,
+        norm_2: &'a Tensor,
+        norm_2_bias: &'a Tensor,
+        linear_1: &'a Tensor,
+        linear_1_bias: &'a Tensor,
+        linear_2: &'a Tensor,
+        linear_2_bias: &'a Tensor,
+    }
+}
+
 /// `_transformer_encoder_layer_fwd`.
-fn encoder_layer(args: &Args) -> Result<Value> {
+fn encoder_layer(layer: EncoderLayer<'_>) -> Result<Tensor> {
     let _below = GradModeGuard::new(false);
-    let (source, width, heads) = (args.t(0)?, args.int(1)?, args.int(2)?);
-    let (gelu, norm_first) = (args.bool(7)?, args.bool(8)?);
-    if gelu || norm_first || source.dtype() != Dtype::F32 {
+    let EncoderLayer { source, width, heads, norm_first, .. } = layer;
+    if layer.uses_gelu || norm_first || source.dtype() != Dtype::F32 {
         session().mark_estimated(
             "_transformer_encoder_layer_fwd",
             "the fused layer was recorded in float32, with ReLU and the norms last",
         );
     }
-    let weight = |index: usize| args.t(index);
-    let norm = |x: &Tensor, at: usize| layer_norm(x, &[width], Some(&weight(at)?), Some(&weight(at + 1)?));
-    let mut x = if norm_first { norm(&source, 10)? } else { source.clone() };
-    x = attention(&x, heads, [&weight(3)?, &weight(4)?], [&weight(5)?, &weight(6)?])?;
-    add_in_place(&x, &source)?;
+    let norm_1 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_1), Some(layer.norm_1_bias));
+    let norm_2 = |x: &Tensor| layer_norm(x, &[width], Some(layer.norm_2), Some(layer.norm_2_bias));
+    let mut x = if norm_first { norm_1(source)? } else { source.clone() };
+    x = attention(&x, heads, [layer.project, layer.project_bias], [layer.out, layer.out_bias])?;
+    add_in_place(&x, source)?;
     if !norm_first {
-        x = norm(&x, 10)?;
+        x = norm_1(&x)?;
     }
     let residual = x.clone();
     if norm_first {
-        x = norm(&x, 12)?;
+        x = norm_2(&x)?;
     }
     // The activation is part of the product's kernel.
-    x = linear(&x, &weight(14)?, Some(&weight(15)?))?;
-    x = linear(&x, &weight(16)?, Some(&weight(17)?))?;
+    x = linear(&x, layer.linear_1, Some(layer.linear_1_bias))?;
+    x = linear(&x, layer.linear_2, Some(layer.linear_2_bias))?;
     add_in_place(&x, &residual)?;
     if !norm_first {
-        x = norm(&x, 12)?;
+        x = norm_2(&x)?;
     }
     drop(residual);
-    Ok(x.into())
+    Ok(x)
 }
 
 const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor \
@@ -115,4 +154,4 @@ const SCHEMA: &str = "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, 
 const ATTENTION: &str = "_native_multi_head_attention(Tensor query, int embed_dim, int num_head, Tensor qkv_weight, Tensor \
                          qkv_bias, Tensor proj_weight, Tensor proj_bias, bool need_weights, bool average_attn_weights, Tensor? mask=None)";
 
-pub(crate) const TABLE: &[Entry] = &[op(SCHEMA, encoder_layer), op(ATTENTION, native_attention)];
+pub(crate) const TABLE: &[Entry] = &[op!(SCHEMA, encoder_layer), op!(ATTENTION, native_attention)];

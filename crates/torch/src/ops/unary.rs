@@ -1,8 +1,9 @@
 //! Elementwise operators of one tensor, and activations.
 
+use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
 use crate::autograd::{Early, Save, record, record_after, save_early};
-use crate::registry::{Entry, op};
+use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
@@ -90,7 +91,7 @@ fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! unary {
-    ($($name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
+    ($($($attribute:ident)? $name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
             node: $node,
             rule: Rule::$rule,
@@ -102,16 +103,16 @@ macro_rules! unary {
         };)*
 
         pub(crate) const TABLE: &[Entry] = &[$(
-            op(concat!($name, "(Tensor self)"), |a| Ok($constant.call(&a.t(0)?)?.into())),
-            op(concat!($name, "_(Tensor self)"), |a| Ok($constant.call_in_place(&a.t(0)?)?.into())),
+            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor))$(.$attribute(&[$node]))?,
+            op!(concat!($name, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
         )*];
     };
 }
 
 unary! {
-    "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    composed "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
     "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    composed "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
     "sgn" SGN "SgnBackward0" Promoted InputAndOutput false None, no_slope;
     "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
@@ -120,22 +121,22 @@ unary! {
     "round" ROUND "RoundBackward0" Promoted Nothing false None, zero;
     "trunc" TRUNC "TruncBackward0" Promoted Nothing false None, zero;
     "frac" FRAC "FracBackward0" Promoted Nothing false None, none;
-    "exp" EXP "ExpBackward0" Float Output true None, mul;
+    composed "exp" EXP "ExpBackward0" Float Output true None, mul;
     "exp2" EXP2 "Exp2Backward0" Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
     "expm1" EXPM1 "Expm1Backward0" Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
-    "log" LOG "LogBackward0" Float Input true None, div;
+    composed "log" LOG "LogBackward0" Float Input true None, div;
     "log2" LOG2 "Log2Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
     "log10" LOG10 "Log10Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
     "log1p" LOG1P "Log1PBackward0" Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
-    "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
-    "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
+    composed "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
+    composed "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
         mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
     };
-    "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
+    composed "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
-    "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
-    "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
+    composed "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
+    composed "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
     "tan" TAN "TanBackward0" Float Output true None, |grad, result| {
         mul(grad, &add(&pow_scalar(result, Scalar::Int(2))?, &number(1.0))?)
     };
@@ -187,10 +188,10 @@ unary! {
     "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
     "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
     "isnan" ISNAN "" Bool NoGradient false None, zero;
-    "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
-    "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
-    "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
-    "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
+    composed "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
+    composed "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
+    composed "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
+    composed "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
     "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
     "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
     "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
@@ -222,7 +223,7 @@ fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! parametrized {
-    ($($schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
+    ($($($attribute:ident)? $schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
             node: $node,
             backward: $backward,
@@ -232,7 +233,9 @@ macro_rules! parametrized {
         };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
-            op($schema, |a| Ok(if $in_place { $constant.call_in_place(&a.t(0)?)? } else { $constant.call(&a.t(0)?)? }.into())),
+            op!($schema, |tensor: &Tensor, _: Rest| {
+                if $in_place { $constant.call_in_place(tensor) } else { $constant.call(tensor) }
+            })$(.$attribute(&[$node]))?,
         )*];
     };
 }
@@ -248,13 +251,13 @@ const PARAMETRIZED: Unary = Unary {
 };
 
 parametrized! {
-    "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
+    composed "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
     "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate_of_leaky_relu;
     "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward1" true kernels::elu_of_result;
     "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "CeluBackward1" true kernels::elu_of_result;
     "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate_of_hardtanh;
-    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
-    "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
+    composed "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
+    composed "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate_of_hardtanh;
     "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
     "threshold_(Tensor self, Scalar threshold, Scalar value)" THRESHOLD_IN_PLACE "ThresholdBackward1" true kernels::gate;
@@ -267,10 +270,9 @@ static SOFTPLUS: Unary =
 static GELU: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu, ..PARAMETRIZED };
 static GELU_TANH: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu_tanh, ..PARAMETRIZED };
 
-fn gelu(args: &crate::schema::Args) -> Result<crate::Value> {
-    let is_tanh = matches!(args.value(1)?, crate::Value::Str(text) if &**text == "tanh");
-    let gelu = if is_tanh { &GELU_TANH } else { &GELU };
-    Ok(gelu.call(&args.t(0)?)?.into())
+fn gelu(tensor: &Tensor, approximate: &str) -> Result<crate::Value> {
+    let gelu = if approximate == "tanh" { &GELU_TANH } else { &GELU };
+    Ok(gelu.call(tensor)?.into())
 }
 
 pub(crate) fn neg(tensor: &Tensor) -> Result<Tensor> {
@@ -379,32 +381,30 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
 }
 
 pub(crate) const OTHERS: &[Entry] = &[
-    op("gelu(Tensor self, *, str approximate=none)", gelu),
-    op("isinf(Tensor self)", |a| Ok(isinf(&a.t(0)?)?.into())),
-    op("isfinite(Tensor self)", |a| Ok(isfinite(&a.t(0)?)?.into())),
-    op("softplus(Tensor self, Scalar beta=1, Scalar threshold=20)", |a| Ok(SOFTPLUS.call(&a.t(0)?)?.into())),
-    op("square(Tensor self)", |a| Ok(pow_scalar(&a.t(0)?, Scalar::Int(2))?.into())),
-    op("square_(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        super::vector_norm::pow_in_place(&tensor, 2.0)?;
-        Ok(tensor.into())
+    op!("gelu(Tensor self, *, str approximate=none)", gelu),
+    op!("isinf(Tensor self)", isinf),
+    op!("isfinite(Tensor self)", isfinite),
+    op!(
+        "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)",
+        |tensor: &Tensor, _: Unread, _: Unread| SOFTPLUS.call(tensor)
+    )
+    .composed(&["SoftplusBackward0"]),
+    op!("square(Tensor self)", |tensor: &Tensor| pow_scalar(tensor, Scalar::Int(2))),
+    in_place!("square_(Tensor self)", |tensor: &Tensor| super::vector_norm::pow_in_place(tensor, 2.0)),
+    op!("log_sigmoid(Tensor self)", log_sigmoid),
+    op!("logsigmoid(Tensor self)", log_sigmoid),
+    op!("prelu(Tensor self, Tensor weight)", super::gated::prelu),
+    op!("glu(Tensor self, int dim=-1)", super::gated::glu),
+    op!("tanhshrink(Tensor self)", |tensor: &Tensor| sub(tensor, &tanh(tensor)?)),
+    op!("softsign(Tensor self)", |tensor: &Tensor| {
+        div(tensor, &add(&abs(tensor)?, &wrapped(Scalar::Int(1)))?)
     }),
-    op("log_sigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
-    op("logsigmoid(Tensor self)", |a| Ok(log_sigmoid(&a.t(0)?)?.into())),
-    op("prelu(Tensor self, Tensor weight)", |a| Ok(super::gated::prelu(&a.t(0)?, &a.t(1)?)?.into())),
-    op("glu(Tensor self, int dim=-1)", |a| Ok(super::gated::glu(&a.t(0)?, a.int(1)?)?.into())),
-    op("tanhshrink(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        Ok(sub(&tensor, &tanh(&tensor)?)?.into())
-    }),
-    op("softsign(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        Ok(div(&tensor, &add(&abs(&tensor)?, &wrapped(Scalar::Int(1)))?)?.into())
-    }),
-    op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(nan_to_num(&a.t(0)?, false)?.into())
-    }),
-    op("nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)", |a| {
-        Ok(nan_to_num(&a.t(0)?, true)?.into())
-    }),
+    op!(
+        "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)",
+        |tensor: &Tensor, _: Unread, _: Unread, _: Unread| nan_to_num(tensor, false)
+    ),
+    op!(
+        "nan_to_num_(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)",
+        |tensor: &Tensor, _: Unread, _: Unread, _: Unread| nan_to_num(tensor, true)
+    ),
 ];

@@ -7,14 +7,14 @@ mod strided;
 use crate::autograd::{Grads, needs_history, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
-use crate::{Result, Tensor, TorchError, Value, numel};
+use crate::{Dtype, Result, Tensor, TorchError, Value, numel};
 
 use super::kernels::record_linear;
 use super::{copy, creation, reduce};
 
 use shape::{infer, strides_for};
-use split::split_call;
 pub(crate) use split::{chunk, unbind};
+use split::{split_by, split_with_sizes};
 pub(crate) use strided::diagonal;
 use strided::{as_strided, unfold};
 
@@ -383,73 +383,55 @@ fn in_place(tensor: &Tensor, view: &Tensor) -> Value {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("view(Tensor self, ScalarType dtype)", |a| {
-        let (tensor, dtype) = (a.t(0)?, a.dtype(1)?);
+    op!("view(Tensor self, ScalarType dtype)", |tensor: &Tensor, dtype: Dtype| {
         if dtype.size() != tensor.dtype().size() {
             return crate::error::not_implemented("view as a type of another size");
         }
-        Ok(Tensor::over(tensor.storage(), &tensor.shape(), &tensor.strides(), tensor.offset(), dtype).into())
+        Ok(Tensor::over(tensor.storage(), &tensor.shape(), &tensor.strides(), tensor.offset(), dtype))
     }),
-    op("view(Tensor self, int[] size)", |a| Ok(view(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("view_as(Tensor self, Tensor other)", |a| Ok(view(&a.t(0)?, &a.t(1)?.shape())?.into())),
-    op("reshape(Tensor self, int[] shape)", |a| Ok(reshape(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("reshape_as(Tensor self, Tensor other)", |a| Ok(reshape(&a.t(0)?, &a.t(1)?.shape())?.into())),
-    op("permute(Tensor self, int[] dims)", |a| Ok(permute(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("transpose(Tensor self, int dim0, int dim1)", |a| {
-        Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
+    op!("view(Tensor self, int[] size)", view).composed(&["ViewBackward0"]),
+    op!("view_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| view(tensor, &other.shape())),
+    op!("reshape(Tensor self, int[] shape)", reshape).composed(&["UnsafeViewBackward0"]),
+    op!("reshape_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        reshape(tensor, &other.shape())
     }),
-    op("swapaxes(Tensor self, int axis0, int axis1)", |a| {
-        Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
+    op!("permute(Tensor self, int[] dims)", permute).composed(&["PermuteBackward0"]),
+    op!("transpose(Tensor self, int dim0, int dim1)", transpose).composed(&["TransposeBackward0"]),
+    op!("swapaxes(Tensor self, int axis0, int axis1)", transpose),
+    op!("swapdims(Tensor self, int dim0, int dim1)", transpose),
+    op!("t(Tensor self)", t).composed(&["TBackward0"]),
+    op!("expand(Tensor self, int[] size)", expand).composed(&["ExpandBackward0"]),
+    op!("broadcast_to(Tensor self, int[] size)", expand),
+    op!("expand_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
+        expand(tensor, &other.shape())
     }),
-    op(
-        "swapdims(Tensor self, int dim0, int dim1)",
-        |a| Ok(transpose(&a.t(0)?, a.int(1)?, a.int(2)?)?.into()),
-    ),
-    op("t(Tensor self)", |a| Ok(t(&a.t(0)?)?.into())),
-    op("expand(Tensor self, int[] size)", |a| Ok(expand(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("broadcast_to(Tensor self, int[] size)", |a| Ok(expand(&a.t(0)?, &a.ints(1)?)?.into())),
-    op("expand_as(Tensor self, Tensor other)", |a| Ok(expand(&a.t(0)?, &a.t(1)?.shape())?.into())),
-    op("unsqueeze(Tensor self, int dim)", |a| Ok(unsqueeze(&a.t(0)?, a.int(1)?)?.into())),
-    op("unsqueeze_(Tensor self, int dim)", |a| {
-        let tensor = a.t(0)?;
-        Ok(in_place(&tensor, &unsqueeze(&tensor, a.int(1)?)?))
+    op!("unsqueeze(Tensor self, int dim)", unsqueeze).composed(&["UnsqueezeBackward0"]),
+    op!("unsqueeze_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
+        Ok(in_place(tensor, &unsqueeze(tensor, dim)?))
     }),
-    op("squeeze(Tensor self, int[]? dim=None)", |a| Ok(squeeze(&a.t(0)?, a.ints_opt(1)?.as_deref())?.into())),
-    op("squeeze_(Tensor self, int[]? dim=None)", |a| {
-        let tensor = a.t(0)?;
-        Ok(in_place(&tensor, &squeeze(&tensor, a.ints_opt(1)?.as_deref())?))
+    op!("squeeze(Tensor self, int[]? dim=None)", squeeze).composed(&[
+        "SqueezeBackward0",
+        "SqueezeBackward1",
+        "SqueezeBackward2",
+    ]),
+    op!("squeeze_(Tensor self, int[]? dim=None)", |tensor: &Tensor, dim: Option<&[i64]>| {
+        Ok(in_place(tensor, &squeeze(tensor, dim)?))
     }),
-    op("transpose_(Tensor self, int dim0, int dim1)", |a| {
-        let tensor = a.t(0)?;
-        Ok(in_place(&tensor, &transpose(&tensor, a.int(1)?, a.int(2)?)?))
+    op!("transpose_(Tensor self, int dim0, int dim1)", |tensor: &Tensor, dim0: i64, dim1: i64| {
+        Ok(in_place(tensor, &transpose(tensor, dim0, dim1)?))
     }),
-    op("t_(Tensor self)", |a| {
-        let tensor = a.t(0)?;
-        Ok(in_place(&tensor, &t(&tensor)?))
-    }),
-    op("select(Tensor self, int dim, int index)", |a| Ok(select(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())),
-    op("narrow(Tensor self, int dim, int start, int length)", |a| {
-        Ok(narrow(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
-    }),
-    op("split(Tensor self, Any split_size_or_sections, int dim=0)", split_call),
-    op("split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", split_call),
-    op("chunk(Tensor self, int chunks, int dim=0)", |a| Ok(chunk(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())),
-    op("unbind(Tensor self, int dim=0)", |a| Ok(unbind(&a.t(0)?, a.int(1)?)?.into())),
-    op("flatten(Tensor self, int start_dim=0, int end_dim=-1)", |a| {
-        Ok(flatten(&a.t(0)?, a.int(1)?, a.int(2)?)?.into())
-    }),
-    op("ravel(Tensor self)", |a| Ok(reshape(&copy::contiguous(&a.t(0)?)?, &[-1])?.into())),
-    op("unflatten(Tensor self, int dim, int[] sizes)", |a| {
-        Ok(unflatten(&a.t(0)?, a.int(1)?, &a.ints(2)?)?.into())
-    }),
-    op("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", |a| {
-        Ok(diagonal(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
-    }),
-    op("unfold(Tensor self, int dimension, int size, int step)", |a| {
-        Ok(unfold(&a.t(0)?, a.int(1)?, a.int(2)?, a.int(3)?)?.into())
-    }),
-    op("movedim(Tensor self, int[] source, int[] destination)", |a| {
-        Ok(movedim(&a.t(0)?, &a.ints(1)?, &a.ints(2)?)?.into())
-    }),
-    op("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", as_strided),
+    op!("t_(Tensor self)", |tensor: &Tensor| Ok(in_place(tensor, &t(tensor)?))),
+    op!("select(Tensor self, int dim, int index)", select).composed(&["SelectBackward0"]),
+    op!("narrow(Tensor self, int dim, int start, int length)", narrow).composed(&["SliceBackward0"]),
+    op!("split(Tensor self, Any split_size_or_sections, int dim=0)", split_by).composed(&["SplitBackward0"]),
+    op!("split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", split_with_sizes),
+    op!("chunk(Tensor self, int chunks, int dim=0)", chunk),
+    op!("unbind(Tensor self, int dim=0)", unbind),
+    op!("flatten(Tensor self, int start_dim=0, int end_dim=-1)", flatten),
+    op!("ravel(Tensor self)", |tensor: &Tensor| reshape(&copy::contiguous(tensor)?, &[-1])),
+    op!("unflatten(Tensor self, int dim, int[] sizes)", unflatten),
+    op!("diagonal(Tensor self, int offset=0, int dim1=0, int dim2=1)", diagonal),
+    op!("unfold(Tensor self, int dimension, int size, int step)", unfold),
+    op!("movedim(Tensor self, int[] source, int[] destination)", movedim),
+    op!("as_strided(Tensor self, int[] size, int[] stride, int? storage_offset=None)", as_strided),
 ];

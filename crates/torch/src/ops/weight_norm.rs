@@ -86,10 +86,8 @@ fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op("_weight_norm(Tensor v, Tensor g, int dim=0)", |a| {
-        Ok(weight_norm(&a.t(0)?, &a.t(1)?, a.int(2)?)?.into())
-    }),
-    op("norm_except_dim(Tensor v, int pow=2, int dim=0)", |a| {
-        Ok(norm_except_dim(&a.t(0)?, a.int(1)? as f64, a.int(2)?)?.into())
+    op!("_weight_norm(Tensor v, Tensor g, int dim=0)", weight_norm),
+    op!("norm_except_dim(Tensor v, int pow=2, int dim=0)", |v: &Tensor, pow: i64, dim: i64| {
+        norm_except_dim(v, pow as f64, dim)
     }),
 ];

@@ -7,7 +7,7 @@
     answer = blockyard.open("run.jsonl.gz").what_if("expandable_segments:True")
     print(answer)
 
-`blockyard.dry_run` runs a program with the PyTorch that is installed, without a GPU, and says what it takes; `%load_ext blockyard` and
+`blockyard.dry_run` runs a program with the PyTorch that is installed, without a GPU, and reports its memory; `%load_ext blockyard` and
 `%%blockyard h100` do the same with a notebook's cell. `blockyard.torch` runs the same allocator inside PyTorch; `python -m blockyard` is the command.
 """
 

@@ -912,17 +912,17 @@ class FitRun(_sentences.FitRunSentence):
     steps: int
     """How many steps of its first optimizer the run made."""
     steady: bool | None
-    """Whether the last two steps were equal; null where there were not two."""
+    """Whether the last two steps were equal; null for fewer than two steps."""
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
     outside: dict[str, int]
-    """What the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    """The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
     outside_unknown: list[str]
-    """Sentences about what takes more and was not recorded."""
+    """Sentences about memory that is taken and was not recorded."""
     notes: list[str]
-    """What was assumed, in sentences."""
+    """The assumptions, in sentences."""
     remarks: list[str]
-    """What a person should know and what makes no number an estimate, in sentences."""
+    """Sentences that a person should read and that make no number an estimate."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FitRun":
@@ -966,17 +966,17 @@ class FitRank(_sentences.FitRankSentence):
     steps: int
     """How many steps of its first optimizer the run made."""
     steady: bool | None
-    """Whether the last two steps were equal; null where there were not two."""
+    """Whether the last two steps were equal; null for fewer than two steps."""
     sites: list[FitHolder]
     """The lines of the program that hold the peak allocated, those first that hold most; empty where the run does not fit."""
     outside: dict[str, int]
-    """What the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
+    """The memory that the driver and CUDA's libraries take beside the segments of the device with the largest peak reserved: an estimate that is in no other number."""
     outside_unknown: list[str]
-    """Sentences about what takes more and was not recorded."""
+    """Sentences about memory that is taken and was not recorded."""
     notes: list[str]
-    """What was assumed, in sentences."""
+    """The assumptions, in sentences."""
     remarks: list[str]
-    """What a person should know and what makes no number an estimate, in sentences."""
+    """Sentences that a person should read and that make no number an estimate."""
 
     @classmethod
     def of(cls, raw: dict[str, Any]) -> "FitRank":

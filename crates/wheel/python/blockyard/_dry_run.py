@@ -23,7 +23,7 @@ _LIBRARY = pathlib.Path(__file__).with_name("libblockyard_standin.so.1")
 
 
 def set_environment() -> None:
-    """Says where the package's library is that stands for CUDA's, and which Python has PyTorch, unless the environment says so."""
+    """Names the package's library that stands for CUDA's, and the Python that has PyTorch, unless the environment names them."""
     if _LIBRARY.is_file():
         os.environ.setdefault("BLOCKYARD_STANDIN", str(_LIBRARY))
     os.environ.setdefault("BLOCKYARD_PYTHON", sys.executable)
@@ -45,19 +45,19 @@ def dry_run(
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
 ) -> "DryRun":
-    """Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU, in a separate process, and returns what it
-    took: a `DryRun`.
+    """Runs a PyTorch program with the PyTorch that is installed, on a machine without a GPU, in a separate process, and returns its memory:
+    a `DryRun`.
 
-    `program` is a path, `args` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees, and further ones for which
-    the answer says whether it fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
-    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that nobody knows, by the
-    line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
-    unseen, and the answer's `address_orders` says which numbers depend on them. With `skip_init`
-    parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out PyTorch's history, which has a stack
-    for each allocation. `python` is the Python that has PyTorch, else this one. What the program prints is printed, unless `echo` is false.
+    `program` is a path, `args` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that the program sees, and further GPUs for
+    which the answer says whether the program fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
+    `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that are not known, by
+    the line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
+    without output, and the answer's `address_orders` says which numbers depend on them. With `skip_init`
+    parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out the stacks of PyTorch's
+    history, of which each allocation has one. `python` is the Python that has PyTorch, else this one. The program's output is printed, unless `echo` is false.
 
-    A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised where it cannot be started at all: there is no
-    PyTorch, or one without CUDA. Ctrl-C is for the program first; then this function raises KeyboardInterrupt.
+    A program that fails has an answer too, with its `status` and `error`. BlockyardError is raised if the program cannot be started: PyTorch is not installed,
+    or was built without CUDA. Ctrl-C is for the program first; then this function raises KeyboardInterrupt.
     """
     with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
         report, file = pathlib.Path(folder, "report.json"), pathlib.Path(folder, "snapshot.pickle")
@@ -87,7 +87,7 @@ def dry_run(
 
 
 def _run(command: list[str], echo: bool) -> str:
-    """Runs the command, passes on what it prints as it comes, and returns its standard error."""
+    """Runs the command, passes on its output as it comes, and returns its standard error."""
     # A group of its own: Ctrl-C reaches this process alone in a notebook, and all of them in a terminal; the group gets it once.
     process = subprocess.Popen(
         command,
@@ -157,7 +157,7 @@ class Line(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PrintedLine(Answer):
-    """A line that the program printed. Where something was assumed before, it is not `exact`, and `why` says what."""
+    """A line that the program printed. If something was assumed before, the line is not `exact`, and `why` names the assumption."""
 
     text: str
     exact: bool
@@ -173,7 +173,7 @@ class PrintedLine(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DevicePeak(Answer):
-    """The most bytes that a device had allocated and reserved, and what was allocated at the end."""
+    """The most bytes allocated and reserved on a device, and the bytes allocated at the end."""
 
     device: int
     allocated: int
@@ -190,7 +190,7 @@ class DevicePeak(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class StepPeak(Answer):
-    """The same of one device from the end of the step before to the end of step `number`, counted from 1."""
+    """The peaks of one device in step `number`, counted from 1: from the end of the step before to its end."""
 
     number: int
     device: int
@@ -208,7 +208,7 @@ class StepPeak(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class PeakHolder(Answer):
-    """What holds how many bytes of a step's peak."""
+    """The bytes of one holder at a step's peak."""
 
     what: str
     bytes: int
@@ -223,9 +223,9 @@ class PeakHolder(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class GpuFit(Answer):
-    """Whether the program fits on a GPU of `total` bytes; None where the run ended before that was known.
+    """Whether the program fits on a GPU of `total` bytes; None if the run ended before the answer was known.
 
-    `at` is the line at which segments first were more than the GPU has, where it is known.
+    `at` is the line at which segments first exceeded the GPU, if the line is known.
     """
 
     name: str
@@ -245,7 +245,7 @@ class GpuFit(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AddressRange(Answer):
-    """The least and the most that the orders of addresses gave for a device: of its peaks, and of what was allocated at the end."""
+    """The least and the most bytes over the orders of addresses for a device: its peaks, and the bytes allocated at the end."""
 
     device: int
     allocated: tuple[int, int]
@@ -264,7 +264,7 @@ class AddressRange(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class AddressOrders(Answer):
-    """Which numbers depend on the order of the driver's addresses; `lines` are the places in `DryRun.lines` of those that do."""
+    """Which numbers depend on the order of the driver's addresses; `lines` are the places in `DryRun.lines` of the lines that depend on it."""
 
     orders: list[str]
     equal: bool
@@ -286,7 +286,7 @@ class AddressOrders(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DryRunNote(Answer):
-    """Something that was assumed: what follows is an estimate. The file is empty where the line is not known."""
+    """An assumption, after which numbers are estimates. The file is empty if the line is not known."""
 
     kind: str
     text: str
@@ -303,9 +303,9 @@ class DryRunNote(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ChildPeak(Answer):
-    """The most bytes of a device that a process took which the program started, and its allocator's peaks (`None` where it was not counted).
+    """The most bytes of a device that a process of the program took, and its allocator's peaks (`None` if they were not counted).
 
-    No other number has them, unless the program itself uses no GPU and each device has one such process.
+    No other number has these bytes, unless the program itself uses no GPU and each device has one such process.
     """
 
     process: int
@@ -324,8 +324,8 @@ class ChildPeak(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DeviceOutside(Answer):
-    """What nvidia-smi would show of a device beside the peak reserved, an estimate: bytes by what takes them, and sentences about what takes more
-    and was not recorded."""
+    """The memory that nvidia-smi would show for a device beside the peak reserved, an estimate: bytes by holder, and sentences about memory that was
+    not recorded."""
 
     device: int
     parts: dict[str, int]
@@ -341,7 +341,7 @@ class DeviceOutside(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class DryRun(Answer):
-    """What a program took. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
+    """The memory of a program. The attributes are the fields of `blockyard dry-run --json`, in docs/dry-run.md."""
 
     name: str
     exact: bool
@@ -391,7 +391,7 @@ class DryRun(Answer):
     def snapshot(self) -> "_files.Snapshot":
         """PyTorch's own memory snapshot of the run, as `blockyard.open` gives it, with a stack for each allocation."""
         if self.content is None:
-            raise _native.BlockyardError("the run has no snapshot: it was not asked for, or the program did not use the GPU to its end")
+            raise _native.BlockyardError("the run has no snapshot: `snapshot` was false, or the program did not use the GPU to its end")
         return _files.Snapshot(_native.open_bytes(self.content), self.name)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Files and what can be asked about them."""
+"""Files, and questions about them."""
 
 import builtins
 import json
@@ -28,13 +28,13 @@ Source = Union[str, "os.PathLike[str]", bytes, dict[str, Any], list[Any]]
 
 
 def open(source: Source) -> "Snapshot | Run":
-    """Opens what PyTorch or Blockyard wrote.
+    """Opens a file of PyTorch or Blockyard.
 
     `source` is the path of a file, its bytes, or the dictionary that `torch.cuda.memory._snapshot()` returns. A file is a memory snapshot
     (`torch.cuda.memory._dump_snapshot`: a pickle, also packed with gzip, zstd or zip, or the page that memory_viz writes), which
     gives a `Snapshot`; or a recording (`blockyard.torch.record`), which gives a `Run`.
 
-    Raises BlockyardError where the file is neither, OSError where it cannot be read.
+    Raises BlockyardError if the file is neither, OSError if the file cannot be read.
     """
     if isinstance(source, bytes):
         if _native.is_recording_bytes(source):
@@ -60,7 +60,7 @@ def play(workload: str, *, name: str = "workload", conf: str = "", capacity: int
 
 
 class Questions:
-    """What can be asked about the requests of a run. Every answer comes from replaying them."""
+    """Questions about the requests of a run. Every answer comes from replaying the requests."""
 
     def _requests(self) -> _native.RunData:
         raise NotImplementedError
@@ -101,7 +101,7 @@ class Questions:
         return Bound.of(json.loads(self._requests().bound()))
 
     def leaks(self) -> Leaks:
-        """What grows from step to step, by call site; true where something does."""
+        """What grows from step to step, by call site; true if something grows."""
         return Leaks.of(json.loads(self._requests().leaks()))
 
     def compare_allocators(self) -> ComparedAllocators:
@@ -128,7 +128,7 @@ class Questions:
     def verdict(
         self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
     ) -> Verdict:
-        """What the run came to: whether it went out of memory, why, what held the memory, and what helps.
+        """The verdict on the run: whether it went out of memory, why, what held the memory, and what helps.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
         'it fits: at most 33 MiB are allocated'
@@ -153,7 +153,7 @@ class Run(Questions, Shown):
 
     @property
     def name(self) -> str:
-        """What to call the run."""
+        """The name of the run."""
         return self._data.name
 
     @property
@@ -194,7 +194,7 @@ class Run(Questions, Shown):
 
 
 class Snapshot(Questions, Shown):
-    """A memory snapshot of PyTorch. What is asked of it is asked of its first device."""
+    """A memory snapshot of PyTorch. A question about the snapshot is a question about its first device."""
 
     def __init__(self, data: _native.SnapshotData, name: str) -> None:
         self._data, self.name = data, name
@@ -220,7 +220,7 @@ class Snapshot(Questions, Shown):
 
     @property
     def summary(self) -> Summary:
-        """What the first device comes to."""
+        """The events, peaks and segments of the first device."""
         return self._first().summary
 
     @property
@@ -230,7 +230,7 @@ class Snapshot(Questions, Shown):
 
     @property
     def notes(self) -> list[str]:
-        """What of the file was passed over, in sentences."""
+        """The parts of the file that were passed over, in sentences."""
         return self._data.notes
 
     def _content(self) -> Content:
@@ -282,11 +282,11 @@ class Device(Questions, Shown):
 
     @property
     def summary(self) -> Summary:
-        """What the trace and the segments come to: events, peaks, segments."""
+        """The events, peaks and segments of the device."""
         return Summary.of(json.loads(self._data.describe(self._place, None, 0)))
 
     def at(self, moment: int | str | None = None, top: int = 10) -> Moment:
-        """The memory at a moment: a number of events, "peak", "oom", or None for the failure where there is one, else the peak.
+        """The memory at a moment: a number of events, "peak", "oom", or None for the failure if the run failed, else the peak.
 
         `top` is how many call sites the answer names.
         """
@@ -298,7 +298,7 @@ class Device(Questions, Shown):
         return self.at(moment, count).top
 
     def verify(self) -> Certificate:
-        """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true where all are identical."""
+        """Whether Blockyard's allocator decides each placement as PyTorch did: a `Certificate`, true if all are identical."""
         return Certificate.of(json.loads(self._data.certify(self._place)))
 
     def _content(self) -> Content:

@@ -1,4 +1,4 @@
-"""Programs, compared with a repository's `memory.toml`, which says what they may take of a GPU's memory; the runs need no GPU."""
+"""Programs, compared with a repository's `memory.toml`, which limits their GPU memory; the runs need no GPU."""
 
 import dataclasses
 import json
@@ -28,15 +28,15 @@ def guard(
     python: "str | os.PathLike[str] | None" = None,
     echo: bool = True,
 ) -> "list[Guard]":
-    """Runs a PyTorch program without a GPU and holds it against its entry in `file`: a `Guard` for each GPU that the file has for it.
+    """Runs a PyTorch program without a GPU and compares it with its entry in `file`: a `Guard` for each GPU of the program in the file.
 
-    The program lies below the folder of `file` and starts there. An entry is found by the program, its arguments and, where it is named,
-    the GPU; what is given here takes the place of what the entry says. `budget` is the most that may be reserved, in bytes or with a unit
+    The program is below the folder of `file` and starts in this folder. An entry is found by the program, its arguments and, if it is named,
+    the GPU; arguments of this function replace values of the entry. `budget` is the most that may be reserved, in bytes or with a unit
     ("60 GiB"), `tolerance` how much more than the baseline the peaks may be ("1%", "64 MiB"). The program ends after `steps` steps of
-    its first optimizer. Without an entry the budget alone counts. `update` writes what the program takes into the file. The report is
+    its first optimizer. Without an entry the budget alone counts. `update` writes the program's memory into the file. The report is
     printed, unless `echo` is false.
 
-    BlockyardError is raised where the program cannot be started, the file cannot be read, or there is neither a baseline nor a budget. A
+    BlockyardError is raised if the program cannot be started, the file cannot be read, or the entry has neither a baseline nor a budget. A
     program that fails has an answer, which does not pass.
     """
     with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:
@@ -57,7 +57,7 @@ def guard(
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class GuardRow(Answer):
-    """A part of the change of the peak allocated: of a line of the program, or of everything else, where `at` is None."""
+    """A part of the change of the peak allocated: a line of the program, or everything else, for which `at` is None."""
 
     at: str | None
     code: str | None
@@ -78,7 +78,7 @@ class Guard(Answer):
     """Whether a program passes on a GPU. `raw` has all fields of `blockyard guard --json`, in docs/guard.md.
 
     `text` is the report. `failures` are the kinds of what fails: "budget", "allocated", "reserved", "out_of_memory", "error". `rows` add
-    up to the change of the peak allocated, to the byte; without a baseline there are none. `run` is the dry run.
+    up to the change of the peak allocated, to the byte; without a baseline `rows` is empty. `run` is the dry run.
     """
 
     program: str

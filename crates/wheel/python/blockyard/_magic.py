@@ -28,7 +28,7 @@ def _options(line: str) -> argparse.Namespace:
 def blockyard(line: str, cell: str) -> DryRun:
     """Runs the cell as a separate program on a simulated GPU: `%%blockyard h100,rtx4090 --steps 3`.
 
-    The cell sees nothing of the notebook's variables and leaves none. Options: `--steps`, `--conf`, `--devices`, `--total-memory` in bytes.
+    The cell neither sees nor leaves variables of the notebook. Options: `--steps`, `--conf`, `--devices`, `--total-memory` in bytes.
     """
     options = vars(_options(line))
     with tempfile.TemporaryDirectory(prefix="blockyard-") as folder:

@@ -1,4 +1,4 @@
-"""What is written when a request of PyTorch finds no memory: a memory snapshot, and a report of it."""
+"""Files for a request of PyTorch that finds no memory: a memory snapshot, and a report about the snapshot."""
 
 import os
 import pathlib
@@ -19,14 +19,14 @@ def on_oom(folder, max_files=_FILES, max_entries=_ENTRIES, report=True):
 
     It works with PyTorch's own allocator, and under `blockyard.torch.enable()`, where files are written when the error ends the program or a
     thread. The history of memory is recorded from here on, its last `max_entries` entries, unless the program records one already. At
-    most `max_files` failures are written by a process; files of earlier runs stay. With `report` false there are snapshots alone.
+    most `max_files` failures are written by a process; files of earlier runs stay. With `report` false only snapshots are written.
 
     CUDA is initialized by this call, so it comes after `torch.multiprocessing` has started its processes by fork, if it does.
 
-    The program's own error is never hidden: what goes wrong while files are written is a line on standard error. On several ranks each one
+    The program's own error is never hidden: a fault while files are written is a line on standard error. On several ranks each one
     writes its own files.
 
-    Raises ValueError for counts below 1, and OSError where the folder cannot be made.
+    Raises ValueError for counts below 1, and OSError if the folder cannot be made.
     """
     import torch
 

@@ -19,7 +19,7 @@ MOST_CELL_BYTES = 4_000_000
 
 
 def folder() -> pathlib.Path | None:
-    """The built page that comes with the package; None where it does not, as in a package built by hand."""
+    """The built page that comes with the package; None in a package without the page, as in one built by hand."""
     return _FOLDER if (_FOLDER / "boot.js").is_file() else None
 
 
@@ -34,7 +34,7 @@ def _write_whole(path: pathlib.Path, content: bytes) -> None:
 
 
 class Shown:
-    """What can be written in other formats and shown in the page."""
+    """Runs and snapshots that are written in other formats and shown in the page."""
 
     def _content(self) -> Content:
         raise NotImplementedError
@@ -67,9 +67,9 @@ class Shown:
     ) -> str:
         """One HTML page about the run, to read, to send and to print: the verdict, figures, who holds the memory, what other settings do.
 
-        Returns the page, and writes it to `path` where one is given. The page has no script and needs no network. `redact` leaves out
-        stacks, and the names of functions, files and tensors. `notes` are paragraphs of your own. `conf`, `limit` and `capacity` are what the
-        verdict and the settings are replayed under, as in `autopsy`.
+        Returns the page, and writes it to `path` if `path` is given. The page has no script and needs no network. `redact` leaves out
+        stacks, and the names of functions, files and tensors. `notes` are paragraphs of your own. `conf`, `limit` and `capacity` are the terms
+        of the replays for the verdict and the settings, as in `autopsy`.
 
         >>> from blockyard import play
         >>> "It fits: at most 3 MiB are allocated" in play("a = alloc 3 MiB").report()

@@ -22,11 +22,11 @@ def run(
     time_limit: int = 600,
     echo: bool = True,
 ) -> "Program":
-    """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns what it did: a `Program`.
+    """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns its result: a `Program`.
 
     `program` is a path, `arguments` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees (h200; a100, l4, t4, rtx4090
-    with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. What the program prints is printed, unless
-    `echo` is false. After `time_limit` seconds it is stopped; Ctrl-C comes back at once and leaves the program to that limit.
+    with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. The program's output is printed, unless `echo`
+    is false. After `time_limit` seconds it is stopped; Ctrl-C comes back at once and leaves the program to that limit.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "train.py"
@@ -54,7 +54,7 @@ def run(
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Program(Answer, Shown):
-    """What a program did: what it printed, how it ended, and the memory of its devices as a `Snapshot`.
+    """The result of a program: its output, its end, and the memory of its devices as a `Snapshot`.
 
     `notes` are remarks, `estimated` are the operators whose allocations are unverified estimates, both with the line of the program.
     """

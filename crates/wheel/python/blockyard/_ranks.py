@@ -1,4 +1,4 @@
-"""Many ranks: the same work for each file, on one process, on Dask or on Ray, and one table of what came back."""
+"""Many ranks: the same work for each file, in one process, on Dask or on Ray, and one table of the results."""
 
 import dataclasses
 import os
@@ -42,12 +42,12 @@ _PART_OF_WORKER = 0.9
 def rank(
     path: "str | os.PathLike[str]", confs: Sequence[str] = (), verify: bool = True, memory: int | None = None
 ) -> list[Row]:
-    """The work for one file: a list of dictionaries, one for each device, which any scheduler can send about.
+    """The work for one file: a list of dictionaries, one for each device, which any scheduler can send.
 
     A file that cannot be read gives one dictionary with its `error`. `path` is a path of this machine, or an URL that fsspec opens where
     it is installed. `settings` of a dictionary has the peak reserved and the device calls under each of `confs`, `sites` the call sites that hold
     most at the peak, `process_memory` the most memory that the process has had so far, in bytes. Once the process has more than `memory`
-    bytes, the file is given up, which is an error like any other.
+    bytes, the work on the file ends with an error.
     """
     try:
         with _progress.memory_limit(memory):
@@ -74,7 +74,7 @@ def ranks(
     `paths` is a list of files, or a folder whose files are taken in the order of their names, numbers by value. `scheduler` is None for this
     process, a `dask.distributed.Client`, or "ray" (which is initialized if need be). A lost worker's files are done again by the scheduler; a
     file that fails is a row with its error, whatever the reason. `memory` is the most memory, in bytes, that a process may have while it
-    works on a file; a file that needs more is given up. If None, that is nine tenths of a Dask worker's own limit, and elsewhere no limit.
+    works on a file; a file that needs more is a row with an error. None is nine tenths of a Dask worker's own limit, and elsewhere no limit.
     """
     files = _listed(paths)
     work = _on_worker if _schedulers.is_dask(scheduler) else rank
@@ -104,7 +104,7 @@ class SiteDifference(Answer):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Ranks(Answer):
-    """What all ranks came to. `rows` are dictionaries, one for each device of each rank; `table` is the same for Arrow.
+    """The results of all ranks. `rows` are dictionaries, one for each device of each rank; `table` is the same for Arrow.
 
     `imbalance` is the highest peak reserved over the mean, `differing` are the call sites whose bytes at the peak differ most between ranks.
     """

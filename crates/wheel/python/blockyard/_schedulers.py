@@ -1,4 +1,4 @@
-"""Calls of one function, by whatever runs them: this process, Dask or Ray."""
+"""Calls of one function, in this process, on Dask or on Ray."""
 
 import uuid
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ def is_dask(scheduler: Any) -> bool:
 
 
 def check(scheduler: Any) -> None:
-    """Refuses what no scheduler is."""
+    """Raises TypeError for an argument that is not a scheduler."""
     if not (scheduler is None or is_dask(scheduler) or scheduler == "ray"):
         raise TypeError('scheduler is None, a dask.distributed.Client or "ray"')
 

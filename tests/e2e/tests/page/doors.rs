@@ -104,7 +104,7 @@ fn a_lesson_is_made_checked_played_and_linked() -> Result<()> {
             field.dispatchEvent(new Event('input', { bubbles: true }));";
         // What the run does not prove is named with its line, and the line is chosen by a click.
         page.execute(write, &[json!("than it needs."), json!("than it needs, by 17 MiB.")])?;
-        page.wait_text(&id("lesson-verdict"), "Nothing proves 1 place of its text.")?;
+        page.wait_text(&id("lesson-verdict"), "It plays. 1 place of its text could be proved")?;
         page.wait_text(&id("lesson-findings"), "Line 10")?;
         page.click("[data-testid=lesson-findings] button")?;
         let chosen = "const field = document.querySelector('[data-testid=lesson-text]');

@@ -194,6 +194,10 @@ fn presented_cards_fit_the_screen_and_fill_it() -> Result<()> {
                 }
                 page.press(blockyard_e2e::Key::PageDown)?;
                 std::thread::sleep(std::time::Duration::from_millis(120));
+                let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
+                if page.execute(is_end, &[])?.as_bool() == Some(true) {
+                    break;
+                }
             }
             ensure!(title.starts_with("Exercise"), "the last card is {title}");
             Ok(())

@@ -1,7 +1,7 @@
 //! Lessons in a class: what is said stays in sight, sheets to print, a lesson of one's own.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
+use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
 use serde_json::json;
 
 use crate::id;
@@ -102,8 +102,8 @@ fn the_lesson_about_nvidia_smi_draws_the_process() -> Result<()> {
     })?;
     // Another lesson on a real GPU agrees.
     at("/#lesson=oom-message&card=8", LAPTOP, |page| {
-        page.wait_text(&id("card-body"), "so 139.27 GiB are free")?;
-        page.wait_text(&id("term-free"), "139.27 GiB")
+        page.wait_text(&id("card-body"), "so 139.28 GiB are free")?;
+        page.wait_text(&id("term-free"), "139.28 GiB")
     })
 }
 
@@ -170,8 +170,8 @@ fn an_exercise_has_its_button_and_its_figure_in_sight() -> Result<()> {
             return top >= 0 && bottom <= innerHeight; })()";
         page.wait_until(figure).map(drop)
     })?;
-    at("/#lesson=fragmentation&card=6", LAPTOP, |page| {
-        page.wait_text(&id("exercise-language"), "makes its lines ten times").map(drop)
+    at("/#lesson=pools&card=7", LAPTOP, |page| {
+        page.wait_text(&id("exercise-language"), "makes a memory pool").map(drop)
     })
 }
 
@@ -242,7 +242,7 @@ fn several_lessons_share_a_class_sheet() -> Result<()> {
         page.click(&id("class-sheet"))?;
         page.wait_until("location.hash === '#handout=reserved,splits'")?;
         page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
-        page.wait_text(".handout", "Answers: Splits and merges")?;
+        page.wait_text(".handout", "Splits and merges: answers")?;
         page.check_accessible()
     })
 }
@@ -274,6 +274,155 @@ fn an_author_sees_all_errors_and_prints_the_lesson() -> Result<()> {
         page.wait_text(".handout", "Two tensors, page 1 of 2")?;
         // The text is remembered, so a reload prints the same.
         page.execute("location.reload()", &[])?;
-        page.wait_text(".handout", "Answers: Two tensors")
+        page.wait_text(".handout", "Two tensors: answers")
+    })
+}
+
+/// Presents the open lesson to its end, and returns what is cut or too small, by card.
+const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeout(done, millis));
+    const press = (key) => document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+    document.querySelector('[data-testid=present]').click();
+    await wait(150);
+    const faults = [];
+    for (let presses = 0; presses < 60; presses += 1) {
+        const card = document.querySelector('.lesson-card');
+        const name = document.querySelector('[data-testid=card-position]').textContent;
+        const root = document.documentElement;
+        if (root.scrollWidth > innerWidth || root.scrollHeight > innerHeight) faults.push(`${name}: the page is ${root.scrollWidth} x ${root.scrollHeight}`);
+        if (card.scrollHeight > card.clientHeight + 1 || card.scrollWidth > card.clientWidth + 1) faults.push(`${name}: the card is ${card.scrollWidth} x ${card.scrollHeight}`);
+        const texts = document.createTreeWalker(document.querySelector('.lesson'), NodeFilter.SHOW_TEXT);
+        const range = document.createRange();
+        while (texts.nextNode()) {
+            const text = texts.currentNode;
+            if (!text.data.trim()) continue;
+            range.selectNodeContents(text);
+            const boxes = [...range.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
+            const size = parseFloat(getComputedStyle(text.parentElement).fontSize);
+            if (boxes.length > 0 && size < 24) faults.push(`${name}: letters of ${size} px in ${text.data}`);
+            if (boxes.some((box) => box.right > innerWidth)) faults.push(`${name}: ${text.data} is cut`);
+        }
+        if (!document.querySelector('[data-testid=end-line]').hidden) break;
+        press('PageDown');
+        await wait(110);
+    }
+    if (document.querySelector('[data-testid=end-line]').hidden) faults.push('the lesson has no end');
+    press('Escape');
+    return faults;";
+
+#[test]
+fn no_card_of_any_lesson_is_cut_when_it_is_presented() -> Result<()> {
+    at("/#lessons", Window { width: 1920, height: 1080 }, |page| {
+        let screen = json!({ "width": 1920, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
+        page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
+        page.reduced_motion(true)?;
+        page.wait_for("[data-testid=lessons] a")?;
+        let links = "return [...document.querySelectorAll('[data-testid=lessons] a')].map((a) => a.getAttribute('href'))";
+        let links: Vec<String> = serde_json::from_value(page.execute(links, &[])?)?;
+        ensure!(links.len() >= 20, "{links:?}");
+        for link in links {
+            page.execute("location.hash = arguments[0]", &[json!(link)])?;
+            page.wait_for(&id("present"))?;
+            page.wait_until(&format!("location.hash === {}", json!(link)))?;
+            page.wait_text(&id("card-position"), "Card 1 of")?;
+            let faults = page.execute_async(PRESENTED, &[])?;
+            ensure!(faults == json!([]), "{link}: {faults}");
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn the_address_is_that_of_the_card_while_the_card_plays() -> Result<()> {
+    at("/#lessons", LAPTOP, |page| {
+        page.wait_for("[data-testid=lessons] a")?;
+        let open = "document.querySelector('[data-testid=lessons] a[href*=fragmentation]').click()";
+        page.execute(open, &[])?;
+        page.wait_text(&id("card-position"), "Card 1 of")?;
+        // The card plays for many seconds.
+        page.wait_until("location.hash === '#lesson=fragmentation&card=1'").map(drop)
+    })
+}
+
+#[test]
+fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() -> Result<()> {
+    at("/#lesson=tensor&card=6", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.click(&id("present"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.press('b')?;
+        page.wait_until("document.documentElement.classList.contains('is-blank')")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("!document.documentElement.classList.contains('is-blank')")?;
+        page.wait_text(&id("card-position"), "Card 6 of")?;
+        page.click(&id("exercise-text"))?;
+        page.press(Key::PageUp)?;
+        page.wait_text(&id("card-position"), "Card 5 of")?;
+        for _ in 0..6 {
+            page.press(Key::PageDown)?;
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
+            if page.execute(is_end, &[])?.as_bool() == Some(true) {
+                break;
+            }
+        }
+        page.wait_until("!document.querySelector('[data-testid=end-line]').hidden")?;
+        page.press(Key::PageDown)?;
+        page.wait_until("location.hash === '#lesson=reserved&card=1'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')").map(drop)
+    })
+}
+
+/// The pages of the sheet as a browser prints them.
+fn printed_pages(page: &Page) -> Result<(usize, usize)> {
+    use base64::Engine as _;
+    let printed = page.devtools("Page.printToPDF", &json!({}))?;
+    let printed = printed["data"].as_str().unwrap_or_default();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(printed)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok((text.matches("/Type /Page\n").count(), bytes.len()))
+}
+
+#[test]
+fn a_class_sheet_has_no_empty_page_and_is_small() -> Result<()> {
+    // None of its sheets is longer than a page.
+    at("/#handout=reserved", LAPTOP, |page| {
+        page.wait_for(".handout .sheet")?;
+        let sheets = page.count(".handout .sheet")?;
+        page.execute("window.print = () => {}", &[])?;
+        page.click(&id("print-cards"))?;
+        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'cards'")?;
+        let (pages, bytes) = printed_pages(page)?;
+        ensure!(pages == sheets, "{pages} printed pages of {sheets}");
+        ensure!(bytes < 300_000, "{bytes} bytes");
+        page.click(&id("print-answers"))?;
+        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'answers'")?;
+        let (pages, _) = printed_pages(page)?;
+        ensure!((1..=3).contains(&pages), "{pages} printed pages of answers");
+        page.wait_text(".handout .answers", "How much memory does PyTorch take from the device?")
+    })
+}
+
+#[test]
+fn a_class_gets_a_lesson_without_solutions_and_without_edit() -> Result<()> {
+    at("/#make-lesson", LAPTOP, |page| {
+        page.wait_text(&id("lesson-verdict"), "It plays")?;
+        page.execute(
+            "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }",
+            &[],
+        )?;
+        page.click(&id("copy-lesson-class"))?;
+        page.wait_until("window.copied?.includes('#class-text=')")?;
+        page.execute("location.hash = window.copied.split('#')[1]", &[])?;
+        page.wait_text(&id("card-position"), "Card 1 of 2")?;
+        page.wait_until("document.querySelector('[data-testid=edit-lesson]').parentElement.hidden")?;
+        page.wait_until("location.hash.startsWith('#class-text=')")?;
+        // An unknown block is refused with its line.
+        page.goto("/#make-lesson")?;
+        page.wait_text(&id("lesson-verdict"), "It plays")?;
+        let write = "const field = document.querySelector('[data-testid=lesson-text]');
+            field.value = field.value.replace('```predict', '```question');
+            field.dispatchEvent(new Event('input', { bubbles: true }));";
+        page.execute(write, &[])?;
+        page.wait_text(&id("lesson-findings"), "near it is \"predict\"")
     })
 }

@@ -227,7 +227,7 @@ fn tensor_words(session: Session, requests: &[u64]) -> String {
         let step = usize::try_from(*request).ok()?.checked_sub(1)?;
         match run.request(step)? {
             Request::Allocate { tensor, .. } => {
-                run.workload.tensor_name(*tensor).map(|name| name.into_owned())
+                run.workload.tensor_name(*tensor).map(std::borrow::Cow::into_owned)
             }
             _ => None,
         }

@@ -59,7 +59,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
         <div class="heads" aria-hidden="true" hidden=flag(move || !is_unchanged.get())>
             <span>"line"</span>
-            <span title="Requested bytes of the line that are in use at this moment">"in use now"</span>
+            <span title="Requested bytes of the line that are in use at this moment">"requested now"</span>
             <span class="peak" title="The most requested bytes of the line that were in use at once">"at most"</span>
         </div>
         <div
@@ -169,7 +169,7 @@ fn columns(editor: Editor, content: Memo<String>, alive: Memo<AliveBytes>) -> An
         if !is_unchanged.get() {
             return String::new();
         }
-        alive.with(|alive| column(line_count.get(), |line| of_line(alive.lines.get(&line).copied())))
+        alive.with(|alive| column(line_count.get(), |line| of_line(alive.requested.get(&line).copied())))
     });
     let peak_column = text(move || {
         let Some(result) = session.shown_program().filter(|_| is_unchanged.get()) else {

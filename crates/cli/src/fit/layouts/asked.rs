@@ -12,7 +12,7 @@ use super::super::vary::{Set, Vary};
 use super::{Found, numbers};
 use crate::dry_run::is_interrupted;
 
-/// As many ranks have a node of their own where nothing else is said.
+/// How many ranks a node has if no option says how many.
 const PER_NODE: u32 = 8;
 
 /// How many ranks there are, and how many of them a node has.
@@ -22,20 +22,22 @@ pub(in super::super) fn nodes(runs: &Runs<'_>, world: u32) -> anyhow::Result<(u3
         None if world.is_multiple_of(PER_NODE) => PER_NODE,
         None if world <= 2 * PER_NODE => world,
         None => {
-            bail!("{world} ranks are no whole nodes of {PER_NODE}: --nproc-per-node says how many a node has")
+            bail!(
+                "{world} ranks do not fill nodes of {PER_NODE}: say with --nproc-per-node how many ranks a node has"
+            )
         }
     };
     if !world.is_multiple_of(per_node) {
-        bail!("{world} ranks are no whole nodes of {per_node}");
+        bail!("{world} ranks do not fill nodes of {per_node}");
     }
     let wanted = runs.options.run_ranks.as_ref().map(|ranks| ranks.of(world)).unwrap_or_default();
     if let Some(rank) = wanted.into_iter().find(|rank| *rank >= world) {
-        bail!("there is no rank {rank}: the ranks are 0 to {}", world.saturating_sub(1));
+        bail!("no rank {rank} exists: the ranks are 0 to {}", world.saturating_sub(1));
     }
     Ok((world, per_node))
 }
 
-/// The layouts of so many ranks.
+/// The layouts of `world` ranks.
 pub(in super::super) fn all_layouts(mesh: &Mesh, world: u32) -> anyhow::Result<Vec<Layout>> {
     let all = mesh.layouts(u64::from(world));
     if all.is_empty() {

@@ -8,9 +8,9 @@ use super::super::options::{FitOptions, RunRanks};
 use super::super::text::{failed, limit, on_gpu, proved};
 use super::{Found, LayoutsOnGpu, numbers};
 
-/// So many layouts are shown; JSON has all.
+/// The most layouts that are shown; JSON has all.
 const SHOWN: usize = 40;
-/// So many bytes are one of the map's unit.
+/// The bytes of the map's unit.
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptions) -> fmt::Result {
@@ -45,7 +45,7 @@ pub(in super::super) fn ran<'a>(
             let ranks = numbers(ranks);
             return writeln!(
                 text,
-                "  of each layout ran rank {ranks}; a rank that did not run may take more"
+                "  rank {ranks} of each layout ran; a rank that did not run may take more"
             );
         }
         (None, 0 | 1) => "",
@@ -54,7 +54,7 @@ pub(in super::super) fn ran<'a>(
             ", with stages also the last rank, and with more than two also a rank of a stage between"
         }
     };
-    writeln!(text, "  of each layout ran rank 0{more}; a rank that did not run may take more")
+    writeln!(text, "  rank 0 of each layout ran{more}; a rank that did not run may take more")
 }
 
 fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
@@ -75,7 +75,7 @@ fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     }
     let left = answer.layouts.len() - rows().count();
     if left > 0 {
-        write!(text, ", {left} were not run")?;
+        write!(text, ", {left} did not run")?;
     }
     match answer.best() {
         Some((layout, found)) => {
@@ -117,7 +117,9 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 fn verdict(found: &Found) -> String {
     let limited = found.under_limit.iter().flatten();
     match (found.is_fitting, limited.clone().find(|probe| !probe.is_fitting)) {
-        (true, _) if found.under_limit.is_some() => "fits, and releases cached segments for that".to_owned(),
+        (true, _) if found.under_limit.is_some() => {
+            "fits after the allocator releases cached segments".to_owned()
+        }
         (true, _) => "fits".to_owned(),
         (false, Some(probe)) => format!("rank {} runs out of memory{}", probe.value, failed(probe)),
         (false, None) => "does not fit; the peaks are those without a limit".to_owned(),
@@ -198,7 +200,7 @@ fn holders(text: &mut String, layout: &Layout, found: &Found) -> fmt::Result {
         return Ok(());
     }
     let rank = numbers(&[u32::try_from(probe.value).unwrap_or(u32::MAX)]);
-    writeln!(text, "  who holds the peak of the last step of rank {rank} of {layout}:")?;
+    writeln!(text, "  holders of the peak of the last step of rank {rank} of {layout}:")?;
     for held in &probe.holders {
         writeln!(text, "    {:>10}  {}", held.bytes.to_string(), held.what)?;
     }

@@ -1,6 +1,6 @@
 """The half of a dry run that lies in the program's own process: starts the program, and writes what it took.
 
-The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `steps` (after how many steps of the first
+The settings are an object: `out` (where the result goes), `snapshot` (a path or null), `requests` (a path for a snapshot without stacks, or null), `steps` (after how many steps of the first
 optimizer the program ends, or null), `totals` (bytes of the GPUs that the run is compared with), `lines` (whether printed lines are listed),
 `fraction` (the share of each device that may be reserved, or null), `ends_at_oom` (whether the first request that runs out of memory ends the process).
 """
@@ -69,7 +69,7 @@ def run_program(settings, arguments, ended=None):
     # Where another rank failed, this one is told to end.
     crash.watch(run.finish, [signal.SIGTERM] if ranks.running() else [])
     if settings["lines"]:
-        printed.list_lines()
+        printed.list_lines(run.measured.allocations)
     run.measured.install()
     child.watch_copies(run.measured)
     status = 0

@@ -27,7 +27,7 @@ class Child:
 
     def __init__(self, settings):
         self.process = os.getpid()
-        self.measured = torch_hooks.Measured({"snapshot": None, "totals": [], **settings}, is_child=True)
+        self.measured = torch_hooks.Measured({"snapshot": None, "requests": None, "totals": [], **settings}, is_child=True)
         self.is_written = False
 
     def install(self):

@@ -8,8 +8,8 @@ from blockyard_dry_run import places
 from blockyard_dry_run.record import record
 
 _TEXT = (
-    "parameters on the host are not initialized (--skip-init): random numbers that the host draws later are others than in PyTorch, and what "
-    "the program itself reads of these parameters is arbitrary"
+    "parameters on the host are not initialized (--skip-init): random numbers that the host draws later differ from PyTorch's, and values "
+    "that the program itself reads from these parameters are arbitrary"
 )
 # Smaller parameters are initialized: their bytes are followed to the device.
 _MOST_BYTES = 1 << 20

@@ -92,6 +92,10 @@ class Peaks:
         """Statistics of each device with the peaks of the whole run, by PyTorch's names."""
         return [flat(merge(self.run.get(device), self.stats(device))) for device in self._devices()]
 
+    def allocations(self):
+        """How many allocations each device has had so far."""
+        return [self.stats(device)["allocation"]["all"]["allocated"] for device in self._devices()]
+
     def most_reserved(self):
         """The peak reserved so far of the device whose peak reserved is the largest."""
         return max((stats.get("reserved_bytes.all.peak", 0) for stats in self.whole()), default=0)

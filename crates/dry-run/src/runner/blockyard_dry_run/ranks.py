@@ -13,7 +13,7 @@ from blockyard_dry_run.record import estimate
 
 _DDP = (
     "DistributedDataParallel takes new buckets in its second step, and PyTorch frees the first ones when its watchdog of NCCL next looks, "
-    "up to 100 ms later: a GPU decides by time whether both are there together, and here they are"
+    "up to 100 ms later: a GPU decides by time whether both exist at once, and here both do"
 )
 
 # Seconds in which NCCL's watchdog looks at its work twice.

@@ -9,6 +9,8 @@ from blockyard_dry_run.record import record
 
 # Segments are a small part of all events; this many events with stacks are kept where PyTorch cannot leave the others out.
 _MOST_EVENTS = 1_000_000
+# Of events without stacks, which the requests are read from.
+_MOST_REQUESTS = 200_000
 
 
 class EndOfSteps(BaseException):
@@ -25,6 +27,7 @@ class Measured:
     def __init__(self, settings, is_child=False):
         self.settings = settings
         self.is_child = is_child
+        self.process = os.getpid()
         self.peaks = Peaks()
         self.optimizer = None
         self.number = 0
@@ -50,7 +53,7 @@ class Measured:
             from torch.optim.optimizer import register_optimizer_step_post_hook
 
             register_optimizer_step_post_hook(self._on_step)
-        if self.settings["snapshot"] or self.settings["totals"]:
+        if self.settings["snapshot"] or self.settings["totals"] or self.settings["requests"]:
             # History can only be kept once the devices are known.
             torch.cuda._lazy_call(lambda: self._keep_history(torch))
         if self.settings["totals"]:
@@ -76,6 +79,9 @@ class Measured:
         keep = torch.cuda.memory._record_memory_history
         if self.settings["snapshot"]:
             keep(stacks="python")
+            return
+        if not self.settings["totals"]:
+            keep(stacks="python", context=None, max_entries=_MOST_REQUESTS)
             return
         rest = ["alloc", "free_requested", "free_completed", "snapshot"]
         try:
@@ -130,7 +136,7 @@ class Measured:
         if self.peaks.stats is None:
             # It was loaded in a way that the finder did not see.
             self.peaks.install(torch, is_by_step=False)
-            record({"kind": "remark", "text": "PyTorch was loaded unseen: no steps were counted, and peaks are those since the program's own reset"})
+            record({"kind": "remark", "text": "PyTorch was loaded before the dry run could observe it: no steps were counted, and peaks are those since the program's own reset"})
         found = {"devices": self.peaks.whole(), "holders": self.holders}
         if self.settings["ends_at_oom"]:
             found["files"] = places.own_files()
@@ -140,7 +146,13 @@ class Measured:
             found["crossings"] = self._crossings(cuda)
         if self.settings["snapshot"]:
             cuda.memory._dump_snapshot(self.settings["snapshot"])
+        elif self.settings["requests"] and not self.settings["totals"] and os.getpid() == self.process:
+            cuda.memory._dump_snapshot(self.settings["requests"])
         return found
+
+    def allocations(self):
+        """How many allocations each device has had; nothing before PyTorch uses one."""
+        return self.peaks.allocations() if self.settings["requests"] else []
 
     def _crossings(self, cuda):
         """For each number of bytes that segments came to exceed: the bytes, and the line if it is known."""

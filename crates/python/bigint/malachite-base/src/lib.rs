@@ -1,4 +1,4 @@
-//! The two traits of `malachite-base` that the interpreter names, written anew.
+//! The two traits of `malachite-base` that the interpreter names, written again.
 
 /// Numbers.
 pub mod num {

@@ -35,10 +35,10 @@ class _Cudnn(_Backend):
             raise NotImplementedError("torch.backends.cudnn.enabled = False " + _KERNEL)
         if name == "deterministic" and value:
             from _host import note
-            note("cudnn.deterministic may choose other engines than the recorded ones, whose workspaces are taken here")
+            note("cudnn.deterministic may choose other engines than the recorded engines, whose workspaces count here")
         if name == "benchmark" and value:
             from _host import note
-            note("cudnn.benchmark measures engines on the GPU: which one runs is not known here, so the recorded default is taken")
+            note("cudnn.benchmark measures engines on the GPU: the chosen engine is not known here, and the recorded default is assumed")
         self.__dict__[name] = value
         if name in ("benchmark", "deterministic"):
             import _torch_memory

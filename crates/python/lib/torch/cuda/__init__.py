@@ -102,7 +102,7 @@ def ipc_collect():
 
 def utilization(device=None):
     from _host import note
-    note("how busy a GPU is is not modeled: 0")
+    note("the utilization of a GPU is not modeled: 0")
     return 0
 
 

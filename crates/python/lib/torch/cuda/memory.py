@@ -26,7 +26,7 @@ def host_memory_stats_as_nested_dict():
 
 def reset_peak_host_memory_stats():
     from _host import note
-    note("peaks of the host's pinned memory are not counted anew here")
+    note("peaks of the host's pinned memory are not reset here")
 
 
 reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
@@ -109,7 +109,7 @@ def mem_get_info(device=None):
     if outside := _native.outside_bytes():
         note(f"mem_get_info counts {outside // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100")
     else:
-        note("mem_get_info counts what this program reserved; a real GPU also holds the CUDA context")
+        note("mem_get_info counts the memory that this program reserved; a real GPU also holds the CUDA context")
     return total - outside - memory_reserved(device), total
 
 
@@ -178,7 +178,7 @@ def _record_memory_history(enabled="all", *args, **kwargs):
 def _snapshot(device=None):
     # A program stores it and draws it elsewhere.
     from _host import note
-    note("the snapshot is empty here: the figure shows the memory, and the command's --record keeps all of it")
+    note("the snapshot is empty here: the figure shows the memory, and the command's --record keeps the whole run")
     return {"segments": [], "device_traces": [], "allocator_settings": {}, "external_annotations": []}
 
 

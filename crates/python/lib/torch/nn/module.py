@@ -510,7 +510,7 @@ class Module:
 
     def compile(self, *args, **kwargs):
         from _host import note
-        note("Module.compile runs the module as it is: what a compiler would fuse or keep is not modeled")
+        note("Module.compile runs the module without compiling: the memory that a compiler saves or keeps is not modeled")
 
     # --- printing
 

@@ -453,7 +453,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if isinstance(current, UnknownNumber):
             from _host import note
-            note("the schedule depends on a number that lies on the GPU: the learning rate is kept")
+            note("the schedule depends on a number on the GPU: the learning rate stays as it is")
         else:
             self._judge(float(current))
         self._last_lr = self._now()

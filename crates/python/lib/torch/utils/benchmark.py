@@ -41,7 +41,7 @@ class Timer:
         self._timer = _timeit.Timer(stmt, setup, globals=names)
         self._labels = {"label": label or "", "sub_label": sub_label or "", "description": description or ""}
         from _host import note
-        note("the program's clock measures no GPU: times are not those of one")
+        note("the program's clock does not measure a GPU: times are not a GPU's")
 
     def timeit(self, number=1000000):
         return Measurement(number, [self._timer.timeit(number)], **self._labels)

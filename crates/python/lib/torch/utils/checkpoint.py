@@ -11,7 +11,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
                preserve_rng_state=True, **kwargs):
     if use_reentrant is None:
         from _host import note
-        note("checkpoint without use_reentrant: True is taken, as PyTorch does with a warning")
+        note("checkpoint without use_reentrant: True is assumed, as PyTorch does with a warning")
         use_reentrant = True
     if use_reentrant:
         if kwargs:

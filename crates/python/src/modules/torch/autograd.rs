@@ -1,4 +1,4 @@
-//! `_torch_autograd`: modes, the engine, hooks, and functions with a backward of their own.
+//! `_torch_autograd`: modes, the engine, hooks, and functions with their own backward.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -60,7 +60,7 @@ struct PythonFunction {
     release: RefCell<Option<PyObjectRef>>,
 }
 
-/// The function behind a node's callback.
+/// The function that a node's callback calls.
 pub(super) fn callback_of(callback: &dyn BackwardCallback) -> Option<PyObjectRef> {
     callback.as_any()?.downcast_ref::<PythonFunction>()?.callback.try_borrow().ok()?.clone()
 }
@@ -73,7 +73,8 @@ impl BackwardCallback for PythonFunction {
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let callback = self.callback.borrow().clone();
         call_back(|vm| {
-            let callback = callback.ok_or_else(|| vm.new_runtime_error("the function's backward is gone"))?;
+            let callback = callback
+                .ok_or_else(|| vm.new_runtime_error("the function's backward does not exist any more"))?;
             let grads =
                 grads.iter().map(|grad| optional_object(vm, grad.as_ref())).collect::<PyResult<Vec<_>>>()?;
             let results = callback.call(grads, vm)?;

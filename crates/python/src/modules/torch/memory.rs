@@ -54,7 +54,7 @@ mod _torch_memory {
     fn set_engines(benchmark: bool, deterministic: bool) {
         let reason = if benchmark {
             Some(
-                "cudnn.benchmark measures engines on the GPU: the workspace of the one that PyTorch chooses without it is taken",
+                "cudnn.benchmark measures engines on the GPU: the workspace of the engine that PyTorch chooses without the setting counts",
             )
         } else if deterministic {
             Some(
@@ -283,7 +283,7 @@ mod _torch_memory {
         }
     }
 
-    /// Marks the line that runs: what it gives rests on no record.
+    /// Marks the line that runs: its result is an unverified estimate.
     #[pyfunction]
     fn mark_estimated(operator: PyStrRef, reason: PyStrRef) {
         session().mark_estimated(&operator.to_string_lossy(), &reason.to_string_lossy());

@@ -832,7 +832,7 @@ mod _torch {
         position::current_line(vm)
     }
 
-    /// A tensor over a storage of so many bytes, for `UntypedStorage`.
+    /// A tensor over a storage of this many bytes, for `UntypedStorage`.
     #[pyfunction]
     fn storage_tensor(bytes: i64, device: PyObjectRef, vm: &VirtualMachine) -> PyResult {
         let Value::Device(device) = convert::to_value(vm, &device)? else {

@@ -4,8 +4,7 @@ use crate::autograd::{Context, Early, Grads, Save, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device};
 use crate::registry::{Entry, op};
-use crate::schema::Args;
-use crate::{Result, Scalar, Tensor, Value};
+use crate::{Result, Scalar, Tensor};
 
 use super::super::creation::{self, wrapped, zeros_like};
 use super::super::exact::{self, Function};
@@ -410,53 +409,54 @@ pub(crate) fn logical_and(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     LOGICAL_AND.call(a, b)
 }
 
-pub(super) fn both(args: &Args) -> Result<(Tensor, Tensor)> {
-    Ok((args.operand(0)?, args.operand(1)?))
-}
-
 macro_rules! binary {
-    ($($name:literal $kind:ident),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
         &[$(
-            op(concat!($name, "(Operand self, Operand other)"), |a| {
-                let (x, y) = both(a)?;
-                Ok($kind.call(&x, &y)?.into())
-            }),
-            op(concat!($name, "_(Tensor self, Operand other)"), |a| {
-                let (x, y) = both(a)?;
-                Ok($kind.call_in_place(&x, &y)?.into())
+            op!(concat!($name, "(Operand self, Operand other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call(own, other)
+            })$(.$attribute(&[$node]))?,
+            op!(concat!($name, "_(Tensor self, Operand other)"), |own: &Tensor, other: &Tensor| {
+                $kind.call_in_place(own, other)
             }),
         )*]
     };
 }
 
 pub(crate) const BINARY: &[Entry] = binary! {
-    "mul" MUL, "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
+    "mul" MUL composed "MulBackward0",
+    "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,
     "bitwise_or" BITWISE, "bitwise_xor" BITWISE, "__and__" BITWISE, "__or__" BITWISE, "__xor__" BITWISE,
     "__lshift__" BITWISE, "__rshift__" BITWISE, "bitwise_left_shift" BITWISE, "bitwise_right_shift" BITWISE,
 };
 
-pub(super) fn div_call(args: &Args, in_place: bool) -> Result<Value> {
-    let (a, b) = both(args)?;
-    let kind = match args.value(2)? {
-        Value::Str(mode) if &**mode == "floor" || &**mode == "trunc" => {
-            if b.is_wrapped_number() {
-                &DIV_ROUNDED_BY_NUMBER
-            } else {
-                &DIV_ROUNDED
-            }
-        }
+/// The kind of division: rounded ones have no gradient.
+fn division(divisor: &Tensor, rounding: Option<&str>) -> &'static Binary {
+    match rounding {
+        Some("floor" | "trunc") if divisor.is_wrapped_number() => &DIV_ROUNDED_BY_NUMBER,
+        Some("floor" | "trunc") => &DIV_ROUNDED,
         _ => &DIV,
-    };
-    Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
+    }
+}
+
+pub(super) fn div_rounded(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
+    division(other, rounding).call(own, other)
+}
+
+pub(super) fn div_rounded_in_place(own: &Tensor, other: &Tensor, rounding: Option<&str>) -> Result<Tensor> {
+    division(other, rounding).call_in_place(own, other)
 }
 
 /// `remainder` and `fmod`: by a number nothing is saved.
-pub(super) fn modulo(args: &Args, kinds: [&'static Binary; 2], in_place: bool) -> Result<Value> {
-    let (a, b) = both(args)?;
-    let kind = kinds[usize::from(b.is_wrapped_number())];
-    Ok(if in_place { kind.call_in_place(&a, &b)? } else { kind.call(&a, &b)? }.into())
+pub(super) fn modulo(
+    own: &Tensor,
+    other: &Tensor,
+    kinds: [&'static Binary; 2],
+    in_place: bool,
+) -> Result<Tensor> {
+    let kind = kinds[usize::from(other.is_wrapped_number())];
+    if in_place { kind.call_in_place(own, other) } else { kind.call(own, other) }
 }
 
 pub(super) const REMAINDERS: [&Binary; 2] = [&REMAINDER_OF_TENSORS, &REMAINDER_BY_NUMBER];

@@ -2,8 +2,7 @@
 
 use crate::autograd::{Early, Save, record_after, save_early};
 use crate::iterator::result_type;
-use crate::schema::Args;
-use crate::{Dtype, Result, Scalar, Tensor, Value};
+use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::super::creation::{self, wrapped};
 use super::super::exact;
@@ -76,8 +75,4 @@ pub(super) fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
     record_clamp(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
     Ok(tensor.clone())
-}
-
-pub(super) fn clamp_call(args: &Args) -> Result<Value> {
-    Ok(clamp(&args.t(0)?, args.scalar_opt(1)?, args.scalar_opt(2)?)?.into())
 }

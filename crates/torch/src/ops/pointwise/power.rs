@@ -1,10 +1,10 @@
 //! `pow`.
 
+use crate::arguments::Operand;
 use crate::autocast::Cast;
 use crate::autograd::{Save, record};
 use crate::iterator::result_type;
-use crate::schema::Args;
-use crate::{Result, Scalar, Tensor, Value};
+use crate::{Result, Scalar, Tensor};
 
 use super::super::creation::{wrapped, zeros_like};
 use super::super::views::first;
@@ -37,16 +37,15 @@ pub(in crate::ops) fn power(base: &Tensor, exponent: &Tensor) -> Result<Tensor> 
     POW.call(base, exponent)
 }
 
-pub(super) fn pow(args: &Args) -> Result<Value> {
-    match args.value(1)? {
-        Value::Scalar(exponent) => Ok(pow_scalar(&args.operand(0)?, *exponent)?.into()),
-        _ => {
-            let (base, exponent) = (args.operand(0)?, args.t(1)?);
+pub(super) fn pow(base: &Tensor, exponent: Operand<'_>) -> Result<Tensor> {
+    match exponent {
+        Operand::Number(exponent) => pow_scalar(base, exponent),
+        Operand::Tensor(exponent) => {
             let cast = Cast::full(exponent.device());
             if base.is_wrapped_number() {
-                return Ok(pow_of_number(&base, &cast.apply(&exponent)?)?.into());
+                return pow_of_number(base, &cast.apply(exponent)?);
             }
-            Ok(POW.call(&cast.apply(&base)?, &cast.apply(&exponent)?)?.into())
+            POW.call(&cast.apply(base)?, &cast.apply(exponent)?)
         }
     }
 }

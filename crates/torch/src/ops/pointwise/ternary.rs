@@ -3,7 +3,6 @@
 use crate::autocast::Cast;
 use crate::autograd::{Save, again, record, record_after, save_early};
 use crate::iterator::result_type;
-use crate::schema::Args;
 use crate::{Result, Scalar, Tensor, Value};
 
 use super::super::creation::wrapped;
@@ -12,11 +11,20 @@ use super::super::{kernels, unary};
 use super::{div, elementwise, elementwise_in_place, mul, rsub, sub};
 
 /// `addcmul` and `addcdiv`.
-pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> {
-    let (own, a, b, value) = (args.t(0)?, args.t(1)?, args.t(2)?, args.scalar(3)?);
-    let cast = Cast::widest(&[&own, &a, &b]);
-    let (own, a, b) =
-        if in_place { (own, a, b) } else { (cast.apply(&own)?, cast.apply(&a)?, cast.apply(&b)?) };
+pub(super) fn addc(
+    own: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    value: Scalar,
+    divides: bool,
+    in_place: bool,
+) -> Result<Value> {
+    let cast = Cast::widest(&[own, a, b]);
+    let (own, a, b) = if in_place {
+        (own.clone(), a.clone(), b.clone())
+    } else {
+        (cast.apply(own)?, cast.apply(a)?, cast.apply(b)?)
+    };
     let dtype = result_type(&[&own, &a, &b]);
     let (needs_a, needs_b) = (a.requires_grad(), b.requires_grad());
     let saved = [Save::InputIf(needs_b, &a), Save::InputIf(needs_a || (divides && needs_b), &b)];
@@ -65,13 +73,11 @@ pub(super) fn addc(args: &Args, divides: bool, in_place: bool) -> Result<Value> 
     Ok(output.into())
 }
 
-pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
-    let (own, end) = (args.t(0)?, args.t(1)?);
-    let weight = args.operand(2)?;
+pub(super) fn lerp(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -> Result<Value> {
     let is_number = weight.is_wrapped_number();
-    let inputs = [&own, &end];
+    let inputs = [own, end];
     if !is_number {
-        return lerp_by_tensor(&own, &end, &weight, in_place);
+        return lerp_by_tensor(own, end, weight, in_place);
     }
     let output = if in_place {
         elementwise_in_place(&inputs, own.dtype(), None)?;
@@ -80,9 +86,9 @@ pub(super) fn lerp(args: &Args, in_place: bool) -> Result<Value> {
         elementwise(&inputs, result_type(&inputs), None)?
     };
     // The backward function has the number itself, and computes what is left of 1 on the host.
-    let number = crate::schema::known_or_unknown(&weight);
+    let number = crate::schema::known_or_unknown(weight);
     let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
-    record("LerpBackward0", &[&own, &end], &[&output], &[Save::Input(None)], move |ctx, grads| {
+    record("LerpBackward0", &[own, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
         let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };

@@ -2,7 +2,6 @@
 
 use crate::autograd::{Save, record};
 use crate::error::runtime;
-use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value};
 
 use super::super::pointwise::{self, div, eq, mul};
@@ -115,26 +114,24 @@ fn scale_by_count(grad: &Tensor, chosen: &Tensor, mask: &[bool]) -> Result<Tenso
     mul(&share, chosen)
 }
 
-pub(super) fn arg_extremum(args: &Args) -> Result<Value> {
-    let (tensor, keeps) = (args.t(0)?, args.bool(2)?);
-    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+pub(super) fn arg_extremum(tensor: &Tensor, dim: Option<i64>, keeps: bool) -> Result<Value> {
+    let dims = dim.map(|dim| vec![dim]);
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let output = reduced_empty(&tensor, &mask, keeps, Dtype::I64)?;
+    let output = reduced_empty(tensor, &mask, keeps, Dtype::I64)?;
     // Without a dimension the kernel sees the tensor flat.
-    let flat = if dims.is_some() { tensor } else { views::reshape(&tensor.detach(), &[-1])? };
+    let flat = if dims.is_some() { tensor } else { &views::reshape(&tensor.detach(), &[-1])? };
     let mask = if dims.is_some() { mask } else { vec![true] };
-    run(&flat, &mask, Kernel::of(16))?;
+    run(flat, &mask, Kernel::of(16))?;
     Ok(output.into())
 }
 
-pub(super) fn aminmax(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let dims = args.int_opt(1)?.map(|dim| vec![dim]);
+pub(super) fn aminmax(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
+    let dims = dim.map(|dim| vec![dim]);
     let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let low = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
-    let high = reduced_empty(&tensor, &mask, args.bool(2)?, tensor.dtype())?;
+    let low = reduced_empty(tensor, &mask, keepdim, tensor.dtype())?;
+    let high = reduced_empty(tensor, &mask, keepdim, tensor.dtype())?;
     // A reduction to one number reads elements without gaps.
-    let read = if dims.is_none() { super::super::copy::contiguous(&tensor)? } else { tensor.clone() };
+    let read = if dims.is_none() { super::super::copy::contiguous(tensor)? } else { tensor.clone() };
     run(&read, &mask, Kernel::of(2 * tensor.dtype().size()))?;
     drop(read);
     Ok((low, high).into())

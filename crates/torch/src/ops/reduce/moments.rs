@@ -2,7 +2,6 @@
 
 use crate::autograd::{Save, record};
 use crate::error::runtime;
-use crate::schema::Args;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
 use super::super::creation::{full, wrapped};
@@ -109,19 +108,23 @@ fn var_of_one(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 /// `var_mean` and `std_mean`: one kernel for both results.
-pub(super) fn moments(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let (dims, keeps) = (args.ints_opt(1)?, args.bool(3)?);
-    let correction = args.float_opt(2)?.unwrap_or(1.0);
-    let mask = mask_of(dims.as_deref(), tensor.dim())?;
-    let spread_out = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    let center = reduced_empty(&tensor, &mask, keeps, tensor.dtype())?;
-    run(&tensor, &mask, Kernel::welford(tensor.dtype()))?;
+pub(super) fn moments(
+    tensor: &Tensor,
+    dims: Option<&[i64]>,
+    correction: Option<f64>,
+    keeps: bool,
+    roots: bool,
+) -> Result<Value> {
+    let correction = correction.unwrap_or(1.0);
+    let mask = mask_of(dims, tensor.dim())?;
+    let spread_out = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    let center = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
+    run(tensor, &mask, Kernel::welford(tensor.dtype()))?;
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
-        if roots { &[Save::Input(Some(&tensor)), Save::Output(0)] } else { &[Save::Input(Some(&tensor))] };
+        if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
     let name = if roots { "StdMeanBackward0" } else { "VarMeanBackward0" };
-    record(name, &[&tensor], &[&spread_out, &center], saved, move |ctx, grads| {
+    record(name, &[tensor], &[&spread_out, &center], saved, move |ctx, grads| {
         let own = ctx.saved(0)?;
         let to_spread = match grads.first().and_then(Option::as_ref) {
             Some(grad) if roots => {
@@ -142,15 +145,25 @@ pub(super) fn moments(args: &Args, roots: bool) -> Result<Value> {
     Ok((spread_out, center).into())
 }
 
-pub(super) fn var_call(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let correction = args.float_opt(2)?.unwrap_or(1.0);
-    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
+pub(super) fn var_call(
+    tensor: &Tensor,
+    dim: Option<&[i64]>,
+    correction: Option<f64>,
+    keepdim: bool,
+    roots: bool,
+) -> Result<Value> {
+    let correction = correction.unwrap_or(1.0);
+    Ok(variance(tensor, dim, correction, keepdim, roots)?.into())
 }
 
 /// `var(dim, unbiased)`, the older form.
-pub(super) fn var_unbiased(args: &Args, roots: bool) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let correction = f64::from(u8::from(args.bool(2)?));
-    Ok(variance(&tensor, args.ints_opt(1)?.as_deref(), correction, args.bool(3)?, roots)?.into())
+pub(super) fn var_unbiased(
+    tensor: &Tensor,
+    dim: Option<&[i64]>,
+    unbiased: bool,
+    keepdim: bool,
+    roots: bool,
+) -> Result<Value> {
+    let correction = f64::from(u8::from(unbiased));
+    Ok(variance(tensor, dim, correction, keepdim, roots)?.into())
 }

@@ -1,8 +1,9 @@
 //! Views of the parts of a tensor: `split`, `chunk`, `unbind`.
 
+use crate::arguments::{Argument, FromArgument, integer};
 use crate::autograd::record;
 use crate::error::runtime;
-use crate::schema::Args;
+use crate::schema::ArgumentKind;
 use crate::{Result, Tensor, Value};
 
 use super::super::{creation, join};
@@ -111,11 +112,27 @@ pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     Ok(parts)
 }
 
-pub(super) fn split_call(args: &Args) -> Result<Value> {
-    let (tensor, dim) = (args.t(0)?, args.int(2)?);
-    Ok(match args.value(1)? {
-        Value::List(_) => split_with_sizes(&tensor, &args.ints(1)?, dim)?,
-        _ => split(&tensor, args.int(1)?, dim)?,
+/// `split`: into parts of one size, or of the sizes of a list.
+pub(super) fn split_by(tensor: &Tensor, sizes: SplitSizes, dim: i64) -> Result<Vec<Tensor>> {
+    match sizes {
+        SplitSizes::Each(sizes) => split_with_sizes(tensor, &sizes, dim),
+        SplitSizes::All(size) => split(tensor, size, dim),
     }
-    .into())
+}
+
+/// The sizes of the parts.
+pub(super) enum SplitSizes {
+    Each(Vec<i64>),
+    All(i64),
+}
+
+impl<'a> FromArgument<'a> for SplitSizes {
+    const KINDS: &'static [ArgumentKind] = &[ArgumentKind::Any];
+
+    fn from_argument(argument: &'a Argument) -> Result<Self> {
+        match argument.value() {
+            Value::List(sizes) => sizes.iter().map(integer).collect::<Result<_>>().map(Self::Each),
+            size => integer(size).map(Self::All),
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use crate::autograd::view::as_strided_function;
 use crate::error::runtime;
-use crate::schema::Args;
 use crate::{Result, Tensor, Value};
 
 use super::super::kernels::record_linear;
@@ -74,10 +73,13 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
     })
 }
 
-pub(super) fn as_strided(args: &Args) -> Result<Value> {
-    let tensor = args.t(0)?;
-    let offset = args.int_opt(3)?.unwrap_or(tensor.offset());
-    let (shape, strides) = (args.ints(1)?, args.ints(2)?);
-    let backward = as_strided_function(&tensor, &tensor.alias(&shape, &strides, offset));
-    Ok(viewed("AsStridedBackward0", &tensor, &shape, &strides, offset, backward)?.into())
+pub(super) fn as_strided(
+    tensor: &Tensor,
+    shape: &[i64],
+    strides: &[i64],
+    storage_offset: Option<i64>,
+) -> Result<Value> {
+    let offset = storage_offset.unwrap_or(tensor.offset());
+    let backward = as_strided_function(tensor, &tensor.alias(shape, strides, offset));
+    Ok(viewed("AsStridedBackward0", tensor, shape, strides, offset, backward)?.into())
 }

@@ -258,7 +258,7 @@ class DataLoader:
                  persistent_workers=False, pin_memory_device="", in_order=True):
         if num_workers:
             from _host import note
-            note("DataLoader's workers are processes; here the batches are made in this one, which holds the same tensors on the GPU")
+            note("DataLoader's workers are processes; here this process makes the batches and holds the same tensors on the GPU")
         self.dataset, self.num_workers, self.pin_memory, self.drop_last = dataset, num_workers, pin_memory, drop_last
         self.generator = generator
         self._is_iterable = isinstance(dataset, IterableDataset)

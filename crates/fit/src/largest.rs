@@ -1,12 +1,12 @@
 //! The search for the largest value that fits.
 //!
 //! The lowest value comes first, then one that is a sixteenth of the range higher. From two values that fit a straight line through
-//! their peaks says which value would be the largest: that one comes next, and from there the search goes on in steps of 1, 2, 4, ...
+//! their peaks says which value would be the largest: this value comes next, and from there the search goes on in steps of 1, 2, 4, ...
 //! until the answer lies between two probes, whose distance is then halved. So a program whose memory grows in a straight line takes
-//! four or five probes, and any other at most twice the binary logarithm of the number of values, and four.
+//! four or five probes, and any other program at most four more than twice the binary logarithm of the number of values.
 //!
-//! Where the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and the line begins at what the
-//! lowest value is guessed to take.
+//! If the answer is guessed from a search of nearly the same question ([`Guess`]), the guess comes first, and the line begins at the bytes that
+//! the lowest value is guessed to take.
 
 use blockyard_record::Bytes;
 
@@ -15,48 +15,48 @@ use crate::{Probe, Values};
 /// The second probe is this part of the range above the first.
 const SECOND: u64 = 16;
 
-/// What the probes of a search said.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found<E> {
+pub struct SearchOutcome<E> {
     /// The probes, in the order in which they were made.
     pub probes: Vec<Probe>,
-    /// Why the search ended before it had an answer: the value whose probe failed, and why.
+    /// The value whose probe failed, and why, if the search ended before the answer.
     pub ended: Option<(u64, E)>,
 }
 
 /// Two probes of which one contradicts that memory grows with the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contradiction {
-    /// A value does not fit, and a larger one does.
+    /// A value does not fit, and a larger value fits.
     Fits {
         /// The value that does not fit.
         value: u64,
-        /// The larger one that fits.
+        /// The larger value, which fits.
         larger: u64,
     },
     /// The peak of allocated memory is lower for a larger value; both fit.
     Allocated {
         /// The smaller value.
         value: u64,
-        /// The larger one, with less memory.
+        /// The larger value, which takes less memory.
         larger: u64,
     },
-    /// The same of reserved memory.
+    /// The peak of reserved memory is lower for a larger value; both fit.
     Reserved {
         /// The smaller value.
         value: u64,
-        /// The larger one, with less memory.
+        /// The larger value, which takes less memory.
         larger: u64,
     },
 }
 
-impl<E> Found<E> {
+impl<E> SearchOutcome<E> {
     fn of(&self, value: u64) -> Option<&Probe> {
         self.probes.iter().find(|probe| probe.value == value)
     }
 
-    /// The largest value that is known to fit and whose next one is known not to, or which is the highest of all. None where no value
-    /// fits, and where the search ended before.
+    /// The largest value that is known to fit and whose next value is known not to fit, or which is the highest of all. None if no value fits,
+    /// and if the search ended before the answer.
     #[must_use]
     pub fn largest(&self, values: &Values) -> Option<u64> {
         let is_proved = |probe: &&Probe| {
@@ -66,13 +66,13 @@ impl<E> Found<E> {
         self.probes.iter().filter(is_proved).map(|probe| probe.value).max()
     }
 
-    /// The largest value of a probe that fits, whatever is known of the next one.
+    /// The probe with the largest value that fits; nothing may be known about the next value.
     #[must_use]
     pub fn largest_fitting(&self) -> Option<&Probe> {
         self.probes.iter().filter(|probe| probe.is_fitting).max_by_key(|probe| probe.value)
     }
 
-    /// The smallest value of a probe that does not fit.
+    /// The probe with the smallest value that does not fit.
     #[must_use]
     pub fn smallest_failing(&self) -> Option<&Probe> {
         self.probes.iter().filter(|probe| !probe.is_fitting).min_by_key(|probe| probe.value)
@@ -106,9 +106,9 @@ impl<E> Found<E> {
 /// How the next value is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// A value above the largest that fits, at least so many further.
+    /// A value above the largest that fits, at least this many values further.
     Up(u64),
-    /// A value so many below the smallest that does not fit.
+    /// A value this many values below the smallest that does not fit.
     Down(u64),
     /// The middle of both.
     Halve,
@@ -119,36 +119,44 @@ enum Phase {
 struct Between {
     /// Fits.
     low: u64,
-    /// Does not fit, or is one above the last.
+    /// Does not fit, or is the number after the last.
     high: u64,
 }
 
-/// Asks for probes until a value fits and its next one does not. `limit` serves the prediction alone: whether a value fits is what its
-/// probe says.
+/// Asks for probes until a value fits and the next value does not. `limit` serves the prediction alone: each probe decides whether its value
+/// fits.
 ///
-/// The search ends at the first probe that fails; what was found until then is kept.
-pub fn search<E>(values: &Values, limit: Bytes, probe: impl FnMut(u64) -> Result<Probe, E>) -> Found<E> {
-    let found = Found { probes: Vec::new(), ended: None };
+/// The search ends at the first probe that fails, and keeps the probes before.
+pub fn search<E>(
+    values: &Values,
+    limit: Bytes,
+    probe: impl FnMut(u64) -> Result<Probe, E>,
+) -> SearchOutcome<E> {
+    let found = SearchOutcome { probes: Vec::new(), ended: None };
     let mut search = Search { values, limit, found, fits: Vec::new(), probe };
     // None is the end by a probe that failed: what was found says why.
     let _ended = search.run();
     search.found
 }
 
-/// Where an answer is guessed to lie. A wrong guess costs probes, and never an answer.
+/// A guess of the answer. A wrong guess costs probes and changes no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guess {
     /// The value that may be the largest.
     pub value: u64,
-    /// What the lowest value may reserve, where that is known.
+    /// The bytes that the lowest value may reserve, if they are known.
     pub lowest: Option<Bytes>,
-    /// The most that may be reserved, for the prediction alone.
+    /// The most bytes that may be reserved, for the prediction alone.
     pub limit: Bytes,
 }
 
 /// The same search, which begins at a guess.
-pub fn search_from<E>(values: &Values, guess: Guess, probe: impl FnMut(u64) -> Result<Probe, E>) -> Found<E> {
-    let found = Found { probes: Vec::new(), ended: None };
+pub fn search_from<E>(
+    values: &Values,
+    guess: Guess,
+    probe: impl FnMut(u64) -> Result<Probe, E>,
+) -> SearchOutcome<E> {
+    let found = SearchOutcome { probes: Vec::new(), ended: None };
     let fits = guess.lowest.map(|bytes| (0, bytes)).into_iter().collect();
     let mut search = Search { values, limit: guess.limit, found, fits, probe };
     let _ended = search.run_from(values.number_below(guess.value));
@@ -158,7 +166,7 @@ pub fn search_from<E>(values: &Values, guess: Guess, probe: impl FnMut(u64) -> R
 struct Search<'a, E, F> {
     values: &'a Values,
     limit: Bytes,
-    found: Found<E>,
+    found: SearchOutcome<E>,
     /// Numbers of values that fit, rising, with their peak reserved.
     fits: Vec<(u64, Bytes)>,
     probe: F,
@@ -193,7 +201,7 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
         Some(())
     }
 
-    /// Asks between the two until nothing is left there. None where a probe failed.
+    /// Asks between the two numbers until none is left. None if a probe failed.
     fn narrow(&mut self, mut between: Between, mut phase: Phase) -> Option<()> {
         let mut is_predicted = false;
         while between.high - between.low > 1 {
@@ -291,8 +299,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A program that takes so many bytes for each value.
-    fn with(values: &Values, limit: u64, bytes: impl Fn(u64) -> u64) -> Found<Infallible> {
+    /// A program that takes a number of bytes for each value.
+    fn with(values: &Values, limit: u64, bytes: impl Fn(u64) -> u64) -> SearchOutcome<Infallible> {
         search(values, Bytes::new(limit), |value| {
             let bytes = bytes(value);
             let is_fitting = bytes <= limit;
@@ -301,7 +309,7 @@ mod tests {
         })
     }
 
-    fn tried(found: &Found<Infallible>) -> Vec<u64> {
+    fn tried(found: &SearchOutcome<Infallible>) -> Vec<u64> {
         found.probes.iter().map(|probe| probe.value).collect()
     }
 
@@ -362,7 +370,7 @@ mod tests {
         let largest = found.largest(&range).unwrap();
         let is_fitting = |value| found.of(value).unwrap().is_fitting;
         assert!(is_fitting(largest) && !is_fitting(largest + 1));
-        let falls = Found::<Infallible> {
+        let falls = SearchOutcome::<Infallible> {
             probes: [(1, true, 50), (9, true, 70), (8, false, 80), (4, true, 40)]
                 .map(|(value, fits, peak)| Probe::of(value, fits, Bytes::new(peak), Bytes::new(peak)))
                 .to_vec(),

@@ -1,24 +1,25 @@
 //! Looking values up among sorted ones.
 
+use crate::arguments::{Operand, Unread};
 use crate::autograd::GradModeGuard;
 use crate::error::runtime;
 use crate::iterator::result_type;
 use crate::registry::{Entry, op};
-use crate::schema::Args;
 use crate::{Dtype, Result, Tensor, Value};
 
 use super::copy::{contiguous, to_dtype};
 use super::creation::{empty, wrapped};
 
 /// The values in the GPU's memory: a number goes there as a tensor without dimensions, of the type that numbers of Python have.
-fn wanted(args: &Args, at: usize, sequence: &Tensor) -> Result<Tensor> {
-    match args.value(at)? {
-        Value::Scalar(number) if sequence.device().is_cuda() => {
-            let tensor = empty(&[], wrapped(*number).dtype(), sequence.device())?;
+fn wanted(values: Operand<'_>, sequence: &Tensor) -> Result<Tensor> {
+    match values {
+        Operand::Number(number) if sequence.device().is_cuda() => {
+            let tensor = empty(&[], wrapped(number).dtype(), sequence.device())?;
             tensor.set_wrapped_number();
             Ok(tensor)
         }
-        _ => args.operand(at),
+        Operand::Number(number) => Ok(wrapped(number)),
+        Operand::Tensor(tensor) => Ok(tensor.clone()),
     }
 }
 
@@ -54,33 +55,36 @@ fn search(sequence: &Tensor, values: &Tensor, is_int: bool, sorter: Option<&Tens
     Ok(result.into())
 }
 
-fn searchsorted(args: &Args) -> Result<Value> {
-    let sequence = args.t(0)?;
-    let values = wanted(args, 1, &sequence)?;
-    if let (Value::Str(side), true) = (args.value(4)?, args.bool(3)?)
-        && &**side == "left"
-    {
+fn searchsorted(
+    sequence: &Tensor,
+    values: Operand<'_>,
+    is_int: bool,
+    right: bool,
+    side: Option<&str>,
+    sorter: Option<&Tensor>,
+) -> Result<Value> {
+    let values = wanted(values, sequence)?;
+    if side == Some("left") && right {
         return runtime(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True",
         );
     }
-    search(&sequence, &values, args.bool(2)?, args.topt(5)?.as_ref())
+    search(sequence, &values, is_int, sorter)
 }
 
-fn bucketize(args: &Args) -> Result<Value> {
-    let boundaries = args.t(1)?;
+fn bucketize(values: Operand<'_>, boundaries: &Tensor, is_int: bool, _right: Unread) -> Result<Value> {
     if boundaries.dim() != 1 {
         return runtime(format!("boundaries tensor must be 1 dimension, but got dim({})", boundaries.dim()));
     }
-    let values = wanted(args, 0, &boundaries)?;
-    search(&boundaries, &values, args.bool(2)?, None)
+    let values = wanted(values, boundaries)?;
+    search(boundaries, &values, is_int, None)
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op(
+    op!(
         "searchsorted(Tensor sorted_sequence, Operand self, *, bool out_int32=False, bool right=False, str? side=None, \
          Tensor? sorter=None)",
         searchsorted,
     ),
-    op("bucketize(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False)", bucketize),
+    op!("bucketize(Operand self, Tensor boundaries, *, bool out_int32=False, bool right=False)", bucketize),
 ];

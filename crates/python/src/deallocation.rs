@@ -1,11 +1,11 @@
-//! When objects die: as in CPython 3.12, where the interpreter's own order is another one.
+//! When objects die: in CPython 3.12's order, where the interpreter's order is another.
 //!
 //! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
-//! keeps its locals until it dies itself; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn. A Python function's
+//! keeps its locals until the generator dies; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn. A Python function's
 //! arguments belong to the function: by keyword or not, the caller keeps none of them.
 //!
-//! Differs: `zip` lets go of a turn's elements after it has all of the next, and in `f().method(g())` the interpreter lets go of
-//! what `g` gave before what `f` gave.
+//! Differs: `zip` lets go of a turn's elements after it has all elements of the next turn, and in `f().method(g())` the interpreter
+//! lets go of the result of `g` before the result of `f`.
 
 #![expect(clippy::unnecessary_wraps, reason = "the forms that the interpreter's slots ask for")]
 #![expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]

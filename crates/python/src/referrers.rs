@@ -1,7 +1,8 @@
 //! Why memory is alive: which names of the program lead to it, and which nodes of the backward graph saved it.
 //!
 //! The search goes breadth first from the program's names and from those of the calls that run, so that the shortest name of
-//! each tensor is found first. It is made at one step, just before the next one begins: by then, what a line made has its name.
+//! each tensor is found first. The search is made at one step, just before the next step begins: by then, the objects that a line made have
+//! their names.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -21,35 +22,35 @@ use rustpython_vm::{AsObject, PyObject, PyObjectRef, VirtualMachine};
 use crate::modules::torch::{callback_of, tensor_of};
 use crate::{collector, position};
 
-/// So many reasons are kept of each block.
+/// The most reasons that are kept for each block.
 const MOST_REASONS: usize = 4;
 
-/// A reason for which memory is alive.
+/// A reason why memory is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Names of the program lead to a tensor in it, such as `model[0].weight`.
     Name(String),
-    /// A node of the backward graph saved it.
+    /// A node of the backward graph saved the memory.
     Saved {
         /// The node, such as `MulBackward0`.
         node: &'static str,
-        /// The node's member that keeps it, where PyTorch names it.
+        /// The node's member that keeps the memory, if PyTorch names the member.
         member: Option<&'static str>,
-        /// The tensor whose backward graph it is.
+        /// The tensor to which the backward graph belongs.
         graph_of: String,
     },
     /// A node of the backward graph adds up this leaf's gradient.
     Leaf {
-        /// The tensor whose backward graph it is.
+        /// The tensor to which the backward graph belongs.
         graph_of: String,
     },
-    /// A library keeps it until the process ends.
+    /// A library keeps the memory until the process ends.
     Library(&'static str),
-    /// The cache of `torch.autocast` has it.
+    /// The cache of `torch.autocast` keeps the memory.
     AutocastCache,
-    /// The line that runs works with it.
+    /// The line that runs uses the memory.
     Value,
-    /// Only objects that refer to each other hold it, until Python's garbage collector runs.
+    /// Only objects that refer to each other hold the memory, until Python's garbage collector runs.
     Cycle,
 }
 
@@ -83,7 +84,7 @@ pub struct Holders {
     pub reasons: BTreeMap<u32, Vec<Reason>>,
     /// The line that ran.
     pub line: u32,
-    /// The operator, or the node of autograd, that ran: it holds what has no other reason.
+    /// The operator or the node of autograd that ran, which holds the blocks without another reason.
     pub operator: &'static str,
 }
 
@@ -297,7 +298,8 @@ impl Search {
                 Kept::Packed(packed) => {
                     if let Some(object) = packed.downcast_ref::<PyObjectRef>() {
                         let place: Rc<str> = Rc::from(format!(" of {graph_of}"));
-                        let text = format!("what a hook packed for {} in the backward graph", node.name());
+                        let text =
+                            format!("the value that a hook packed for {} in the backward graph", node.name());
                         self.arrive(object.clone(), Name::new(text, &place));
                     }
                 }

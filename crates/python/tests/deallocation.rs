@@ -1,4 +1,4 @@
-//! When objects die. `lifetimes.txt` is what CPython printed for `lifetimes.py` (3.12 for the closed generator, which lets go of
+//! When objects die. `deallocation.txt` is what CPython printed for `deallocation.py` (3.12 for the closed generator, which lets go of
 //! its locals at once in other releases).
 
 #![allow(clippy::expect_used, reason = "helpers of tests")]
@@ -10,10 +10,10 @@ use support::run;
 
 #[test]
 fn objects_die_when_and_in_the_order_in_which_they_die_in_cpython() {
-    let (printed, finished) = run(include_str!("lifetimes.py"));
+    let (printed, finished) = run(include_str!("deallocation.py"));
     assert_eq!(finished.traceback, None);
     let lines: Vec<&str> = printed.split('|').map(str::trim_end).collect();
-    assert_eq!(lines.join("\n"), include_str!("lifetimes.txt").trim_end());
+    assert_eq!(lines.join("\n"), include_str!("deallocation.txt").trim_end());
 }
 
 #[test]

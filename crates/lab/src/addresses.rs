@@ -1,0 +1,123 @@
+//! Which peaks of a run depend on the addresses that a driver gives segments.
+
+use std::ops::ControlFlow;
+
+use blockyard_device::{AddressOrder, Advance, DeviceMemory, VirtualDevice};
+use blockyard_record::{Bytes, NullSink};
+use blockyard_replay::Replayer;
+use blockyard_workload::Request;
+
+use crate::{LabError, Run};
+
+/// The orders beside the recorded one. Rising and falling addresses decide each tie of two segments in both ways; the scattered ones tell
+/// more than two segments apart.
+const ORDERS: [AddressOrder; 8] = [
+    AddressOrder::Growing,
+    AddressOrder::Falling,
+    AddressOrder::Scattered(1),
+    AddressOrder::Scattered(2),
+    AddressOrder::Scattered(3),
+    AddressOrder::Scattered(4),
+    AddressOrder::Scattered(5),
+    AddressOrder::Scattered(6),
+];
+
+/// How often progress is reported and cancelling is possible: once in this many requests.
+const INTERVAL: usize = 8192;
+
+/// The most and the last bytes of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunBytes {
+    /// Most bytes of allocated blocks at one time.
+    pub peak_allocated: Bytes,
+    /// Most bytes of segments at one time.
+    pub peak_reserved: Bytes,
+    /// Bytes of allocated blocks at the end.
+    pub allocated_at_end: Bytes,
+}
+
+/// A run at its recorded addresses and under other orders of addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressDependence {
+    /// At the recorded addresses.
+    pub recorded: RunBytes,
+    /// The least of all orders, the recorded one included.
+    pub least: RunBytes,
+    /// The most of all orders, the recorded one included.
+    pub most: RunBytes,
+    /// How many other orders were tried.
+    pub orders: usize,
+    /// How many allocations came before allocated or reserved bytes differed for the first time, that allocation included; `None` where they
+    /// never did.
+    pub first_difference: Option<u64>,
+}
+
+/// Replays a run with its segments at the recorded addresses and in eight other orders of addresses, under its own settings.
+///
+/// Best fit takes the lower of two free blocks of one size, so that what is reserved may depend on where segments lie, and what is allocated
+/// too, since a block that is not split counts whole. These orders are a sample of all that a driver could do.
+///
+/// # Errors
+///
+/// [`LabError::Cancelled`], [`LabError::Config`] for wrong settings, [`LabError::Run`] where the requests cannot be replayed.
+pub fn address_dependence(
+    run: &Run,
+    on_progress: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<AddressDependence, LabError> {
+    let terms = run.terms(&run.conditions());
+    // There is a lower bound always.
+    let terms = terms.first().ok_or(LabError::NoTrace)?;
+    let config = terms.config()?;
+    let mut recorded = terms.replayer(run, &config, NullSink)?;
+    let mut others = Vec::with_capacity(ORDERS.len());
+    for order in ORDERS {
+        let device = VirtualDevice::new(terms.capacity).with_order(order);
+        others.push(Replayer::new(run.plan(), &config, device, NullSink).map_err(LabError::Run)?);
+    }
+    let mut allocations = 0_u64;
+    let mut first_difference = None;
+    for (at, request) in run.requests().iter().enumerate() {
+        if at.is_multiple_of(INTERVAL) && on_progress(at).is_break() {
+            return Err(LabError::Cancelled);
+        }
+        allocations = allocations.saturating_add(u64::from(matches!(request, Request::Allocate { .. })));
+        let own = now(&mut recorded, at)?;
+        for other in &mut others {
+            if now(other, at)? != own {
+                first_difference.get_or_insert(allocations);
+            }
+        }
+    }
+    let own = bytes(&recorded);
+    let all = others.iter().map(bytes);
+    let (least, most) = all.fold((own, own), |(least, most), found| {
+        let each = |of: fn(Bytes, Bytes) -> Bytes, before: RunBytes| RunBytes {
+            peak_allocated: of(before.peak_allocated, found.peak_allocated),
+            peak_reserved: of(before.peak_reserved, found.peak_reserved),
+            allocated_at_end: of(before.allocated_at_end, found.allocated_at_end),
+        };
+        (each(Bytes::min, least), each(Bytes::max, most))
+    });
+    Ok(AddressDependence { recorded: own, least, most, orders: ORDERS.len(), first_difference })
+}
+
+/// Performs a request: allocated and reserved bytes after it, with their peaks.
+fn now<D: DeviceMemory + Advance>(
+    replayer: &mut Replayer<'_, D, NullSink>,
+    at: usize,
+) -> Result<[i64; 4], LabError> {
+    while replayer.run_to(at.saturating_add(1)).map_err(LabError::Run)?.is_some() {}
+    let stats = replayer.stats();
+    let (allocated, reserved) = (stats.allocated_bytes.all, stats.reserved_bytes.all);
+    Ok([allocated.current, allocated.peak, reserved.current, reserved.peak])
+}
+
+fn bytes<D: DeviceMemory + Advance>(replayer: &Replayer<'_, D, NullSink>) -> RunBytes {
+    let stats = replayer.stats();
+    let bytes = |count: i64| Bytes::new(u64::try_from(count).unwrap_or(0));
+    RunBytes {
+        peak_allocated: bytes(stats.allocated_bytes.all.peak),
+        peak_reserved: bytes(stats.reserved_bytes.all.peak),
+        allocated_at_end: bytes(stats.allocated_bytes.all.current),
+    }
+}

@@ -1,0 +1,81 @@
+//! What the engine checks of gradients.
+
+use std::rc::Rc;
+
+use crate::error::runtime;
+use crate::ops::{copy, reduce};
+use crate::{Result, Tensor, TorchError};
+
+use super::super::node::{Body, Grads, Node};
+
+/// Backward functions that give zeros whatever comes in, so that nothing of a history is lost.
+const CONSTANT: &[&str] = &[
+    "BernoulliBackward0",
+    "CeilBackward0",
+    "CopyBackwards",
+    "CopysignBackward0",
+    "DivBackward2",
+    "DivBackward3",
+    "FillBackward2",
+    "FloorBackward0",
+    "PowBackward0",
+    "RoundBackward0",
+    "SignBackward0",
+    "TruncBackward0",
+    "ZeroBackward0",
+];
+
+/// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel
+/// of their own give none here, so that a second derivative would silently stop.
+pub(super) fn refuse_lost_history(node: &Node, inputs: &Grads, outputs: &Grads) -> Result<()> {
+    let depends = inputs.iter().flatten().any(Tensor::requires_grad) || node.saves_history();
+    let is_lost = |output: &Tensor| output.dtype().is_differentiable() && !output.requires_grad();
+    if depends
+        && !CONSTANT.contains(&node.name())
+        && matches!(node.body, Body::Function { .. })
+        && outputs.iter().flatten().any(is_lost)
+    {
+        return crate::error::not_implemented(format!(
+            "second derivatives through {} are not modeled (create_graph=True)",
+            node.name()
+        ));
+    }
+    Ok(())
+}
+
+/// Brings a gradient to the shape and type that the node expects, or says why it cannot be.
+pub(super) fn validate(node: &Rc<Node>, input: usize, grad: &mut Tensor) -> Result<()> {
+    let Some(expected) = node.inputs.borrow().get(input).cloned() else { return Ok(()) };
+    if grad.shape() != expected.shape {
+        if !is_expandable(&expected.shape, &grad.shape()) {
+            return runtime(format!(
+                "Function {} returned an invalid gradient at index {input} - got {:?} but expected shape compatible \
+                 with {:?}",
+                node.name(),
+                grad.shape(),
+                expected.shape
+            ));
+        }
+        *grad = reduce::sum_to(grad, &expected.shape)?;
+    }
+    if grad.dtype() != expected.dtype && grad.dtype().is_differentiable() {
+        *grad = copy::to_dtype(grad, expected.dtype)?;
+    }
+    if grad.device() != expected.device {
+        if grad.dim() != 0 {
+            return Err(TorchError::Runtime(format!(
+                "Function {} returned an invalid gradient at index {input} - expected device {} but got {}",
+                node.name(),
+                expected.device,
+                grad.device()
+            )));
+        }
+        *grad = copy::to_device(grad, expected.device, false)?;
+    }
+    Ok(())
+}
+
+fn is_expandable(from: &[i64], to: &[i64]) -> bool {
+    from.len() <= to.len()
+        && from.iter().rev().zip(to.iter().rev()).all(|(size, target)| *size == 1 || size == target)
+}

@@ -1,0 +1,63 @@
+//! What is noted about each allocation.
+
+use blockyard_record::{AllocationId, Bytes};
+
+/// What a block is for, as memory profilers say it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Category {
+    /// Nothing of the below: dies soon.
+    #[default]
+    Temporary,
+    /// A tensor that the program made itself: inputs, targets, buffers.
+    Input,
+    /// `nn.Parameter`, or a leaf that requires a gradient.
+    Parameter,
+    /// A leaf's `.grad`.
+    Gradient,
+    /// State of an optimizer.
+    OptimizerState,
+    /// Kept for the backward pass.
+    Activation,
+    /// Memory of a library: cuBLAS, cuDNN, CUB.
+    Workspace,
+}
+
+/// What of a training step runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Anything that is none of the others.
+    #[default]
+    Forward,
+    /// The autograd engine.
+    Backward,
+    /// An optimizer's step.
+    Optimizer,
+}
+
+/// Where an allocation comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The recording's id of the allocation.
+    pub allocation: Option<AllocationId>,
+    /// Bytes as requested.
+    pub requested: Bytes,
+    /// The source line that ran, 0 where none did.
+    pub line: u32,
+    /// The operator, or the autograd node.
+    pub operator: &'static str,
+    /// What of a training step ran.
+    pub phase: Phase,
+    /// What it is for, as far as known by now.
+    pub category: Category,
+}
+
+/// One request of the log ([`SimulatedGpu::start_log`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogEntry {
+    /// An allocation: its number (an index into [`SimulatedGpu::origins`]) and the bytes requested.
+    Allocate(u32, u64),
+    /// The free of that allocation.
+    Free(u32),
+    /// So many frees that follow come in an order that PyTorch leaves to a hash table.
+    Unordered(u32),
+}

@@ -1,0 +1,146 @@
+//! Products of batches of matrices: `bmm`, `baddbmm`, `addbmm`.
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record_after, save_early};
+use crate::error::runtime;
+use crate::session::Library;
+use crate::{MemoryFormat, Result, Scalar, Tensor};
+
+use super::super::creation::empty;
+use super::super::pointwise::maybe_multiply;
+use super::super::views::{expand, first, select, transpose, unsqueeze};
+use super::{Target, below, call, cast_or_same, check_dtypes, gemm, stride};
+
+/// `prepare_batch_matrix_for_cublas`, for a result without gaps.
+fn prepare_batch(matrix: &Tensor, rows: i64, columns: i64) -> Result<Tensor> {
+    let (fast, leading) = (stride(matrix, 2), stride(matrix, 1));
+    let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
+    let is_stride_nonzero = fast != 0 && leading != 0;
+    if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
+        Ok(matrix.clone())
+    } else {
+        below(|| super::super::copy::clone(matrix, MemoryFormat::Contiguous))
+    }
+}
+
+pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
+    if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
+        return Ok(());
+    }
+    let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
+    let second = prepare_batch(b, rows, inner)?;
+    let first = prepare_batch(a, inner, columns)?;
+    call(Library::Cublas, a.device())?;
+    drop(first);
+    drop(second);
+    Ok(())
+}
+
+/// `bmm`.
+pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    check_dtypes(a, b)?;
+    if a.dim() != 3 || b.dim() != 3 {
+        return runtime("batch1 must be a 3D tensor");
+    }
+    if a.size(0) != b.size(0) || a.size(2) != b.size(1) {
+        return runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            a.size(0),
+            a.size(2),
+            b.size(0),
+            b.size(1)
+        ));
+    }
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    let early = save_early(&[a, b], &saved)?;
+    let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
+    batched(a, b, &output)?;
+    record_after(early, "BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
+        let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `baddbmm`.
+pub(super) fn baddbmm(
+    into: Target,
+    own: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    [beta, alpha]: [Scalar; 2],
+) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
+    check_dtypes(a, b)?;
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
+    let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
+    batched(a, b, &output)?;
+    record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(1) {
+            Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_b = if ctx.wants(2) {
+            Some(maybe_multiply(&bmm(&transpose(&ctx.saved(0)?, 1, 2)?, grad)?, alpha)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `addbmm`: one product of matrices after the other into the same result.
+pub(super) fn addbmm(
+    into: Target,
+    own: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    [beta, alpha]: [Scalar; 2],
+) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
+    check_dtypes(a, b)?;
+    if a.dim() != 3 || b.dim() != 3 || a.size(0) != b.size(0) || a.size(2) != b.size(1) {
+        return runtime("batch1 and batch2 must be batches of matrices that can be multiplied");
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
+    let output = into.output(own, &[a.size(1), b.size(2)], a.dtype())?;
+    for batch in 0..a.size(0) {
+        below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
+    }
+    record_after(early, "AddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
+        let to_a = if ctx.wants(1) {
+            let b = ctx.saved(1)?;
+            Some(maybe_multiply(&bmm(&repeated(b.size(0))?, &transpose(&b, 1, 2)?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_b = if ctx.wants(2) {
+            let a = ctx.saved(0)?;
+            Some(maybe_multiply(&bmm(&transpose(&a, 1, 2)?, &repeated(a.size(0))?)?, alpha)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output)
+}

@@ -1,0 +1,129 @@
+//! Products with vectors: `mv`, `addmv`, `dot`, `outer`.
+
+use crate::autocast::Cast;
+use crate::autograd::{Save, record_after, save_early};
+use crate::error::runtime;
+use crate::session::Library;
+use crate::{Result, Scalar, Tensor};
+
+use super::super::copy::contiguous;
+use super::super::creation::empty;
+use super::super::pointwise::{maybe_multiply, mul};
+use super::super::views::{first, reshape, t};
+use super::{Target, below, call, cast_or_same, check_dtypes, shape2, stride};
+
+/// A kernel of cuBLAS over a matrix and a vector: a vector that repeats one number is written out, and so is a matrix with gaps in rows
+/// and columns.
+fn gemv(a: &Tensor, b: &Tensor) -> Result<()> {
+    if !a.device().is_cuda() {
+        return Ok(());
+    }
+    let vector = if stride(b, 0) == 0 { below(|| contiguous(b))? } else { b.clone() };
+    let (rows, columns) = shape2(a);
+    let is_readable = (stride(a, 0) == 1 && stride(a, 1) >= rows.max(1))
+        || (stride(a, 1) == 1 && stride(a, 0) >= columns.max(1));
+    let matrix = if is_readable { a.clone() } else { below(|| contiguous(a))? };
+    call(Library::Cublas, a.device())?;
+    drop(matrix);
+    drop(vector);
+    Ok(())
+}
+
+/// `mv`.
+pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let cast = Cast::lower(a.device());
+    let b = &cast.apply(b)?;
+    let a = &cast.apply(a)?;
+    check_dtypes(a, b)?;
+    if a.size(1) != b.size(0) {
+        return runtime(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            a.size(0),
+            a.size(0),
+            a.size(1),
+            b.size(0)
+        ));
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[a, b], &saved)?;
+    let output = empty(&[a.size(0)], a.dtype(), a.device())?;
+    gemv(a, b)?;
+    record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
+        let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `addmv`.
+pub(super) fn addmv(
+    into: Target,
+    own: &Tensor,
+    a: &Tensor,
+    b: &Tensor,
+    [beta, alpha]: [Scalar; 2],
+) -> Result<Tensor> {
+    let cast = into.cast(a.device());
+    let b = &cast_or_same(cast.as_ref(), b)?;
+    let a = &cast_or_same(cast.as_ref(), a)?;
+    let own = &cast_or_same(cast.as_ref(), own)?;
+    check_dtypes(a, b)?;
+    if a.dim() != 2 || b.dim() != 1 || a.size(1) != b.size(0) {
+        return runtime(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            own.dim(),
+            a.dim(),
+            b.dim()
+        ));
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[own, a, b], &saved)?;
+    let output = into.output(own, &[a.size(0)], a.dtype())?;
+    gemv(a, b)?;
+    record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a =
+            if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
+        let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
+        let to_b =
+            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(&ctx.saved(0)?)?, grad)?, alpha)?) } else { None };
+        Ok(vec![to_own, to_a, to_b])
+    })?;
+    Ok(output)
+}
+
+/// `outer`: `self.reshape({n, 1}) * vec2`.
+pub(super) fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    mul(&reshape(a, &[a.numel(), 1])?, b)
+}
+
+/// `dot`.
+pub(super) fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    check_dtypes(a, b)?;
+    if a.dim() != 1 || b.dim() != 1 {
+        return runtime(format!("1D tensors expected, but got {}D and {}D tensors", a.dim(), b.dim()));
+    }
+    if a.numel() != b.numel() {
+        return runtime(format!(
+            "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but got {} \
+             and {} elements respectively",
+            a.numel(),
+            b.numel(),
+            a.numel(),
+            b.numel()
+        ));
+    }
+    let saved = [Save::InputIf(b.requires_grad(), a), Save::InputIf(a.requires_grad(), b)];
+    let early = save_early(&[a, b], &saved)?;
+    let output = empty(&[], a.dtype(), a.device())?;
+    call(Library::Cublas, a.device())?;
+    record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
+        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}

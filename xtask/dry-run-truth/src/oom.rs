@@ -1,0 +1,70 @@
+//! Runs that go out of memory: one program, with a case, a setting and a limit each, which prints one line of JSON at its end.
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use blockyard_dry_run::{Prepared, Program, Torch, run};
+use blockyard_gpus::GpuProfile;
+use serde::Deserialize;
+
+/// What was recorded of one run, and what a dry run of it printed. How much of the device was free is not compared: others used the GPU.
+#[derive(Debug, PartialEq, Deserialize)]
+struct OomRun {
+    case: String,
+    /// The share of the case's own limit.
+    scale: f64,
+    /// `PYTORCH_CUDA_ALLOC_CONF`.
+    conf: String,
+    oom: bool,
+    requested: Option<u64>,
+    allocs_before: u64,
+    peak_allocated: u64,
+    peak_reserved: u64,
+    device_allocs: u64,
+    retries: u64,
+}
+
+/// How many of a file's runs are equal to what was recorded, of how many.
+pub(crate) struct OomShare {
+    pub(crate) equal: usize,
+    pub(crate) all: usize,
+}
+
+/// Repeats each run that a file `results.jsonl` lists, with the program `train.py` beside it, and prints those that differ.
+pub(crate) fn compare(
+    file: &Path,
+    python: &str,
+    torch: &Torch,
+    prepared: &Prepared,
+    scratch: &Path,
+) -> Result<OomShare> {
+    let opened = File::open(file).with_context(|| file.display().to_string())?;
+    let source = file.with_file_name("train.py");
+    let out = scratch.join("oom.txt");
+    let mut share = OomShare { equal: 0, all: 0 };
+    for line in BufReader::new(opened).lines() {
+        let expected: OomRun = serde_json::from_str(&line?).with_context(|| file.display().to_string())?;
+        let program = Program {
+            arguments: vec![expected.case.clone(), scratch.display().to_string()],
+            conf: (!expected.conf.is_empty()).then(|| expected.conf.clone()),
+            environment: vec![
+                ("CAP_SCALE".to_owned(), expected.scale.to_string()),
+                ("PYTORCH_CUDA_ALLOC_CONF".to_owned(), expected.conf.clone()),
+            ],
+            output: Some(out.clone()),
+            ..Program::new(source.clone(), python.to_owned(), GpuProfile::H200)
+        };
+        let report = run(&program, torch, prepared)?;
+        let printed = fs::read_to_string(&out).unwrap_or_default();
+        let found = printed.lines().rev().find_map(|line| serde_json::from_str::<OomRun>(line).ok());
+        share.all += 1;
+        if found.as_ref() == Some(&expected) {
+            share.equal += 1;
+        } else {
+            println!("    status {}: expected {expected:?}, found {found:?}", report.status);
+        }
+    }
+    Ok(share)
+}
