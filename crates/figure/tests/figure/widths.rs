@@ -168,7 +168,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let own = grid.row_names(allocations.len(), name_of, plot);
                 assert!(own.marks.iter().all(is_inside));
                 if name == "story" && width > 1000.0 {
-                    let is_name = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "a");
+                    let is_name = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "weights");
                     assert!(own.marks.iter().any(is_name), "no tensor has its name at {width}");
                 }
                 if name == "training" && width > 1000.0 {
