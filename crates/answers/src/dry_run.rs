@@ -54,7 +54,7 @@ pub struct DryRunFields {
     /// The processes that the program started, by device. Their bytes are in no other field, unless the program itself uses no GPU and each device
     /// has one such process.
     pub children: Vec<DryRunChild>,
-    /// What the allocator's requests of this run give under other orders of addresses; null where `address_orders` is there.
+    /// What the allocator's requests of this run give under other orders of addresses; null beside `address_orders`.
     pub addresses: Option<DryRunAddresses>,
     /// The runs under other orders of addresses; null without `--address-orders`.
     pub address_orders: Option<DryRunOrders>,

@@ -68,7 +68,7 @@ pub struct LegendEntry {
 }
 
 impl LegendEntry {
-    /// The color, hatched where no stack was recorded, which is no site among others.
+    /// The color, hatched where no stack was recorded: such allocations have no site.
     #[must_use]
     pub fn fill(&self) -> Fill {
         let pattern = if self.is_hatched() { Pattern::Hatch } else { Pattern::Solid };

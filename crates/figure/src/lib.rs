@@ -43,7 +43,7 @@
 //! - **Figures are laid out for letters of 13 pixels**, by the widths of one typeface (`typeface`, 27 kB), which are data. So a text has one
 //!   width in every browser, on paper and in a PNG of the command. A saved SVG holds no font, and each of its texts states its width.
 //! - **One moment dissolves into the next.** No mark slides to another place, since most marks of two pictures have nothing to do with each
-//!   other; between the two is one picture that tells what happened ([`Scene::halfway_to`]), which can be tested as any other.
+//!   other; between the two is one picture that shows the change ([`Scene::halfway_to`]), which can be tested as any other.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -12,8 +12,8 @@ use crate::scene::{Mark, Scene, TargetId};
 const MOST_MARKS: usize = 4000;
 
 impl Scene {
-    /// The picture in the middle of the way to `next`: nothing has moved yet, blocks have their new states where they are, and neither
-    /// the texts that go nor those that come are there. So a block that is freed changes its color in its place, and only then its
+    /// The picture in the middle of the way to `next`: nothing has moved yet, blocks have their new states in their old places, and
+    /// texts that go or come are left out. So a block that is freed changes its color in its place, and only then its
     /// border to its neighbors vanishes. `None` if the pictures have very many marks.
     #[must_use]
     pub fn halfway_to(&self, next: &Self) -> Option<Self> {

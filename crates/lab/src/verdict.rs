@@ -209,7 +209,7 @@ fn failed(
     Ok(Verdict { kind, headline, findings, setting, autopsy: Some(Box::new(found)), held, moment })
 }
 
-/// A memory fraction refuses what the GPU could give: whoever meets one looks for where it is set.
+/// A memory fraction refuses what the GPU could give: the reader looks for the call that sets the fraction.
 const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, and not the GPU: look for `torch.cuda.set_per_process_memory_fraction` in the \
      program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
 

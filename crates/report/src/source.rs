@@ -46,7 +46,7 @@ pub(crate) struct PlacementCheck {
     /// In one line; empty where there is nothing to compare, as for a workload.
     pub(crate) headline: String,
     pub(crate) is_identical: bool,
-    /// Whether nothing of PyTorch was there: the program ran in Blockyard's own.
+    /// Whether the program ran in Blockyard's own PyTorch, so that no recorded run exists.
     pub(crate) is_simulated: bool,
     pub(crate) first_difference: Option<Difference>,
     pub(crate) notes: Vec<String>,

@@ -182,8 +182,8 @@ impl Verdict<'_> {
 }
 
 /// How far a simulation can be believed.
-pub(crate) const SIMULATED: &str = "Simulated: the program ran in Blockyard's own PyTorch, without a GPU, so nothing of a real run is there to compare \
-     with. Operators and the allocator are held against recordings of NVIDIA GPUs; what is estimated is listed below.";
+pub(crate) const SIMULATED: &str = "Simulated: the program ran in Blockyard's own PyTorch, without a GPU, so no real run exists to compare \
+     with. Operators and the allocator are compared with recordings of NVIDIA GPUs; estimates are listed below.";
 
 /// A sentence with lines of the program between backticks, as HTML.
 pub(crate) fn with_code(text: &str) -> String {

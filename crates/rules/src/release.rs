@@ -32,10 +32,10 @@ impl Release {
     /// All releases, oldest first.
     pub const ALL: [Self; 5] = [Self::V2_11, Self::V2_12, Self::V2_13, Self::V2_14, Self::V2_15];
 
-    /// The newest release: what a run has whose release nobody says.
+    /// The newest release: the default of workloads.
     pub const LATEST: Self = Self::V2_15;
 
-    /// The release under which the operators of programs are held against recordings of GPUs: what a program has whose release nobody says.
+    /// The release under which the operators of programs are compared with recordings of GPUs: the default of programs.
     pub const OF_RECORDED_OPERATORS: Self = Self::V2_11;
 
     /// The name without a patch number: `2.11`.
