@@ -214,7 +214,7 @@ const LIMIT_OF_THE_PROCESS: &str = "a limit of the process refused the request, 
      program, and for `per_process_memory_fraction` in its settings (advice, which no replay can test)";
 
 /// One file has one batch size: what another one takes is found by running the program with it.
-const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, here under Python or with `blockyard dry-run`";
+const SMALLER_BATCH: &str = "one file does not show what a smaller batch takes: run the program with one, without a GPU, in the page under Python or with `blockyard dry-run`";
 
 fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<Verdict, LabError> {
     let total = run.requests().len();

@@ -98,5 +98,5 @@ fn one_call_that_does_not_end_is_given_up_when_the_time_is_over() {
     };
     let error = run_on_thread(program, settings, |_: &str| {}).expect_err("it does not end");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert!(error.to_string().contains("one call in it does not end"), "{error}");
+    assert!(error.to_string().contains("one call of the program does not end"), "{error}");
 }

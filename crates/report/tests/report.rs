@@ -159,7 +159,7 @@ fn a_run_that_fits_shows_its_peak_and_who_holds_it() {
 /// A run without a GPU has no certificate, and says on what it was simulated.
 #[test]
 fn a_simulation_is_no_recording_of_pytorch() {
-    let bytes = std::fs::read(fixture("small_2.11.pickle")).unwrap();
+    let bytes = std::fs::read(fixture("snapshots/small_2.11.pickle")).unwrap();
     let simulation = Simulation {
         program: "print(1 < 2)".to_owned(),
         arguments: "--batch-size 8".to_owned(),

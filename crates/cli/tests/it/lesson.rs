@@ -126,7 +126,7 @@ fn a_handout_holds_the_figures_and_needs_nothing_else() {
     let [cards, answers] = [&out, &answers].map(|path| std::fs::read_to_string(path).unwrap());
     assert!(!cards.contains("<h2>Answers") && !cards.contains("<strong>9 MiB</strong>"));
     assert!(!cards.contains("Hint: ") && answers.contains("Hint: "), "hints are the teacher's to give");
-    assert!(answers.contains("<pre class=\"code\">free b\nfree c</pre>"), "{answers}");
+    assert!(answers.contains("<pre class=\"code\">del b\ndel c</pre>"), "{answers}");
     assert!(
         answers.contains("<h2>Splits and merges: answers</h2>") && answers.contains("<strong>9 MiB</strong>")
     );
