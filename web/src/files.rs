@@ -372,7 +372,8 @@ async fn open_blob(
         session.work.set(None);
         return session.show_error(format!("{name} could not be read."));
     };
-    if file_kind(&first) == FileKind::Other && file.size() <= LONGEST_TEXT {
+    let is_text = file_kind(&first) == FileKind::Other || name.ends_with(".json");
+    if is_text && file.size() <= LONGEST_TEXT {
         let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
         if let Some(text) = text.filter(|text| !text.trim().is_empty())
             && open_text(session, &name, &text)
