@@ -24,8 +24,8 @@ use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::request_spans::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
-    autopsy, leaks, recommended,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, Limit, LimitSource, Replay, Row,
+    Run, autopsy, leaks, recommended,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -259,21 +259,12 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
             (VerdictKind::Fits, text)
         }
     };
-    // What was cached when a recording began late is not requested again.
-    let reserving = match (run.requests_from_before(), own_reserved) {
-        (0, _) => format!("reserved are at most {reserved}"),
-        (_, Some(own)) if own == reserved => format!("reserved are at most {reserved}"),
-        (_, Some(own)) => format!(
-            "the run reserved at most {own}; a replay from what was live at the beginning, without what was cached then, \
-             reserves at most {reserved}"
-        ),
-        (_, None) => format!("a replay from what was live at the beginning reserves at most {reserved}"),
-    };
     let mut findings = vec![Finding::about(
         About::Happened,
         format!(
-            "all requests are served ({}), and none runs out of memory; {reserving}",
+            "all requests are served ({}), and none runs out of memory; {}",
             counted(run.requests().len(), "request"),
+            reserving(run, own_reserved, reserved),
         ),
         None,
     )];
@@ -290,14 +281,9 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         findings.extend(steps_left(&lines, most, reserved));
         findings.push(Finding::about(About::Passes, FREE_WHAT_IS_KEPT, None));
     }
-    let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
-        Some(words) => words.clone(),
-        None => named_device(conditions.capacity_of(run)),
-    };
-    let limit = own.limit.map_or_else(device, |limit| limit.sentence());
     // A note says that an assumed capacity is assumed.
     if is_device_known {
-        findings.push(Finding::about(About::Gpus, limit, None));
+        findings.push(Finding::about(About::Gpus, limit_words(run, conditions, own.limit), None));
     }
     findings.extend(run.notes().iter().map(|note| Finding::about(About::Sure, note, None)));
     let unused = reserved.saturating_sub(allocated);
@@ -329,6 +315,29 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
     Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
+}
+
+/// How much is reserved at most: by the run itself, where its file tells, and in a replay.
+fn reserving(run: &Run, own: Option<Bytes>, replayed: Bytes) -> String {
+    // What was cached when a recording began late is not requested again.
+    match (run.requests_from_before(), own) {
+        (0, _) => format!("reserved are at most {replayed}"),
+        (_, Some(own)) if own == replayed => format!("reserved are at most {replayed}"),
+        (_, Some(own)) => format!(
+            "the run reserved at most {own}; a replay from what was live at the beginning, without what was cached then, \
+             reserves at most {replayed}"
+        ),
+        (_, None) => format!("a replay from what was live at the beginning reserves at most {replayed}"),
+    }
+}
+
+/// The limit of a run that fits: a memory fraction or the device.
+fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limit>) -> String {
+    let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
+        Some(words) => words.clone(),
+        None => named_device(conditions.capacity_of(run)),
+    };
+    limit.map_or_else(device, |limit| limit.sentence())
 }
 
 /// What holds the memory when most is allocated, and after how many requests that is.
