@@ -136,6 +136,9 @@ pub(crate) fn open_beside(session: Session, name: String, then: impl FnOnce() + 
 /// The ending of file names of Python programs.
 const PROGRAM: &str = ".py";
 
+/// The ending of file names of JSON, as `blockyard fit` writes it.
+const JSON: &str = ".json";
+
 /// The events of a larger file do not fit the worker's memory.
 const MOST_BYTES: f64 = 4e9;
 
@@ -372,7 +375,7 @@ async fn open_blob(
         session.work.set(None);
         return session.show_error(format!("{name} could not be read."));
     };
-    let is_text = file_kind(&first) == FileKind::Other || name.ends_with(".json");
+    let is_text = file_kind(&first) == FileKind::Other || name.ends_with(JSON);
     if is_text && file.size() <= LONGEST_TEXT {
         let text = first_bytes(&file, file.size()).await.and_then(|bytes| String::from_utf8(bytes).ok());
         if let Some(text) = text.filter(|text| !text.trim().is_empty())

@@ -24,6 +24,7 @@ const KEEPS_CLOSED_GENERATORS: &str = "3.12.3";
 
 /// A program to run.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command by itself")]
 pub struct Program {
     /// The file of the program.
     pub file: PathBuf,
