@@ -105,6 +105,24 @@ fn a_search_says_which_setting_is_best_and_has_the_line_to_copy() -> Result<()> 
 }
 
 #[test]
+fn what_a_fit_wrote_opens_with_its_curves() -> Result<()> {
+    drive(|page| {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/fit/answers/largest.json");
+        page.upload(&id("file"), &std::path::PathBuf::from(file))?;
+        page.wait_for(&id("fit-close"))?;
+        let title =
+            "document.querySelector('.fit-page iframe').srcdoc.includes('Peak memory over batch-size')";
+        page.wait_until(title)?;
+        page.check_accessible()?;
+        page.click(&id("fit-close"))?;
+        page.wait_until("!document.querySelector('.fit-page')")?;
+        // Layouts without a search have no curve, and the page says so.
+        page.upload(&id("file"), &std::path::PathBuf::from(file.replace("largest", "layouts")))?;
+        page.wait_text(&id("message"), "layouts.json has no curve")
+    })
+}
+
+#[test]
 fn a_file_opens_with_its_verdict() -> Result<()> {
     drive(|page| {
         page.upload(&id("file"), &snapshot("oom/loss_history_100"))?;
