@@ -51,10 +51,10 @@ pub struct Origin {
     pub category: Category,
 }
 
-/// One request of the log ([`SimulatedGpu::start_log`]).
+/// One request of the log ([`SimulatedGpu::start_log`](super::SimulatedGpu::start_log)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogEntry {
-    /// An allocation: its number (an index into [`SimulatedGpu::origins`]) and the bytes requested.
+    /// An allocation: its number (an index into [`SimulatedGpu::origins`](super::SimulatedGpu::origins)) and the bytes requested.
     Allocate(u32, u64),
     /// The free of that allocation.
     Free(u32),
