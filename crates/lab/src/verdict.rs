@@ -195,6 +195,7 @@ fn failed(
         findings.push(Finding::about(About::Passes, LIMIT_OF_THE_PROCESS, None));
     }
     findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
+    findings.extend(run.device_words.iter().map(|device| Finding::about(About::Gpus, device, None)));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.request.request);
