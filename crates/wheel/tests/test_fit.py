@@ -280,7 +280,7 @@ def test_wrong_arguments_of_the_others_are_refused(program):
         blockyard.fit_settings(program, settings=[])
     with pytest.raises(TypeError, match="dask"):
         blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="slurm")
-    with pytest.raises(ValueError, match="forget"):
+    with pytest.raises(ValueError, match="would delete"):
         blockyard.fit_layouts(program, mesh=MESH, ranks=8, scheduler="ray", fresh=True)
     with pytest.raises(blockyard.BlockyardError, match="no layout of the mesh"):
         blockyard.fit_layouts(program, mesh=MESH, ranks=7, scheduler="ray", echo=False)

@@ -131,7 +131,7 @@ class Questions:
         """The verdict on the run: whether it went out of memory, why, what held the memory, and what helps.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
-        'it fits: at most 33 MiB are allocated'
+        'it fits: at most 33 MiB are allocated, and 50 MiB reserved'
         """
         return Verdict.of(json.loads(self._requests().verdict(conf, (limit, capacity, None))))
 

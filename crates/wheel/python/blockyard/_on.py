@@ -101,7 +101,9 @@ class _Scheduler:
         if kind == "dask" and address:
             import distributed
 
-            self._client = distributed.Client(f"tcp://{address}")
+            # Dask types its client without its arguments.
+            client: Any = distributed.Client
+            self._client = client(f"tcp://{address}")
             return self._client
         if kind != "ray":
             raise ValueError(f"--on takes dask://HOST:PORT, ray or ray://HOST:PORT, not {self._name!r}")
