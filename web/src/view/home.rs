@@ -290,6 +290,6 @@ mod tests {
             found.map(|measured| measured.size).unwrap_or_default()
         };
         assert_eq!(of("context"), CONTEXT);
-        assert_eq!(of("context").saturating_add(of("kernel")), CONTEXT_AFTER_KERNEL);
+        assert_eq!(of("context").saturating_add(of("kernels")), CONTEXT_AFTER_KERNEL);
     }
 }
