@@ -67,7 +67,7 @@ fn a_file_of_the_readers_has_a_report_in_place_of_a_link() -> Result<()> {
         ensure!(name == "checkerboard-default-100-pickle-gz-report.html", "{name}");
         for part in [
             NAME,
-            "Out of memory at <code>buf train.py:12</code>: 480 MiB cached",
+            "Out of memory at <code>buf train.py:12</code>, called at <code>checkerboard_default train.py:17</code>: 480 MiB cached",
             "<svg",
             "placements identical",
             "since &lt;b&gt;Monday",
