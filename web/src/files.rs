@@ -406,7 +406,7 @@ fn open_text(session: Session, name: &str, text: &str) -> bool {
         return true;
     }
     // The JSON of `blockyard fit`.
-    if text.starts_with('{') && text.contains("\"failed_at\"") {
+    if text.starts_with('{') && text.contains("\"kept\":") {
         session.show_fit(name, text);
         return true;
     }
