@@ -65,7 +65,7 @@ fn is_library_of_cuda(name: &str) -> bool {
     ["libcu", "libnv", "libnccl"].iter().any(|prefix| stem.starts_with(prefix))
 }
 
-/// The functions that one library needs, and those that it has.
+/// The functions that a library needs, and the functions that the library has.
 #[derive(Debug, Default)]
 struct Read {
     needed: Vec<String>,

@@ -1,4 +1,4 @@
-//! The picture between two pictures of blocks, in which what happened is told in two parts.
+//! The picture between two pictures of blocks, which shows a change in two parts.
 
 use blockyard_record::BlockId;
 use rustc_hash::FxHashMap;

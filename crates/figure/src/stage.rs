@@ -109,7 +109,7 @@ pub struct StageView {
     pub selected: Option<BlockId>,
     /// How much there is room for.
     pub form: StageForm,
-    /// The bar and the segments grow until the stage is so high, up to twice their height; 0 for a stage of its own height.
+    /// The height that the stage fills: the bar and the segments grow, at most to twice their height; 0 for no growth.
     pub least_height_px: f32,
 }
 

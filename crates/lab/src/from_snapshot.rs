@@ -124,36 +124,33 @@ fn from_device(
     Ok(run)
 }
 
+/// The entries of the trace, the last one first, each with the bytes of segments before the entry: at the end it is known how many there were.
+fn back_with_reserved(device: &DeviceSnapshot) -> impl Iterator<Item = (TraceEntry, Bytes)> + '_ {
+    let end: Bytes = device.segments.iter().map(|segment| segment.size).sum();
+    device.trace.iter().rev().map(|entry| entry.entry).scan(end, |reserved, entry| {
+        *reserved = match entry.action {
+            TraceAction::SegmentAlloc | TraceAction::SegmentMap => reserved.saturating_sub(entry.size),
+            TraceAction::SegmentFree | TraceAction::SegmentUnmap => reserved.saturating_add(entry.size),
+            _ => *reserved,
+        };
+        Some((entry, *reserved))
+    })
+}
+
 /// The most bytes that the segments had in the time of the trace.
 fn most_reserved(device: &DeviceSnapshot) -> Bytes {
     let end: Bytes = device.segments.iter().map(|segment| segment.size).sum();
-    let entries = device.trace.iter().rev().map(|entry| entry.entry);
-    // Back from the end, where it is known what was held.
-    let held = entries.scan(end, |held, TraceEntry { action, size, .. }| {
-        *held = match action {
-            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held.saturating_sub(size),
-            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held.saturating_add(size),
-            _ => *held,
-        };
-        Some(*held)
-    });
-    held.fold(end, Bytes::max)
+    back_with_reserved(device).fold(end, |most, (_, reserved)| most.max(reserved))
 }
 
 /// What the device had for PyTorch, where a request failed because the device had no more.
 fn full_device(device: &DeviceSnapshot, config: &str, release: Release) -> Result<Option<Bytes>, LabError> {
     let config = AllocatorConfig::parse(config, release)?;
-    let mut held: Bytes = device.segments.iter().map(|segment| segment.size).sum();
+    // The entries come from the end, so that the earliest failure is the last one found.
     let mut full = None;
-    // Back from the end, where it is known what was held.
-    for TraceEntry { action, size, addr, .. } in device.trace.iter().rev().map(|entry| entry.entry) {
-        match action {
-            TraceAction::SegmentAlloc | TraceAction::SegmentMap => held = held.saturating_sub(size),
-            TraceAction::SegmentFree | TraceAction::SegmentUnmap => held = held.saturating_add(size),
-            TraceAction::OutOfMemory if Bytes::new(addr) < size::segment_size(size, &config) => {
-                full = Some(held.saturating_add(Bytes::new(addr)));
-            }
-            _ => {}
+    for (TraceEntry { action, size, addr, .. }, reserved) in back_with_reserved(device) {
+        if action == TraceAction::OutOfMemory && Bytes::new(addr) < size::segment_size(size, &config) {
+            full = Some(reserved.saturating_add(Bytes::new(addr)));
         }
     }
     Ok(full)

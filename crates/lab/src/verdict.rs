@@ -16,7 +16,7 @@ use self::growth::{
     FREE_WHAT_IS_KEPT, by_line, count_of, growth_findings, growth_headline, leak_headline,
     line_of_a_growing_run, steps_left,
 };
-use self::memory::{gpus_that_hold, named_device, under_the_latest_release};
+use self::memory::{gpus_that_hold, limit_words, reserving, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
@@ -24,8 +24,8 @@ use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::request_spans::lifetimes;
 use crate::{
-    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, Limit, LimitSource, Replay, Row,
-    Run, autopsy, leaks, recommended,
+    Autopsy, Change, ChangeKind, Conditions, HoldingLine, LabError, Leaks, LimitSource, Replay, Row, Run,
+    autopsy, leaks, recommended,
 };
 
 /// What a run came to: whether it went out of memory, why, and what helps.
@@ -316,29 +316,6 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         first.moments = moments.at(MomentName::Peak, moment).into_iter().collect();
     }
     Ok(Verdict { kind, headline, findings, setting, autopsy: None, held, moment })
-}
-
-/// How much is reserved at most: by the run itself, where its file tells, and in a replay.
-fn reserving(run: &Run, own: Option<Bytes>, replayed: Bytes) -> String {
-    // What was cached when a recording began late is not requested again.
-    match (run.requests_from_before(), own) {
-        (0, _) => format!("reserved are at most {replayed}"),
-        (_, Some(own)) if own == replayed => format!("reserved are at most {replayed}"),
-        (_, Some(own)) => format!(
-            "the run reserved at most {own}; a replay from what was live at the beginning, without what was cached then, \
-             reserves at most {replayed}"
-        ),
-        (_, None) => format!("a replay from what was live at the beginning reserves at most {replayed}"),
-    }
-}
-
-/// The limit of a run that fits: a memory fraction or the device.
-fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limit>) -> String {
-    let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
-        Some(words) => words.clone(),
-        None => named_device(conditions.capacity_of(run)),
-    };
-    limit.map_or_else(device, |limit| limit.sentence())
 }
 
 /// What holds the memory when most is allocated, and after how many requests that is.

@@ -42,7 +42,7 @@ pub(crate) enum Accepts {
     Rest,
 }
 
-/// A type of Rust that one parameter of a schema can be.
+/// A Rust type that stands for one parameter of a schema.
 pub(crate) trait FromArgument<'a>: Sized {
     /// The kinds of parameters that can be of this type.
     const KINDS: &'static [ArgumentKind];
@@ -53,7 +53,7 @@ pub(crate) trait FromArgument<'a>: Sized {
     fn from_argument(argument: &'a Argument) -> Result<Self>;
 }
 
-/// A type of Rust that one or more parameters of a schema can be, one after another.
+/// A Rust type that stands for one or more parameters of a schema, one after another.
 pub(crate) trait FromArguments<'a>: Sized {
     /// The parameters that can be of this type.
     const ACCEPTS: Accepts;

@@ -145,7 +145,7 @@ impl Session {
         is_told
     }
 
-    /// Shows every panel if the reader was just told how to. Returns whether that is so.
+    /// Shows every panel if a message has just said how. Returns whether that is so.
     pub(crate) fn leave_told_panels(self) -> bool {
         let is_told = self.forget_told_panels();
         if is_told {

@@ -41,7 +41,7 @@ struct Shown {
     way: Option<Way>,
 }
 
-/// The pictures at the beginning, in the middle and at the end, each on a canvas of its own.
+/// The pictures at the beginning, in the middle and at the end, each on its own canvas.
 struct Way {
     from: Scene,
     pictures: [HtmlCanvasElement; 3],

@@ -36,7 +36,7 @@ fn describe(session: Session) -> StepDescription {
     let Some(step) = player.current_step(&run.recording) else {
         let sentence = match run.recording.step_count() {
             0 if session.shown_program().is_some_and(|result| result.details.status != 0) => {
-                "The program ended before a request for memory of the GPU was made: its error stands in the output."
+                "The program ended before a request for memory of the GPU was made: the output has the error."
             }
             0 if session.place.get() == Place::Program => {
                 "No memory of the GPU was asked for: with device=\"cuda\" or .cuda() a tensor lies there."

@@ -7,16 +7,40 @@ use blockyard_rules::Release;
 
 use super::{About, Finding};
 use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Outcome, Run};
+use crate::{Conditions, LabError, Limit, Outcome, Run};
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's messages write them, in GiB with two
 /// places.
-pub(super) fn named_device(capacity: Bytes) -> String {
+fn named_device(capacity: Bytes) -> String {
     let is_of = |gpu: &&GpuProfile| gpu.total_memory.to_string() == capacity.to_string();
     match GpuProfile::ALL.iter().find(is_of) {
         Some(gpu) => format!("the device has {capacity}, as an {} has", gpu.name),
         None => format!("the device has {capacity}"),
     }
+}
+
+/// How much is reserved at most: by the run itself, where its file tells, and in a replay.
+pub(super) fn reserving(run: &Run, own: Option<Bytes>, replayed: Bytes) -> String {
+    // What was cached when a recording began late is not requested again.
+    match (run.requests_from_before(), own) {
+        (_, Some(own)) if own == replayed => format!("reserved are at most {replayed}"),
+        (0, Some(own)) => format!("the run reserved at most {own}; a replay reserves at most {replayed}"),
+        (_, Some(own)) => format!(
+            "the run reserved at most {own}; a replay from what was live at the beginning, without what was cached then, \
+             reserves at most {replayed}"
+        ),
+        (0, None) => format!("reserved are at most {replayed}"),
+        (_, None) => format!("a replay from what was live at the beginning reserves at most {replayed}"),
+    }
+}
+
+/// The limit of a run that fits: a memory fraction or the device.
+pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limit>) -> String {
+    let device = || match run.device_words.as_ref().filter(|_| conditions.capacity_of(run) == run.capacity) {
+        Some(words) => words.clone(),
+        None => named_device(conditions.capacity_of(run)),
+    };
+    limit.map_or_else(device, |limit| limit.sentence())
 }
 
 /// The smallest GPU that holds so many bytes beside the context and the libraries of a process, and those that are too small. A run that `goes_on` would take

@@ -160,7 +160,7 @@ fn what_lies_outside_holds_until_a_card_says_otherwise_and_is_not_free() {
     assert_eq!(outside[2].parts, [context, ("code".to_owned(), Bytes::mib(2))]);
     let other_run = format!("{cards}## Four\n{{free}}\n```workload new\nb = alloc 3 MiB\n```\n");
     let lesson_of_two = Lesson::parse(&text(&other_run)).unwrap().play().unwrap();
-    assert_eq!(lesson_of_two.cards[3].outside, None, "another run is on a device of its own");
+    assert_eq!(lesson_of_two.cards[3].outside, None, "another run has its own device");
     assert_eq!([0, 1, 2].map(|card| body(&lesson, card)), ["54 MiB", "34 MiB", "32 MiB"]);
     for (block, expected) in [
         ("measured nothing", "there is no line \"measured: nothing = SIZE, SOURCE\""),
