@@ -46,7 +46,7 @@
 //!   addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's thread sends which part is shown. The grid is ready all the same: it
 //!   answers the pointer once the view rests, and draws where the GPU is lost, fails or is software, whose cost grows with the rectangles
 //!   (`?painter=any` takes software too).
-//! - **The grid's picture is made in slices** (`view/lifetimes/picture.rs`) of 1.5 ms of a frame, first every eighth column. Until the picture
+//! - **The grid's picture is made in slices** (`view/allocations/picture.rs`) of 1.5 ms of a frame, first every eighth column. Until the picture
 //!   is ready the last one is shown moved and stretched, so that a frame costs the page the same however much is drawn.
 //! - **Chromium's GPU process ends with the first picture that its software adapter shows on a canvas**, unless the page itself is composed
 //!   with Vulkan: all canvases of the page are empty then. So canvases are drawn again at `contextrestored`, the worker reports that its
@@ -58,21 +58,21 @@
 //!   End-to-end tests see the page with one wide font in the place of the machine's (`Fonts::OneThatNobodyChose`). Figures are drawn larger
 //!   where the page's letters are larger (`browser::text_scale`): on large screens, and for readers who set a larger size.
 
+mod appearance;
 mod browser;
 mod canvas;
-mod commands;
-mod draft;
 mod export;
+mod figures;
 mod files;
 mod frames;
 mod gpu;
-mod history;
 mod interpreter;
 mod jobs;
-mod kept;
 mod keys;
 mod lab;
+mod lessons;
 mod link;
+mod messages;
 mod navigation;
 mod painter;
 mod parts;
@@ -80,10 +80,12 @@ mod program;
 mod ptr_eq;
 mod run;
 mod session;
+mod story;
 mod surface;
-mod theme;
 mod view;
+mod workbench;
 mod worker_program;
+mod workload;
 
 #[cfg(test)]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);

@@ -7,7 +7,8 @@ use blockyard_workload::{ParseErrorKind, parse_rounded_size};
 use leptos::prelude::*;
 use thiserror::Error;
 
-use crate::session::Session;
+use super::LabSignals;
+use crate::session::Feature;
 
 /// Why a field of the panel cannot be read.
 #[derive(Debug, Error)]
@@ -26,26 +27,27 @@ fn optional_size(text: &str) -> Result<Option<Bytes>, ParseErrorKind> {
     if text.is_empty() { Ok(None) } else { parse_rounded_size(text).map(Some) }
 }
 
-impl Session {
+impl Feature<LabSignals> {
     /// The conditions of the panel's fields.
     ///
     /// # Errors
     ///
     /// [`ConditionsError`] if a field cannot be read.
     pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
-        let conf = self.lab.conf.get_untracked().trim().to_owned();
-        AllocatorConfig::parse(&conf, self.lab.release.get_untracked().unwrap_or(Release::LATEST))?;
+        let conf = self.conf.get_untracked().trim().to_owned();
+        AllocatorConfig::parse(&conf, self.release.get_untracked().unwrap_or(Release::LATEST))?;
         let own = self.own_conditions()?;
         Ok(Conditions { conf, ..own })
     }
 
-    /// As [`Session::conditions`], but with the settings of the run itself.
+    /// As [`Feature::conditions`], but with the settings of the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
         // A snapshot of a program does not say how large its GPU is; the run does.
-        let own_capacity = || untrack(|| self.shown_program()).map(|result| result.run.recording.capacity());
-        let capacity = optional_size(&self.lab.capacity.get_untracked())?.or_else(own_capacity);
-        let limit = optional_size(&self.lab.limit.get_untracked())?;
-        Ok(Conditions { conf, capacity, limit, release: self.lab.release.get_untracked() })
+        let own_capacity =
+            || untrack(|| self.session.shown_program()).map(|result| result.run.recording.capacity());
+        let capacity = optional_size(&self.capacity.get_untracked())?.or_else(own_capacity);
+        let limit = optional_size(&self.limit.get_untracked())?;
+        Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
     }
 }

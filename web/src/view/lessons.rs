@@ -4,8 +4,10 @@ use blockyard_lessons::{Answers, Entry, Lesson, PARTS, QuizItem, glossary, lesso
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::lessons::{CardDone, GivenAnswer};
 use crate::link::Target;
-use crate::session::{CardDone, GivenAnswer, Place, Session};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
 use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
@@ -42,7 +44,7 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
         // With one of these keys, the browser opens the link in another tab or window.
         if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
             event.prevent_default();
-            session.go_to(place.clone());
+            session.navigation().go_to(place.clone());
         }
     });
     view! { <a href=href on:click=go>{words}</a> }.into_any()
@@ -51,7 +53,7 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
 pub(crate) fn list(session: Session) -> AnyView {
     let mut rows = summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards }| {
         let done = text(move || {
-            let (seen, passed) = session.progress.with(|progress| {
+            let (seen, passed) = session.lessons().progress.with(|progress| {
                 let of = |done: &&CardDone| done.lesson == id;
                 let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
                 (seen, progress.iter().filter(of).any(|done| done.is_passed))
@@ -96,10 +98,10 @@ pub(crate) fn list(session: Session) -> AnyView {
             </p>
             <p class="cluster">
                 {crate::view::home::continue_button(session)}
-                {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
-                {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
-                {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
-                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
+                {button("large", "to-quiz", "All questions in a row", "", click(move || session.navigation().go_to(Place::Quiz)))}
+                {button("large", "to-glossary", "The words", "", click(move || session.navigation().go_to(Place::Glossary(String::new()))))}
+                {button("large", "to-teachers", "For teachers", "", click(move || session.navigation().go_to(Place::Teachers)))}
+                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
             </p>
             {plans(session)}
             <div class="course" data-testid="lessons">{parts}</div>
@@ -146,7 +148,8 @@ fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
 
 pub(crate) fn all_questions(session: Session) -> AnyView {
     let items = quiz().unwrap_or_default();
-    let given = items.iter().filter_map(|item| session.answer_to(&item.lesson, item.card, &item.question));
+    let given =
+        items.iter().filter_map(|item| session.lessons().answer_to(&item.lesson, item.card, &item.question));
     let begun = given
         .fold((0_usize, 0_usize), |(right, count), given| (right + usize::from(given.is_right), count + 1));
     let score = RwSignal::new(begun);
@@ -168,7 +171,7 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
 }
 
 fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
-    let state = RwSignal::new(session.answer_to(&item.lesson, item.card, &item.question));
+    let state = RwSignal::new(session.lessons().answer_to(&item.lesson, item.card, &item.question));
     let problem = RwSignal::new(String::new());
     let question = item.question.clone();
     let (lesson, card) = (item.lesson.clone(), item.card);
@@ -179,7 +182,7 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
         match GivenAnswer::new(&question, answer) {
             Ok(given) => {
                 problem.set(String::new());
-                session.remember_answer(&lesson, card, Some(&given.raw));
+                session.lessons().remember_answer(&lesson, card, Some(&given.raw));
                 score.update(|(right, answered)| {
                     *right += usize::from(given.is_right);
                     *answered += 1;

@@ -9,7 +9,9 @@ use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cur
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::session::{ComparisonState, Place, Session};
+use crate::files::ComparisonState;
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
 
@@ -45,12 +47,12 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
 
 /// The sheet as HTML; `None` where the page prints as it is.
 fn content(session: Session) -> Option<String> {
-    if session.place.get() != Place::Workbench {
+    if session.navigation().place.get() != Place::Workbench {
         return None;
     }
     let run = session.run.get();
     let recording = &run.recording;
-    let title = session.heading();
+    let title = session.navigation().heading();
     let steps = session.player.with(|player| player.steps);
     let mut out = format!("<h1>{}</h1>", escaped(&title));
     if let Some(opened) = session.shown_recording()
@@ -62,7 +64,7 @@ fn content(session: Session) -> Option<String> {
         let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().config));
     }
     let size = Size::new(WIDTH_PX, TIMELINE_PX);
-    let view = session.timeline_view_or_fit();
+    let view = session.figures().timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
     // The line alone: the caption names its step, whose label would lie over that of the axis.
     let cursor = timeline_cursor(Some(recording), &scene, &view, None, steps).marks;
@@ -84,7 +86,7 @@ fn content(session: Session) -> Option<String> {
         );
     }
     if session.shows_text() {
-        let text = session.history.with(|history| history.text().to_owned());
+        let text = session.workload().history.with(|history| history.text().to_owned());
         let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
         let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
     }

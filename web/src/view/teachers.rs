@@ -7,8 +7,10 @@ use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::lessons::OpenLesson;
 use crate::link::Target;
-use crate::session::{OpenLesson, Place, Session};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, check, click, flag, text};
 use crate::view::lessons::{ListedLesson, place_link, summaries};
 
@@ -105,7 +107,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
         ids.collect::<Vec<_>>().join(",")
     };
     let is_none_chosen = flag(move || chosen.with(BTreeSet::is_empty));
-    let sheet = click(move || session.go_to(Place::Handout(untrack(chosen_ids))));
+    let sheet = click(move || session.navigation().go_to(Place::Handout(untrack(chosen_ids))));
     let all = click(move || {
         chosen.update(|chosen| {
             let is_all = chosen.len() == lessons().len();
@@ -141,7 +143,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
                     })}
                 </button>
                 {button("large", "choose-all", "Choose all or none", "For a sheet or an answer key of all lessons", all)}
-                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
+                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
             </p>
             <ol class="lesson-list" data-testid="teachers">{rows}</ol>
         </main>
@@ -183,7 +185,7 @@ fn row(
             <pre class="code">{snippet}</pre>
             <p class="cluster">
                 {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
-                {button("", "handout", "Class sheet and answers", "To print", click(move || session.go_to(handout.clone())))}
+                {button("", "handout", "Class sheet and answers", "To print", click(move || session.navigation().go_to(handout.clone())))}
                 {check("choose-lesson", "On a sheet with others", "", is_chosen, choose)}
             </p>
         </li>
@@ -193,7 +195,7 @@ fn row(
 
 /// Lessons on paper: every card with its figure, and the answers at the end.
 pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
-    let own = session.lesson_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
+    let own = session.lessons().own_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
     let paper = match OpenLesson::handout(ids, own.as_deref()) {
         Ok(paper) => paper,
         Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),

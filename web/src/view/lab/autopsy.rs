@@ -7,8 +7,8 @@ use leptos::prelude::*;
 
 use super::parts::{figure, files, line_to_copy};
 use super::trial::{change_buttons, trial};
-use crate::commands::sentence;
 use crate::lab::{Cell, Sheet};
+use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 

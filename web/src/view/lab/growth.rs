@@ -60,7 +60,7 @@ pub(super) fn second_file(session: Session) -> AnyView {
     let chosen = on(move |event: ev::Event| {
         let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(file) = field.and_then(|field| field.files()).and_then(|files| files.get(0)) else { return };
-        session.ask_diff(file.name(), &file);
+        session.lab().ask_diff(file.name(), &file);
     });
     view! {
         <p class="asked">

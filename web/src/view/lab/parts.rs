@@ -113,7 +113,7 @@ pub(super) fn figure(
         if size.width_px >= 1.0 {
             let scene = scene(size.width_px);
             surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
         }
     });
     // Figures grow with the letters of the page, whose size depends on the window, so the height follows the window's size.
@@ -156,7 +156,7 @@ pub(super) fn conditions(session: Session) -> AnyView {
 pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     on(move |event: ev::SubmitEvent| {
         event.prevent_default();
-        session.ask_lab();
+        session.lab().ask();
     })
 }
 
@@ -178,9 +178,9 @@ fn release_as_it_was(session: Session) -> &'static str {
 
 /// The fields of the device, of the limit and of the release.
 pub(super) fn sizes(session: Session) -> AnyView {
-    let lab = session.lab;
+    let lab = session.lab();
     let hint = text(move || {
-        let hint = if session.has_failed() { as_it_was(session) } else { "no limit" };
+        let hint = if session.lab().has_failed() { as_it_was(session) } else { "no limit" };
         hint.to_owned()
     });
     view! {
@@ -193,18 +193,18 @@ pub(super) fn sizes(session: Session) -> AnyView {
 
 /// The memory of the run's own device, for an empty field. Reads signals.
 fn own_capacity(session: Session) -> String {
-    let answers = session.answers().unwrap_or_default();
-    answers.run(session.lab_device()).map_or("its own".to_owned(), |run| run.capacity.to_string())
+    let answers = session.lab().answers().unwrap_or_default();
+    answers.run(session.lab().asked_device()).map_or("its own".to_owned(), |run| run.capacity.to_string())
 }
 
 /// The choice of the release of PyTorch whose rules hold.
 fn releases(session: Session) -> AnyView {
-    let release = session.lab.release;
+    let release = session.lab().release;
     let options = Signal::derive(move || {
         let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
         let words = release_as_it_was(session);
-        let answers = session.answers().unwrap_or_default();
-        let own = match answers.run(session.lab_device()) {
+        let answers = session.lab().answers().unwrap_or_default();
+        let own = match answers.run(session.lab().asked_device()) {
             Some(run) => format!("{} ({words})", run.release),
             None => words.to_owned(),
         };
@@ -224,8 +224,9 @@ fn releases(session: Session) -> AnyView {
 pub(super) fn implied_limit(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         // The memory of a program's GPU is known.
-        let answers = session.answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
-        let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
+        let answers =
+            session.lab().answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
+        let limit = answers.run(session.lab().asked_device()).and_then(|run| run.limit);
         limit.filter(Limit::is_inferred).map(|limit| implied_words(&limit)).unwrap_or_default()
     });
     view! {
@@ -270,12 +271,12 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
 /// Notes on what is not known about the run.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
-        let answers = session.answers().unwrap_or_default();
-        answers.run(session.lab_device()).map(|run| run.notes.clone()).unwrap_or_default()
+        let answers = session.lab().answers().unwrap_or_default();
+        answers.run(session.lab().asked_device()).map(|run| run.notes.clone()).unwrap_or_default()
     });
     let items = move || {
         let notes = notes.get().into_iter();
-        notes.map(|note| view! { <li>{crate::commands::sentence(&note)}</li> }.into_any()).collect::<Vec<_>>()
+        notes.map(|note| view! { <li>{crate::messages::sentence(&note)}</li> }.into_any()).collect::<Vec<_>>()
     };
     view! {
         <details class="quiet" hidden=flag(move || notes.with(Vec::is_empty))>

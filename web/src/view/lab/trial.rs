@@ -7,9 +7,10 @@ use blockyard_workload::Request;
 use leptos::prelude::*;
 
 use super::parts::{figure, first_oom};
-use crate::commands::sentence;
 use crate::lab::{Cell, QuestionKind, Trial};
-use crate::session::{Place, Session};
+use crate::messages::sentence;
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
 
@@ -27,7 +28,7 @@ fn curve(row: &Row) -> ComparedCurve {
 
 /// Two timelines on one scale, or their difference.
 pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
-    let is_difference = session.lab.shows_difference;
+    let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
     // Where only bounds of the limit are known, the curves are those at the lower one.
     let limit = after.limit.map(|limit| limit.lowest);
@@ -134,7 +135,7 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
 
 /// The change that was tried last, with the run before and after it; empty if none was tried.
 pub(crate) fn trial(session: Session) -> AnyView {
-    let tried = Memo::new(move |_| session.answers().and_then(|answers| answers.trial));
+    let tried = Memo::new(move |_| session.lab().answers().and_then(|answers| answers.trial));
     let content = move || tried.get().map(|trial| trial_view(session, &trial));
     view! { {content} }.into_any()
 }
@@ -149,12 +150,12 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
         (None, Err(why)) => ("error", sentence(&why.to_string())),
         (None, Ok(_)) => ("", String::new()),
     };
-    let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);
+    let can_apply = untrack(|| session.shows_text() && session.navigation().place.get() == Place::Workbench);
     let is_edit = |change: &ChangeKind| {
         !matches!(change, ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize)
     };
     let apply = trial.change.clone().filter(|change| can_apply && is_edit(change)).map(|change| {
-        let act = click(move || session.apply_change(&change));
+        let act = click(move || session.lab().apply_change(&change));
         button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
     });
     view! {
@@ -164,7 +165,7 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
             {deltas(&trial.before, &trial.after)}
             {compared(session, &trial.before, &trial.after, trial.requests)}
             {apply}
-            {button("link", "trial-close", "Close", "", click(move || session.forget_trial()))}
+            {button("link", "trial-close", "Close", "", click(move || session.lab().forget_trial()))}
         </section>
     }
     .into_any()
@@ -172,16 +173,16 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
 
 /// Buttons that try changes which would have prevented the first out of memory of the run.
 pub(crate) fn helps(session: Session) -> AnyView {
-    let is_failed = Memo::new(move |_| session.fails_now());
-    let found = Memo::new(move |_| session.answers().and_then(|answers| answers.autopsy));
+    let is_failed = Memo::new(move |_| session.lab().fails_now());
+    let found = Memo::new(move |_| session.lab().answers().and_then(|answers| answers.autopsy));
     let content = move || {
         if !is_failed.get() {
             return None;
         }
         let Some(found) = found.get() else {
-            let ask = click(move || session.ask_autopsy());
+            let ask = click(move || session.lab().ask_autopsy());
             let is_busy = session
-                .lab
+                .lab()
                 .work
                 .with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Autopsy));
             return Some(if is_busy {
@@ -258,7 +259,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::Synchronize => "synchronize before".to_owned(),
         };
         let (kind, heading) = (change.kind.clone(), title.clone());
-        let try_it = click(move || session.try_change(&kind, heading.clone()));
+        let try_it = click(move || session.lab().try_change(&kind, heading.clone()));
         view! {
             <button type="button" class="chip" data-testid=format!("try-change-{place}") title=title on:click=try_it>
                 {label}

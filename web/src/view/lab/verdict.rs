@@ -9,8 +9,8 @@ use leptos::prelude::*;
 
 use super::parts::line_to_copy;
 use super::{failed, working};
-use crate::commands::sentence;
 use crate::lab::QuestionKind;
+use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
@@ -22,22 +22,23 @@ const MOST_LINES: usize = 10;
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
     let found = Memo::new(move |_| {
-        session.answers().and_then(|answers| {
+        session.lab().answers().and_then(|answers| {
             let searched = answers.searched().cloned();
             Some((answers.verdict?, answers.verdict_for.1, searched))
         })
     });
     let is_busy = Memo::new(move |_| {
-        session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
+        session.lab().work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
     let rank = Memo::new(move |_| verdict_is_about(session));
     // What is asked for other conditions makes the verdict anew.
-    let is_old = Memo::new(move |_| session.lab.work.with(Option::is_some) && session.is_verdict_old());
+    let is_old =
+        Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
     let content = move || match found.get() {
         Some((found, conditions, searched)) => answer(session, &found, &conditions, searched.as_deref()),
         None if is_busy.get() => ().into_any(),
         None => {
-            let ask = click(move || session.ask_verdict());
+            let ask = click(move || session.lab().ask_verdict());
             button("primary", "lab-verdict", "What does this run come to?", "", ask)
         }
     };
@@ -69,8 +70,10 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
     };
-    let notes =
-        session.answers().and_then(|answers| answers.run(session.lab_device()).map(|run| run.notes.clone()));
+    let notes = session
+        .lab()
+        .answers()
+        .and_then(|answers| answers.run(session.lab().asked_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
     // Where no plain setting helps, a search may have found another.
     let searched = searched.filter(|_| found.setting.is_none());
@@ -117,7 +120,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
         let conf = conf.clone();
         let ask = click(move || {
-            session.lab.conf.set(conf.clone());
+            session.lab().conf.set(conf.clone());
             ask_what_if(session);
         });
         let title = "Shows the run under this setting beside its own";
@@ -126,8 +129,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     });
     let release = finding.release.map(|release| {
         let ask = click(move || {
-            session.lab.release.set(Some(release));
-            session.run.with_untracked(|run| session.lab.conf.set(run.recording.info().config.clone()));
+            session.lab().release.set(Some(release));
+            session.run.with_untracked(|run| session.lab().conf.set(run.recording.info().config.clone()));
             ask_what_if(session);
         });
         let title = "Shows the run under this release's rules beside its own";
@@ -140,8 +143,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
 
 /// Asks about the run under what the fields of the panel say, and shows the answer, which stands far below the verdict.
 fn ask_what_if(session: Session) {
-    session.open_lab(QuestionKind::WhatIf);
-    session.ask_lab();
+    session.lab().open(QuestionKind::WhatIf);
+    session.lab().ask();
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
@@ -170,7 +173,7 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
             MomentName::LastHeld => "last-held",
         }
     );
-    let show = click(move || session.show_moment(moment, line.as_deref()));
+    let show = click(move || session.lab().show_moment(moment, line.as_deref()));
     view! { " "<button type="button" class="link" data-testid=id title=title on:click=show>{words}</button> }
         .into_any()
 }
