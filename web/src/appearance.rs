@@ -13,6 +13,7 @@ use web_sys::HtmlCanvasElement;
 use crate::canvas::Paints;
 use crate::session::Feature;
 
+/// How the page looks.
 pub(crate) struct AppearanceSignals {
     pub(crate) theme: RwSignal<ThemeChoice>,
     /// Counts the changes of colors and of the pixel ratio.

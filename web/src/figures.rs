@@ -56,6 +56,7 @@ impl HolderMoment {
     }
 }
 
+/// What the figures show, and what is chosen in them.
 pub(crate) struct FigureSignals {
     /// The steps that figures over time show, or `None` for all steps.
     pub(crate) timeline_view: RwSignal<Option<TimelineView>>,

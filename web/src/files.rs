@@ -65,6 +65,7 @@ impl OpenedFile {
     }
 }
 
+/// The files that the reader has opened.
 pub(crate) struct FileSignals {
     /// The recording that was opened last. It stays open while another source is shown.
     pub(crate) opened: RwSignal<Option<PtrEq<OpenedFile>>>,

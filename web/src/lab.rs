@@ -38,6 +38,7 @@ struct AnswersOfRun {
     answers: Answers,
 }
 
+/// The lab's panel: the question, its conditions, and the answers.
 pub(crate) struct LabSignals {
     pub(crate) kind: RwSignal<QuestionKind>,
     pub(crate) conf: RwSignal<String>,

@@ -67,6 +67,7 @@ impl LessonState {
     }
 }
 
+/// The open lesson, and what the reader has done in all lessons.
 pub(crate) struct LessonSignals {
     /// The card of the open lesson, and the reader's answers.
     pub(crate) state: RwSignal<LessonState>,

@@ -27,6 +27,7 @@ pub(crate) struct RunningJob {
     pub(crate) read: Option<ReadPart>,
 }
 
+/// What the page tells the reader.
 pub(crate) struct MessageSignals {
     pub(crate) message: RwSignal<Option<Message>>,
     /// The job whose progress is shown.

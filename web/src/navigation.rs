@@ -20,6 +20,7 @@ use crate::messages::sentence;
 use crate::parts;
 use crate::session::{Feature, Source};
 
+/// Where in the page the reader is.
 pub(crate) struct NavigationSignals {
     /// The place of the page that is shown.
     pub(crate) place: RwSignal<Place>,

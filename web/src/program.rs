@@ -66,6 +66,7 @@ impl Default for ProgramInput {
     }
 }
 
+/// The program in the editor, and its last run.
 pub(crate) struct ProgramSignals {
     pub(crate) input: RwSignal<ProgramInput>,
     pub(crate) status: RwSignal<ProgramStatus>,

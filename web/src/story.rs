@@ -275,6 +275,7 @@ fn largest_cached(state: &MemoryState) -> Bytes {
     cached.map(|block| block.size).max().unwrap_or_default()
 }
 
+/// The story of the first screen, and its run.
 pub(crate) struct StorySignals {
     /// What the reader has done.
     pub(crate) state: RwSignal<Story>,

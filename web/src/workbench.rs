@@ -134,6 +134,7 @@ const KEY: &str = "blockyard.panels";
 /// How a message about panels ends.
 const TOLD: &str = "Esc or 0 shows all panels.";
 
+/// Which panels and which tab are shown.
 pub(crate) struct WorkbenchSignals {
     /// Which panels are shown.
     pub(crate) panels: RwSignal<PanelLayout>,

@@ -54,6 +54,7 @@ fn first_preset() -> Preset {
 /// The ending of file names of workloads.
 pub(crate) const FILE_ENDING: &str = ".workload";
 
+/// The workload in the editor, and its run.
 pub(crate) struct WorkloadSignals {
     /// The text, with its former texts.
     pub(crate) history: RwSignal<History>,
