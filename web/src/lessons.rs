@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{LessonFile, OutsideMemory};
+use blockyard_lessons::{CourseStretch, LessonFile, OutsideMemory};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -25,7 +25,7 @@ use self::open::OpenLessonError;
 use self::progress::Progress;
 use self::question::GivenAnswers;
 use crate::browser;
-use crate::navigation::Place;
+use crate::navigation::{Embed, Place};
 use crate::ptr_eq::PtrEq;
 use crate::session::{Feature, Source};
 
@@ -85,6 +85,8 @@ pub(crate) struct LessonSignals {
     given_answers: RwSignal<GivenAnswers>,
     /// The lesson and the card, from 0, that the reader saw last.
     pub(crate) last_card: RwSignal<Option<(String, usize)>>,
+    /// The lecture that a teacher presents: its lessons follow each other. None in the order of the course.
+    pub(crate) lecture: RwSignal<Option<&'static [CourseStretch]>>,
 }
 
 impl LessonSignals {
@@ -98,8 +100,17 @@ impl LessonSignals {
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
+            lecture: RwSignal::new(None),
         }
     }
+}
+
+/// No lesson has as many cards: the last one is shown.
+const LAST_CARD: usize = 999;
+
+/// The ids of a lecture's lessons, in their order.
+pub(crate) fn lecture_lessons(lecture: &'static [CourseStretch]) -> Vec<&'static str> {
+    lecture.iter().flat_map(|stretch| stretch.lessons).map(|(id, _)| *id).collect()
 }
 
 /// Steps a second while a card plays.
@@ -178,7 +189,9 @@ impl Feature<LessonSignals> {
         let Some(played) = lesson.cards.get(card) else { return };
         state.answer =
             played.question.as_ref().and_then(|question| self.answer_to(&lesson.id, card, question));
-        state.is_revealed = state.answer.is_some();
+        // A frame with a figure alone does not ask, and shows the same to each reader.
+        let is_figure = matches!(self.session.navigation().embed, Some(Embed::Figure | Embed::Stage));
+        state.is_revealed = state.answer.is_some() || is_figure;
         let is_asked = played.question.is_some() && !state.is_revealed;
         self.state.set(state);
         let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
@@ -228,14 +241,36 @@ impl Feature<LessonSignals> {
         if self.session.navigation().embed.is_some() {
             return self.show_card(0);
         }
-        let open = untrack(|| self.session.open_lesson());
-        let mut rest = blockyard_lessons::course();
-        let is_there = open.is_some_and(|open| rest.any(|lesson| lesson.id == open.id));
-        match rest.next().filter(|_| is_there) {
-            Some(lesson) => {
-                self.session.navigation().go_to(Place::Lesson { id: lesson.id.to_owned(), card: 0 });
-            }
+        match self.neighbor(true) {
+            Some(id) => self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: 0 }),
             None => self.session.navigation().go_to(Place::Lessons),
+        }
+    }
+
+    /// Opens the last card of the lesson before the open one, if there is one.
+    pub(crate) fn show_previous(self) {
+        if let Some(id) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
+            self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: LAST_CARD });
+        }
+    }
+
+    /// The lesson after the open one, or before it, in the lecture or else in the course.
+    fn neighbor(self, is_after: bool) -> Option<&'static str> {
+        let open = untrack(|| self.session.open_lesson())?;
+        let course = || blockyard_lessons::course().map(|lesson| lesson.id).collect::<Vec<_>>();
+        let lecture = self.lecture.get_untracked().map(lecture_lessons);
+        let ids = lecture.filter(|ids| ids.iter().any(|id| *id == open.id)).unwrap_or_else(course);
+        let place = ids.iter().position(|id| *id == open.id)?;
+        let place = if is_after { place.checked_add(1) } else { place.checked_sub(1) };
+        ids.get(place?).copied()
+    }
+
+    /// Presents the lessons of a lecture, one after the other.
+    pub(crate) fn present_lecture(self, lecture: &'static [CourseStretch]) {
+        self.lecture.set(Some(lecture));
+        if let Some(id) = lecture_lessons(lecture).first() {
+            self.session.navigation().go_to(Place::Lesson { id: (*id).to_owned(), card: 0 });
+            self.present();
         }
     }
 }

@@ -163,9 +163,11 @@ fn hand(session: Session) -> AnyView {
 fn program(session: Session) -> AnyView {
     let lines = move || {
         let lines = session.story().moment.get().lines.into_iter();
-        let line = |(line, has_failed)| {
+        let line = |(line, has_failed): (String, bool)| {
             let error = if has_failed { "\ntorch.OutOfMemoryError" } else { "" };
-            view! { <li>{line}<em>{error}</em></li> }.into_any()
+            // The setting stays in sight while the lines below scroll.
+            let is_setting = line.starts_with("# PYTORCH_CUDA_ALLOC_CONF");
+            view! { <li class:is-setting=is_setting>{line}<em>{error}</em></li> }.into_any()
         };
         lines.map(line).collect::<Vec<_>>()
     };

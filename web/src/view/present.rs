@@ -141,7 +141,10 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
         "PageUp" | "Backspace" | "ArrowLeft" | "ArrowUp" => {
             let card = session.lessons().state.with_untracked(|state| state.card);
             session.lessons().presenting.set(Presenting::Shown);
-            session.lessons().show_card(card.saturating_sub(1));
+            match card.checked_sub(1) {
+                Some(before) => session.lessons().show_card(before),
+                None => session.lessons().show_previous(),
+            }
         }
         "b" | "B" | "." => session.lessons().presenting.set(Presenting::Blank),
         "Escape" => session.lessons().end_presenting(),

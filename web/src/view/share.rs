@@ -70,8 +70,9 @@ impl Share {
         let (address, hash) = link.split_once('#').unwrap_or((&link, ""));
         let (embed, theme) = (self.embed.get(), self.theme.get());
         let height = match embed {
-            Embed::Figure => 330,
-            Embed::Stage => 460,
+            // As high as the tallest moment, a request that fails, in a column 640 pixels wide.
+            Embed::Figure => 380,
+            Embed::Stage => 600,
             Embed::Lesson => 640,
         };
         let title = self.session.navigation().heading().replace('"', "&quot;");

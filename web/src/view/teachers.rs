@@ -7,7 +7,7 @@ use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::lessons::OpenLesson;
+use crate::lessons::{OpenLesson, lecture_lessons};
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -50,10 +50,17 @@ fn plan(
         }
         .into_any()
     };
+    let present = click(move || session.lessons().present_lecture(stretches));
+    let sheet =
+        click(move || session.navigation().go_to(Place::Handout(lecture_lessons(stretches).join(","))));
     let stretches = stretches.iter().map(stretch).collect::<Vec<_>>();
     view! {
         <details data-testid=id>
             <summary>{title}</summary>
+            <p class="cluster">
+                {button("primary", "present-lecture", "Present its lessons", "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan", present)}
+                {button("", "lecture-sheet", "Its class sheet", "To print", sheet)}
+            </p>
             <dl class="glossary">{stretches}</dl>
         </details>
     }
@@ -82,7 +89,7 @@ const IN_THE_ROOM: [(&str, &str); 5] = [
     ),
     (
         "Clicker",
-        "Page up goes back. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last card one more press opens the next lesson.",
+        "Page up goes back, also to the lesson before. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last card one more press opens the next lesson of the plan, or of the course.",
     ),
     (
         "Link",
@@ -212,10 +219,11 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
             <p class="no-print cluster">
                 {button("primary large", "print", "Print", "The cards, and the answers on a page of their own", click(move || print("")))}
                 {button("large", "print-cards", "Print without the answers", "For the class", click(move || print("cards")))}
+                {button("large", "print-short", "Print questions and exercises alone", "Few pages for each lesson", click(move || print("short")))}
                 {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}
             </p>
             <p class="no-print quiet">
-                "A page ends with its question, and the next page shows what happened: turn the pages together, or hand them out one by one."
+                "With all cards, a page ends with its question, and the next page shows what happened: turn the pages together, or hand them out one by one. Questions and exercises alone stand close together, for a class that has seen the lesson: the figure of a question shows the answer to the one before."
             </p>
             <div inner_html=paper.cards></div>
             <div inner_html=paper.answers></div>

@@ -225,6 +225,25 @@ except torch.OutOfMemoryError as error:
 }
 
 #[test]
+fn the_answers_about_a_program_lie_over_nothing() -> Result<()> {
+    at(Window::default(), |page| {
+        // A convolutional network, for which a setting helps: the verdict has a line to copy.
+        choose(page, "example", "autoencoder")?;
+        wait_ended(page, "Finished")?;
+        page.click(&id("program-answers"))?;
+        page.wait_for(&id("verdict-line"))?;
+        let is_free = "const button = document.querySelector('[data-testid=run-program]');
+            const box = button.getBoundingClientRect();
+            const hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+            return button === hit || button.contains(hit);";
+        page.execute("window.scrollTo(0, 0)", &[])?;
+        ensure!(page.execute(is_free, &[])?.as_bool() == Some(true), "something lies over Run");
+        page.click(&id("run-program"))?;
+        wait_ended(page, "Finished")
+    })
+}
+
+#[test]
 fn an_example_prints_what_an_h200_printed() -> Result<()> {
     at(Window::default(), |page| {
         choose(page, "example", "mlp_adam")?;
