@@ -47,12 +47,25 @@ fn stage_of(session: Session) -> Option<Stage> {
     if let Some(outside) = session.lessons().outside() {
         return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));
     }
-    if !session.shows_story() {
-        return Some(stage);
+    if session.shows_story() {
+        let (least_shown, is_first) =
+            session.story().state.with(|story| (story.situation().least_shown, story.is_first()));
+        return Some(stage.of_process(CONTEXT, least_shown, !is_first));
     }
-    let (least_shown, is_first) =
-        session.story().state.with(|story| (story.situation().least_shown, story.is_first()));
-    Some(stage.of_process(CONTEXT, least_shown, !is_first))
+    Some(match outside_of_program(session) {
+        Some(outside) => stage.of_process(outside, Bytes::ZERO, false),
+        None => stage,
+    })
+}
+
+/// What the driver and CUDA's libraries take beside the memory of the shown program, which the program's device leaves out. Reads signals.
+fn outside_of_program(session: Session) -> Option<Bytes> {
+    session.shown_program().map(|program| program.details.outside).filter(|outside| !outside.is_zero())
+}
+
+/// Whether the stage has what a process takes beside PyTorch's memory. Reads signals.
+fn is_of_process(session: Session) -> bool {
+    session.shows_story() || session.lessons().outside().is_some() || outside_of_program(session).is_some()
 }
 
 /// Whether the stage has all the height that a presentation leaves. Reads signals.
@@ -67,7 +80,7 @@ const SMALL_PX: f32 = 560.0;
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
     if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
         StageForm::Small
-    } else if is_compact || session.lessons().outside().is_some() || session.shows_story() {
+    } else if is_compact || is_of_process(session) {
         StageForm::Compact
     } else {
         StageForm::Full
@@ -105,7 +118,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
         let has_failures = may_fail || blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
         let form = form(session, width_px, is_compact);
-        if session.shows_story() || session.lessons().outside().is_some() {
+        if is_of_process(session) {
             process_stage_height(width_px, has_failures, form)
         } else {
             stage_height(width_px, has_failures, form)
