@@ -10,6 +10,10 @@ use blockyard_replay::{OnProgress, Progress};
 
 use crate::html::{escaped, exact, sentence, two_sizes};
 
+/// What a row without a failure says about a recording that ends at one.
+const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \
+                               the program would have asked for afterwards is not known.";
+
 /// The settings that were tried.
 pub(crate) struct Settings {
     limit: Limit,
@@ -64,8 +68,9 @@ impl Settings {
         out.push_str("<h3>Settings tried</h3>\n");
         let _ = writeln!(
             out,
-            "<p>Each row is a replay of the same requests. {} Both ends were replayed where they differ.</p>",
-            escaped(&self.limit_sentence())
+            "<p>Each row is a replay of the same requests. {} Both ends were replayed where they differ.{}</p>",
+            escaped(&self.limit_sentence()),
+            if self.rows.iter().any(|tried| tried.row.ends_at_failure) { ENDS_AT_FAILURE } else { "" }
         );
         out.push_str(
             "<table class=\"settings\">\n<thead><tr><th>Peak reserved</th><th>Out of memory</th><th>Device calls</th>\

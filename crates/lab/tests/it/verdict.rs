@@ -269,3 +269,29 @@ fn sentences_lead_to_their_moments() {
         assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
     }
 }
+
+/// A recording that ends at its failure does not show what would have come: only a run that goes on is said to fit as a whole.
+#[test]
+fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
+    for (name, scale) in SNAPSHOTS {
+        let run = snapshot(name, scale);
+        assert!(run.ends_at_failure(), "{name}");
+        let conditions = run.conditions();
+        let failure = autopsy(&run, &conditions, &mut on).unwrap().unwrap();
+        for change in &failure.changes {
+            let tried =
+                try_change(&run, &conditions, &change.kind, failure.request.request, 0, &mut on).unwrap();
+            let row = &tried.rows[0];
+            assert!(!row.fits() || row.ends_at_failure, "{name}: {change:?}");
+            assert!(row.passes_sentence(None, None).starts_with("this request passes; "), "{name}");
+        }
+    }
+    let text = "a = alloc 3 GiB\nb = alloc 2 GiB\nfree a\nc = alloc 1 GiB";
+    let run = Run::from_workload("goes on", Workload::parse(text).unwrap(), "", Bytes::gib(4));
+    let failure = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+    let change = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let tried =
+        try_change(&run, &run.conditions(), &change.kind, failure.request.request, 0, &mut on).unwrap();
+    assert!(tried.rows[0].fits());
+    assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
+}

@@ -1,7 +1,7 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Outcome, Row};
+use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind};
 use blockyard_record::{Bytes, grouped};
 use blockyard_workload::Request;
 use leptos::prelude::*;
@@ -10,6 +10,7 @@ use super::parts::{figure, first_oom};
 use crate::lab::{Cell, QuestionKind, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
@@ -140,9 +141,26 @@ pub(crate) fn trial(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
+/// What it means that all requests pass: more where the run went on after the failure than where its recording ends there.
+fn passes_words(session: Session, trial: &Trial) -> String {
+    let verdict = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict);
+    let is_growing =
+        |verdict: &&PtrEq<Verdict>| matches!(verdict.kind, VerdictKind::Leak | VerdictKind::Grows);
+    let mut findings = verdict.as_ref().filter(is_growing).into_iter().flat_map(|verdict| &verdict.findings);
+    let grows = findings.find_map(|finding| finding.line.clone());
+    let is_program = untrack(|| session.shown_program()).is_some();
+    let again = trial.change.as_ref().filter(|_| is_program).map(|change| match change {
+        ChangeKind::Setting(conf) if conf.is_empty() => "the default settings".to_owned(),
+        ChangeKind::Setting(conf) => conf.clone(),
+        ChangeKind::Limit(limit) => format!("at least {limit} of memory for PyTorch"),
+        _ => "this change in its code".to_owned(),
+    });
+    sentence(&trial.after.passes_sentence(grows.as_deref(), again.as_deref()).replace('`', ""))
+}
+
 fn trial_view(session: Session, trial: &Trial) -> AnyView {
     let (result_class, result) = match (trial.after.answered(), &trial.after.outcome) {
-        _ if trial.after.fits() => ("verdict is-right", "Now the whole run fits.".to_owned()),
+        _ if trial.after.fits() => ("verdict is-right", passes_words(session, trial)),
         _ if trial.after.depends_on_limit() => {
             ("verdict is-wrong", sentence(&trial.after.dependence().unwrap_or_default()))
         }
