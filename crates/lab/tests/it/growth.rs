@@ -124,3 +124,30 @@ fn markers_within_a_step_are_no_steps() {
     assert_eq!((found.steps, found.boundaries.len()), (Steps::Markers, 7));
     assert!(found.growing.is_empty(), "{:?}", found.growing);
 }
+
+/// One line asks three times for the same size, frees two and keeps one: no size and no line tells where an iteration begins.
+#[test]
+fn a_loop_at_one_line_is_found_by_its_period() {
+    let found = leaks(&snapshot("long_lived_in_buffers", 1.0), &mut on).unwrap();
+    assert_eq!((found.steps, found.boundaries.len()), (Steps::Repetition, 60));
+    // Sixty repetitions may as well be layers.
+    assert!(!found.are_steps_known);
+    let [growing] = found.growing.as_slice() else { panic!("{found:?}") };
+    assert_eq!((growing.live.last(), growing.allocations), (Some(&Bytes::mib(360)), 58));
+}
+
+/// Healthy trainings do not grow, and neither does a model whose equal parameters are made by one line.
+#[test]
+fn healthy_runs_have_no_period_that_grows() {
+    for name in ["gpt2_varlen", "resnet50_amp", "gnn_random", "multistream"] {
+        let found = leaks(&program(name), &mut on).unwrap();
+        assert!(found.growing.is_empty() || !found.are_steps_known, "{name}: {:?}", found.growing);
+        let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
+        assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
+    }
+    let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
+    assert_eq!(leaks(&parameters, &mut on).unwrap().steps, Steps::Parts);
+    // Equal pairs of which one is freed, and freed at other distances: no exact repetition.
+    let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
+    assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
+}

@@ -15,6 +15,9 @@ use crate::view::kit::on;
 /// The table shows at most this many rows. The saved file has all of them.
 const MOST_ROWS: usize = 40;
 
+/// From where on growth is counted, as the verdict counts it.
+const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
+
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let steps = leaks.boundaries.len();
     let found_by = match leaks.steps {
@@ -24,8 +27,10 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     };
     let words = match leaks.growing.len() {
         0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
-        1 => format!("One call site grows over {} iterations, {found_by}.", grouped(steps as u64)),
-        many => format!("{many} call sites grow over {} iterations, {found_by}.", grouped(steps as u64)),
+        1 => format!("One call site grows over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64)),
+        many => {
+            format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
+        }
     };
     let rows = leaks.growing.iter().map(|growth| {
         vec![
