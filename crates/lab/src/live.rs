@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::autopsy::Tell;
 use crate::outcome::outcome_before;
 use crate::replay::ReplayTerms;
+use crate::sites::{called_at, caller};
 use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
 
@@ -44,6 +45,8 @@ impl EventSink for AllocationRequests {
 pub struct HoldingLine {
     /// The line, `step train.py:26`; the name of the tensor, or the size of the block, where no stack was recorded.
     pub line: String,
+    /// The lines of the program that called it, those first that hold most: what a line of a helper says nothing without.
+    pub callers: Vec<String>,
     /// The sizes of its blocks, added up.
     pub bytes: Bytes,
     /// How many blocks it has.
@@ -54,6 +57,14 @@ pub struct HoldingLine {
     pub last_request: u64,
     /// When the first and the last of them were allocated; a [`verdict`](crate::verdict()) finds them, other answers leave them out.
     pub moments: Vec<VerdictMoment>,
+}
+
+impl HoldingLine {
+    /// The line with where it is called from: `buf train.py:12, called at keep train.py:33`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{}{}", self.line, called_at(&self.callers, ""))
+    }
 }
 
 impl Live {
@@ -89,13 +100,20 @@ impl Live {
     /// The lines of the program that hold live blocks, those first that hold most. Their bytes add up to the allocated bytes.
     pub(crate) fn holders(&self, run: &Run) -> Vec<HoldingLine> {
         let mut lines: BTreeMap<String, HoldingLine> = BTreeMap::new();
+        // The bytes of each caller of a line.
+        let mut callers: BTreeMap<String, BTreeMap<String, Bytes>> = BTreeMap::new();
         let blocks = self.snapshot.segments.iter().flat_map(|segment| &segment.blocks);
         for block in blocks.filter(|block| block.state == BlockState::Allocated) {
             let request = self.served(block.allocation);
             let line = request
                 .map_or_else(|| "an earlier run".to_owned(), |request| line_of(run, request, block.size));
+            if let Some(caller) = request.and_then(|request| caller(&run.stack(request))) {
+                let bytes = callers.entry(line.clone()).or_default().entry(caller).or_default();
+                *bytes = bytes.saturating_add(block.size);
+            }
             let held = lines.entry(line).or_insert_with_key(|line| HoldingLine {
                 line: line.clone(),
+                callers: Vec::new(),
                 bytes: Bytes::ZERO,
                 blocks: 0,
                 first_request: 0,
@@ -108,6 +126,13 @@ impl Live {
                 held.last_request = held.last_request.max(number);
                 held.first_request =
                     if held.first_request == 0 { number } else { held.first_request.min(number) };
+            }
+        }
+        for (line, callers) in callers {
+            let mut callers: Vec<(String, Bytes)> = callers.into_iter().collect();
+            callers.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+            if let Some(held) = lines.get_mut(&line) {
+                held.callers = callers.into_iter().map(|(caller, _)| caller).collect();
             }
         }
         let mut held: Vec<HoldingLine> = lines.into_values().collect();

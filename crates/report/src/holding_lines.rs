@@ -93,10 +93,26 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
 }
 
 impl Held {
+    /// The line of the program that called the place, in the stack that holds most; a call from the top level says no more than the place.
+    fn caller(&self, recording: &Recording) -> Option<String> {
+        let stacks = recording.stacks();
+        let frames = || stacks.frames(self.stack).map(|frame| stacks.frame(frame));
+        let mut own = frames().filter(|frame| !frame.is_of_library());
+        own.next()?;
+        let caller = own.next().filter(|frame| frame.name != "<module>")?;
+        Some(frame_text(caller).trim_end().to_owned())
+    }
+
     /// The place in words.
     pub(crate) fn text(&self, recording: &Recording) -> String {
         match &self.place {
-            Place::Line(frame) => frame_text(recording.stacks().frame(*frame)).trim_end().to_owned(),
+            Place::Line(frame) => {
+                let line = frame_text(recording.stacks().frame(*frame)).trim_end().to_owned();
+                match self.caller(recording) {
+                    Some(caller) => format!("{line}, called at {caller}"),
+                    None => line,
+                }
+            }
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
         }

@@ -295,3 +295,22 @@ fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
     assert!(tried.rows[0].fits());
     assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
 }
+
+/// The line of a helper says little: what holds the memory names the line that calls it.
+#[test]
+fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
+    let found = of_snapshot("long_lived_in_buffers");
+    assert_eq!(found.held[0].line, "buf train.py:12");
+    assert_eq!(found.held[0].words(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
+    let grows = about(&found, About::Grows);
+    assert!(
+        grows[0]
+            .starts_with("`buf train.py:12`, called at `long_lived_in_buffers train.py:33` holds 360 MiB"),
+        "{grows:?}"
+    );
+    assert!(
+        found.headline.contains("kept 1 tensor (6 MiB)") && !found.headline.contains("leak"),
+        "{}",
+        found.headline
+    );
+}

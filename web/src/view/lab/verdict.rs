@@ -184,20 +184,22 @@ fn held(session: Session, found: &Verdict) -> AnyView {
     if held.is_empty() {
         return ().into_any();
     }
-    let row = |bytes: Bytes, blocks: u64, what: String, moments: &[VerdictMoment]| {
+    let row = |bytes: Bytes, blocks: u64, what: String, words: String, moments: &[VerdictMoment]| {
         let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
         let is_only = moments.len() == 1;
         let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
         let links: Vec<AnyView> = links.collect();
-        (bytes, view! { <code>{what.clone()}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
+        (bytes, view! { <code>{words}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
-    let of_line = |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), &line.moments);
+    let of_line =
+        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.words(), &line.moments);
     let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MOST_LINES).map(of_line).collect();
     let rest = held.get(MOST_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
-        rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
+        let words = counted(rest.len(), "more line");
+        rows.push(row(bytes, blocks, words.clone(), words, &[]));
     }
     let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)
