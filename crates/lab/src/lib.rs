@@ -79,7 +79,7 @@ pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
-pub use live::HoldingLine;
+pub use live::{HoldingLine, WITHOUT_STACK};
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use replay::Replay;

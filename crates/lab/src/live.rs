@@ -99,14 +99,17 @@ impl Live {
 
     /// The lines of the program that hold live blocks, those first that hold most. Their bytes add up to the allocated bytes.
     pub(crate) fn holders(&self, run: &Run) -> Vec<HoldingLine> {
+        let has_stacks = run.has_stacks();
         let mut lines: BTreeMap<String, HoldingLine> = BTreeMap::new();
         // The bytes of each caller of a line.
         let mut callers: BTreeMap<String, BTreeMap<String, Bytes>> = BTreeMap::new();
         let blocks = self.snapshot.segments.iter().flat_map(|segment| &segment.blocks);
         for block in blocks.filter(|block| block.state == BlockState::Allocated) {
             let request = self.served(block.allocation);
-            let line = request
-                .map_or_else(|| "an earlier run".to_owned(), |request| line_of(run, request, block.size));
+            let line = request.map_or_else(
+                || "an earlier run".to_owned(),
+                |request| line_of(run, request, block.size, has_stacks),
+            );
             if let Some(caller) = request.and_then(|request| caller(&run.stack(request))) {
                 let bytes = callers.entry(line.clone()).or_default().entry(caller).or_default();
                 *bytes = bytes.saturating_add(block.size);
@@ -141,8 +144,13 @@ impl Live {
     }
 }
 
+/// All blocks that were allocated without a stack, in a run whose other blocks have one: by their sizes they would be many rows that tell
+/// the reader nothing.
+pub const WITHOUT_STACK: &str =
+    "blocks without a stack: mostly of a backward pass, or of C++, which have no frames of Python";
+
 /// The line of the program that made a request.
-fn line_of(run: &Run, request: usize, size: Bytes) -> String {
+fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
     let stack = run.stack(request);
     if let Some(line) = own_line(&stack) {
         return frame_words(line);
@@ -151,7 +159,11 @@ fn line_of(run: &Run, request: usize, size: Bytes) -> String {
         Some(Request::Allocate { tensor, .. }) => run.workload().tensor_name(*tensor),
         _ => None,
     };
-    name.map_or_else(|| format!("blocks of {size}, without a stack"), |name| format!("tensor {name}"))
+    match name {
+        Some(name) => format!("tensor {name}"),
+        None if has_stacks => WITHOUT_STACK.to_owned(),
+        None => format!("blocks of {size}, without a stack"),
+    }
 }
 
 /// After how many requests a run has the most allocated bytes for the first time.

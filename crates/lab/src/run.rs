@@ -188,6 +188,11 @@ impl Run {
         frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
     }
 
+    /// Whether any request has a stack.
+    pub(crate) fn has_stacks(&self) -> bool {
+        self.stack_of.iter().any(|stack| *stack != StackId::EMPTY)
+    }
+
     /// The number of a request's stack, where stacks were recorded.
     pub(crate) fn stack_number(&self, request: usize) -> Option<u32> {
         self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())

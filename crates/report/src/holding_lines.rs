@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockyard_figure::{Allocations, Collector, Scope, frame_text, rows_in};
-use blockyard_lab::LabError;
+use blockyard_lab::{LabError, WITHOUT_STACK};
 use blockyard_record::{Bytes, FrameId, Recording, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
@@ -27,8 +27,10 @@ pub(crate) enum Place {
     Line(FrameId),
     /// A tensor of a workload.
     Name(String),
-    /// Blocks of one size, of which nothing else is known.
+    /// Blocks of one size, of which nothing else is known, in a recording without stacks.
     Size(Bytes),
+    /// Blocks without a stack, in a recording whose other blocks have one.
+    WithoutStack,
 }
 
 /// The bytes of one place.
@@ -61,6 +63,7 @@ pub(crate) fn held(
 
 fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
     let mut of_stacks: BTreeMap<StackId, Option<FrameId>> = BTreeMap::new();
+    let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
     let mut places: BTreeMap<Place, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
     for row in rows {
@@ -70,6 +73,7 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         let place = match (line, recording.name(allocation.id)) {
             (Some(frame), _) => Place::Line(frame),
             (None, Some(name)) => Place::Name(name.to_owned()),
+            (None, None) if has_stacks => Place::WithoutStack,
             (None, None) => Place::Size(allocation.size),
         };
         let (bytes, blocks) = places.entry(place).or_default().entry(stack).or_default();
@@ -115,6 +119,7 @@ impl Held {
             }
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
+            Place::WithoutStack => WITHOUT_STACK.to_owned(),
         }
     }
 }
