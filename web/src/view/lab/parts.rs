@@ -80,16 +80,16 @@ pub(super) fn first_oom(outcome: &Outcome) -> String {
     }
 }
 
-/// The settings of a row, and its capacity and limit where the question changed them.
+/// The settings of a row, to the byte, so that no two rows of a table have one name, and its capacity and limit where the question changed them.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
     let mut text =
         if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
     if let Some(capacity) = conditions.capacity {
-        let _ = write!(text, ", device of {capacity}");
+        let _ = write!(text, ", device of {}", capacity.exact_text());
     }
     if let Some(limit) = conditions.limit {
-        let _ = write!(text, ", at most {limit}");
+        let _ = write!(text, ", at most {}", limit.exact_text());
     }
     if let Some(release) = conditions.release {
         let _ = write!(text, ", PyTorch {release}");

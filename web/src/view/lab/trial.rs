@@ -152,7 +152,7 @@ fn passes_words(session: Session, trial: &Trial) -> String {
     let again = trial.change.as_ref().filter(|_| is_program).map(|change| match change {
         ChangeKind::Setting(conf) if conf.is_empty() => "the default settings".to_owned(),
         ChangeKind::Setting(conf) => conf.clone(),
-        ChangeKind::Limit(limit) => format!("at least {limit} of memory for PyTorch"),
+        ChangeKind::Limit(limit) => format!("at least {} of memory for PyTorch", limit.enough_text()),
         _ => "this change in its code".to_owned(),
     });
     sentence(&trial.after.passes_sentence(grows.as_deref(), again.as_deref()).replace('`', ""))
@@ -271,7 +271,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::FreeTensors { requests, bytes } => {
                 format!("free {} before ({bytes})", tensor_words(session, requests))
             }
-            ChangeKind::Limit(limit) => format!("{limit} of memory"),
+            ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
             ChangeKind::DefaultPool => "no pools of its own".to_owned(),
             ChangeKind::OneStream => "one stream".to_owned(),
             ChangeKind::Synchronize => "synchronize before".to_owned(),

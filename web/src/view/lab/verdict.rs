@@ -57,7 +57,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
 
 /// What the reader gave, where the verdict is not for what the file says.
 fn given(conditions: &Conditions) -> Option<AnyView> {
-    let limit = conditions.limit.map(|limit| format!("at most {limit} reserved"));
+    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!("PyTorch {release}"));
     let given: Vec<String> = limit.into_iter().chain(release).collect();
     let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
