@@ -311,7 +311,9 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
         findings.extend(compared(&row.conditions.conf, row, outcome));
     }
-    findings.push(gpus_that_hold(reserved, growing.is_some() || run.recorded_oom().is_some()));
+    let (goes_on, best) =
+        (growing.is_some() || run.recorded_oom().is_some(), best.and_then(|best| rows.get(best)));
+    findings.extend(gpus_that_hold(run, conditions, outcome, best, goes_on, on_progress)?);
     findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;

@@ -314,3 +314,28 @@ fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
         found.headline
     );
 }
+
+/// What is said to be enough is enough by a replay, and a tenth of a GiB less is not; with the recommended setting less is enough.
+#[test]
+fn the_least_device_that_would_do_does() {
+    let run = program("gnn_random");
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    let gpus = about(&found, About::Gpus);
+    let device = |text: &str| {
+        let said = text.split("a device of ").nth(1).unwrap().split(" GiB").next().unwrap();
+        let tenths: f64 = said.parse::<f64>().unwrap() * 10.0;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
+        let tenths = tenths.round() as u64;
+        tenths
+    };
+    let fits = |conf: &str, tenths: u64| {
+        let all = Bytes::new(tenths * Bytes::gib(1).get() / 10);
+        let left = all.saturating_sub(blockyard_gpus::outside_of_training());
+        let on_it = Conditions { capacity: Some(left), ..Conditions::with_conf(conf) };
+        what_if(&run, &[on_it], 0, &mut on).unwrap().rows[0].fits()
+    };
+    let (own, best) = (device(gpus[1]), device(gpus[2]));
+    assert!(fits("", own) && !fits("", own - 1), "{gpus:?}");
+    let conf = found.setting.as_deref().unwrap();
+    assert!(gpus[2].starts_with(&format!("with {conf}")) && fits(conf, best) && best < own, "{gpus:?}");
+}
