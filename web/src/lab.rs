@@ -262,6 +262,14 @@ impl Feature<LabSignals> {
         }
     }
 
+    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
+    pub(crate) fn forget_given(self) {
+        self.capacity.set(String::new());
+        self.limit.set(String::new());
+        self.release.set(None);
+        self.make_verdict();
+    }
+
     /// Whether the verdict is for other conditions than those of the panel's fields.
     pub(crate) fn is_verdict_old(self) -> bool {
         let terms = self.own_conditions().map(|conditions| (self.asked_device(), conditions));

@@ -86,7 +86,9 @@ pub use replay::Replay;
 pub use run::Run;
 pub use setting_search::{Found, SearchStep, candidates, judge, plain_candidates, recommended, search};
 pub use source::{RunSource, Simulation};
-pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
+pub use verdict::{
+    About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, outside_pytorch, verdict,
+};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

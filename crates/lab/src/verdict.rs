@@ -5,6 +5,7 @@ mod memory;
 mod moments;
 mod settings;
 
+pub use memory::outside_pytorch;
 pub use moments::{MomentName, VerdictMoment};
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_caller, own_line};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Limit, LimitSource, Outcome, Row};
+use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, outside_pytorch};
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -97,6 +97,32 @@ pub(super) fn conditions_text(row: &Row) -> String {
     text
 }
 
+/// What the reader gave in place of what the file says: `a device of 10.5 GiB and PyTorch 2.9`; `None` where all is the run's own. Reads
+/// signals.
+pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<String> {
+    // The memory of a program's GPU is among the conditions of each question about the program.
+    let own = session.shown_program().map(|result| result.run.recording.capacity());
+    let capacity = conditions.capacity.filter(|capacity| Some(*capacity) != own);
+    let capacity = capacity.map(|capacity| format!("a device of {}", capacity.exact_text()));
+    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
+    let release = conditions.release.map(|release| format!("PyTorch {release}"));
+    let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
+    (!given.is_empty()).then(|| given.join(" and "))
+}
+
+/// That an answer is about a device, a limit or a release that the reader gave, and the way back to the run's own.
+pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
+    let Some(given) = untrack(|| given_words(session, conditions)) else { return ().into_any() };
+    let back = click(move || session.lab().forget_given());
+    view! {
+        <p class="quiet" data-testid="lab-given">
+            {format!("This answer is for {given}, as you gave it, and not for the run as it was. ")}
+            {button("link", "lab-as-it-was", "Back to the run as it was", "Empties the fields of the device, the limit and the release", back)}
+        </p>
+    }
+    .into_any()
+}
+
 /// A figure as wide as its container; `scene` makes the scene for a width in pixels.
 pub(super) fn figure(
     session: Session,
@@ -187,6 +213,12 @@ pub(super) fn sizes(session: Session) -> AnyView {
         {field("lab-capacity", "Device", text(move || own_capacity(session)), lab.capacity)}
         {field("lab-limit", "At most reserved", hint, lab.limit)}
         {releases(session)}
+        <p class="quiet" data-testid="lab-device-means">
+            {format!(
+                "All of \u{201c}Device\u{201d} can be reserved. Of a real GPU's memory take off the CUDA context and libraries first, about {}.",
+                outside_pytorch()
+            )}
+        </p>
     }
     .into_any()
 }

@@ -6,7 +6,7 @@ use blockyard_record::{Bytes, grouped};
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
-use super::parts::{figure, first_oom};
+use super::parts::{figure, first_oom, hypothesis};
 use crate::lab::{Cell, QuestionKind, Trial};
 use crate::messages::sentence;
 use crate::navigation::Place;
@@ -224,6 +224,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
         }
         Some(
             view! {
+                {leak_words(session)}
+                {hypothesis(session, &autopsy.conditions)}
                 <p>{sentence(&autopsy.sentence)}</p>
                 {change_buttons(session, &autopsy.changes)}
             }
@@ -237,6 +239,15 @@ pub(crate) fn helps(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The leak that the verdict found: the words about one request do not see what earlier iterations kept.
+fn leak_words(session: Session) -> Option<AnyView> {
+    let verdict = untrack(|| session.lab().answers())?.verdict?;
+    (verdict.kind == VerdictKind::Leak).then(|| {
+        let words = sentence(&verdict.headline).replace('`', "");
+        view! { <p class="cause" data-testid="step-leak">{words}</p> }.into_any()
+    })
 }
 
 /// The names of the tensors of these requests, counted from 1; words for those without a name.

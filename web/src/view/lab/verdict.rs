@@ -7,7 +7,7 @@ use blockyard_lab::{
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
-use super::parts::line_to_copy;
+use super::parts::{given_words, hypothesis, line_to_copy};
 use super::{failed, working};
 use crate::lab::QuestionKind;
 use crate::messages::sentence;
@@ -55,17 +55,11 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the reader gave, where the verdict is not for what the file says.
-fn given(conditions: &Conditions) -> Option<AnyView> {
-    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
-    let release = conditions.release.map(|release| format!("PyTorch {release}"));
-    let given: Vec<String> = limit.into_iter().chain(release).collect();
-    let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
-    (!given.is_empty()).then(|| words().into_any())
-}
-
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
+    let given = untrack(|| given_words(session, under));
     let class = match found.kind {
+        // A hypothesis fails nobody's run.
+        _ if given.is_some() => "headline is-doubtful",
         VerdictKind::Fits => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
@@ -99,9 +93,13 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
             (!items.is_empty()).then(|| view! { <h3>{about.title()}</h3><ul>{items}</ul> }.into_any());
         view! { {title}{copied}{held} }.into_any()
     });
+    let headline = match given {
+        Some(given) => sentence(&format!("with {given}: {}", found.headline)),
+        None => sentence(&found.headline),
+    };
     view! {
-        <p class=class data-testid="verdict-headline">{with_code(&sentence(&found.headline))}</p>
-        {given(under)}
+        <p class=class data-testid="verdict-headline">{with_code(&headline)}</p>
+        {hypothesis(session, under)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
