@@ -171,6 +171,19 @@ impl Feature<LabSignals> {
         }
     }
 
+    /// What the reader asked about the shown run, the first first, each once.
+    pub(crate) fn tried(self) -> Vec<Conditions> {
+        let answers = untrack(|| self.answers()).unwrap_or_default();
+        let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
+        let mut tried: Vec<Conditions> = Vec::new();
+        for row in rows {
+            if !tried.contains(&row.conditions) {
+                tried.push(row.conditions.clone());
+            }
+        }
+        tried
+    }
+
     /// Makes the report about the shown run in a worker. `on_step` gets the phase and, at the end, the page or why there is none.
     pub(crate) fn make_report(self, options: ReportOptions, on_step: impl Fn(ReportStep) + 'static) {
         let Some((source, content)) = self.run_source() else {
