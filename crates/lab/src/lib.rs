@@ -74,7 +74,7 @@ pub use autopsy::{
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::Conditions;
-pub use diff::{Alignment, Diff, PeakChange, PeakDiff, diff, diff_steps};
+pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_steps};
 pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{Growth, Leaks, Steps, leaks};

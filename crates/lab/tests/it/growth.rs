@@ -151,3 +151,30 @@ fn healthy_runs_have_no_period_that_grows() {
     let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
     assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
 }
+
+/// The call sites of one line are summed, so that the line with most of a change is named, and the sums add up as the sites do.
+#[test]
+fn a_change_is_summed_by_line() {
+    let rank = |name: &str| {
+        let path = format!("{}/../../tests/fixtures/snapshots/{name}.pickle.gz", env!("CARGO_MANIFEST_DIR"));
+        let data = std::fs::read(path).unwrap();
+        let file = blockyard_pytorch::snapshot::read(&data[..], &mut |_| std::ops::ControlFlow::Continue(()))
+            .unwrap();
+        Run::from_snapshot(name, &file, &mut on).unwrap().remove(0)
+    };
+    let found = compared(&rank("rank1"), &rank("rank0"));
+    for peak in [&found.allocated, &found.reserved] {
+        let lines = peak.by_line();
+        let sum = |changes: &mut dyn Iterator<Item = i64>| changes.sum::<i64>();
+        assert_eq!(
+            sum(&mut lines.iter().map(|line| line.change)),
+            sum(&mut peak.terms.iter().map(|term| term.change))
+        );
+        let mut names: Vec<&str> = lines.iter().map(|line| line.line.as_str()).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "a line stands once: {lines:?}");
+        assert!(lines.is_sorted_by(|one, other| one.change.abs() >= other.change.abs()), "{lines:?}");
+    }
+}
