@@ -17,7 +17,13 @@ use crate::view::kit::{Handler, button, click, effect, flag, on, select, text};
 
 /// A table. `classes` has the CSS class of each row, in the order of the rows.
 pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
-    let head = sheet.head.iter().map(|name| view! { <th scope="col">{*name}</th> }.into_any());
+    // A head stands over its numbers.
+    let is_number =
+        |place: usize| sheet.rows.first().and_then(|row| row.get(place)).is_some_and(Cell::is_number);
+    let head = sheet.head.iter().enumerate().map(|(place, name)| {
+        let class = if is_number(place) { "number" } else { "" };
+        view! { <th scope="col" class=class>{*name}</th> }.into_any()
+    });
     let rows = sheet.rows.iter().enumerate().map(|(place, cells)| {
         let class = classes.get(place).copied().unwrap_or_default();
         let cells = cells.iter().map(|cell| {

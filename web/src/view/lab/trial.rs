@@ -100,7 +100,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     });
     view! {
         <table class="answer deltas" data-testid="lab-deltas">
-            <thead><tr><td></td><th scope="col">"before"</th><th scope="col">"after"</th><th scope="col">"change"</th></tr></thead>
+            <thead><tr><td></td><th scope="col" class="number">"before"</th><th scope="col" class="number">"after"</th><th scope="col" class="number">"change"</th></tr></thead>
             <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
         </table>
         {other_end(ends(old), ends(new), after)}
@@ -126,7 +126,13 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
             end(after)
         )
     });
-    [ends, bound]
+    let is_drivers_pool = row.conditions.conf.contains("backend:cudaMallocAsync");
+    let in_use = (is_drivers_pool && row.limit.is_some()).then(|| {
+        "Under cudaMallocAsync a memory fraction limits the bytes in use and not those that the driver's pool keeps: more than the limit \
+         may be reserved."
+            .to_owned()
+    });
+    [ends, bound, in_use]
         .into_iter()
         .flatten()
         .map(|words| view! { <p class="quiet" data-testid="lab-ends">{words}</p> }.into_any())
