@@ -44,7 +44,7 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
     assert_eq!(
         grows,
         [
-            "`loss_history train.py:26` holds 552.08 MiB at the end, 544.07 MiB in 408 tensors more than after the first two iterations: 136 of the 137 after them added to it, of 139 iterations"
+            "`loss_history train.py:26` holds 554.07 MiB at the end, 544.07 MiB in 408 tensors more than after the first two iterations: 136 of the 137 after them added to it, of 139 iterations"
         ]
     );
     let less = about(&found, About::Less);
