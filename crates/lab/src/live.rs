@@ -147,7 +147,7 @@ impl Live {
 /// All blocks that were allocated without a stack, in a run whose other blocks have one: by their sizes they would be many rows that tell
 /// the reader nothing.
 pub const WITHOUT_STACK: &str =
-    "blocks without a stack: mostly of a backward pass, or of C++, which have no frames of Python";
+    "blocks without a stack: mostly of gradients and of C++, which have no frames of Python";
 
 /// The line of the program that made a request.
 fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
