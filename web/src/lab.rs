@@ -171,19 +171,6 @@ impl Feature<LabSignals> {
         }
     }
 
-    /// What the reader asked about the shown run, the first first, each once.
-    pub(crate) fn tried(self) -> Vec<Conditions> {
-        let answers = untrack(|| self.answers()).unwrap_or_default();
-        let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
-        let mut tried: Vec<Conditions> = Vec::new();
-        for row in rows {
-            if !tried.contains(&row.conditions) {
-                tried.push(row.conditions.clone());
-            }
-        }
-        tried
-    }
-
     /// Makes the report about the shown run in a worker. `on_step` gets the phase and, at the end, the page or why there is none.
     pub(crate) fn make_report(self, options: ReportOptions, on_step: impl Fn(ReportStep) + 'static) {
         let Some((source, content)) = self.run_source() else {
@@ -273,14 +260,6 @@ impl Feature<LabSignals> {
         if self.is_verdict_old() {
             self.make_verdict();
         }
-    }
-
-    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
-    pub(crate) fn forget_given(self) {
-        self.capacity.set(String::new());
-        self.limit.set(String::new());
-        self.release.set(None);
-        self.make_verdict();
     }
 
     /// Whether the verdict is for other conditions than those of the panel's fields.

@@ -58,6 +58,27 @@ impl Feature<LabSignals> {
         let limit = optional_size(&self.limit.get_untracked())?;
         Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
     }
+
+    /// What the reader asked about the shown run, the first first, each once.
+    pub(crate) fn tried(self) -> Vec<Conditions> {
+        let answers = untrack(|| self.answers()).unwrap_or_default();
+        let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
+        let mut tried: Vec<Conditions> = Vec::new();
+        for row in rows {
+            if !tried.contains(&row.conditions) {
+                tried.push(row.conditions.clone());
+            }
+        }
+        tried
+    }
+
+    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
+    pub(crate) fn forget_given(self) {
+        self.capacity.set(String::new());
+        self.limit.set(String::new());
+        self.release.set(None);
+        self.make_verdict();
+    }
 }
 
 #[cfg(test)]
