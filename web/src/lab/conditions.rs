@@ -19,12 +19,20 @@ pub(crate) enum ConditionsError {
     /// The capacity or the limit.
     #[error(transparent)]
     Size(#[from] ParseErrorKind),
+    /// A number alone: nobody means so few bytes as it would say.
+    #[error("{0} has no unit: write {0} MiB, {0} GiB or {0} B")]
+    NoUnit(String),
 }
 
 /// A size that may be left out.
-fn optional_size(text: &str) -> Result<Option<Bytes>, ParseErrorKind> {
+fn optional_size(text: &str) -> Result<Option<Bytes>, ConditionsError> {
     let text = text.trim();
-    if text.is_empty() { Ok(None) } else { parse_rounded_size(text).map(Some) }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let has_unit = text.chars().any(char::is_alphabetic);
+    let size = parse_rounded_size(text)?;
+    if has_unit { Ok(Some(size)) } else { Err(ConditionsError::NoUnit(text.to_owned())) }
 }
 
 impl Feature<LabSignals> {
@@ -49,5 +57,42 @@ impl Feature<LabSignals> {
         let capacity = optional_size(&self.capacity.get_untracked())?.or_else(own_capacity);
         let limit = optional_size(&self.limit.get_untracked())?;
         Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
+    }
+
+    /// What the reader asked about the shown run, the first first, each once.
+    pub(crate) fn tried(self) -> Vec<Conditions> {
+        let answers = untrack(|| self.answers()).unwrap_or_default();
+        let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
+        let mut tried: Vec<Conditions> = Vec::new();
+        for row in rows {
+            if !tried.contains(&row.conditions) {
+                tried.push(row.conditions.clone());
+            }
+        }
+        tried
+    }
+
+    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
+    pub(crate) fn forget_given(self) {
+        self.capacity.set(String::new());
+        self.limit.set(String::new());
+        self.release.set(None);
+        self.make_verdict();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_what_to_write() {
+        let refused = optional_size("1260").map_err(|why| why.to_string());
+        assert_eq!(refused, Err("1260 has no unit: write 1260 MiB, 1260 GiB or 1260 B".to_owned()));
+        assert!(matches!(optional_size("1262 MiB"), Ok(Some(size)) if size == Bytes::mib(1262)));
+        assert!(matches!(optional_size(" "), Ok(None)));
+        assert!(matches!(optional_size("many"), Err(ConditionsError::Size(_))));
     }
 }

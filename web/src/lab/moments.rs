@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockyard_figure::{PlayerAction, steps_at_allocation};
-use blockyard_lab::VerdictMoment;
+use blockyard_lab::{VerdictMoment, WITHOUT_STACK};
 use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId, frame_words, own_line};
 use leptos::prelude::*;
 
@@ -94,6 +94,7 @@ fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> Str
     }
     match run.recording.name(id) {
         Some(name) => format!("tensor {name}"),
+        None if !run.recording.stacks().is_empty() => WITHOUT_STACK.to_owned(),
         None => format!("blocks of {}, without a stack", block.size),
     }
 }

@@ -164,7 +164,8 @@ impl Share {
         self.report_words.set("Making the report …".to_owned());
         let (redact, note) = (self.is_redacted.get_untracked(), self.note.get_untracked());
         let notes = Some(note.trim().to_owned()).filter(|note| !note.is_empty()).into_iter().collect();
-        let options = ReportOptions { redact, notes, device: None };
+        let tried = self.session.lab().tried();
+        let options = ReportOptions { redact, notes, tried, device: None };
         self.session.lab().make_report(options, move |step| {
             let words = match step {
                 ReportStep::Phase(phase) => {

@@ -7,7 +7,7 @@ use blockyard_lab::{
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
-use super::parts::line_to_copy;
+use super::parts::{given_words, hypothesis, line_to_copy};
 use super::{failed, working};
 use crate::lab::QuestionKind;
 use crate::messages::sentence;
@@ -55,17 +55,11 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the reader gave, where the verdict is not for what the file says.
-fn given(conditions: &Conditions) -> Option<AnyView> {
-    let limit = conditions.limit.map(|limit| format!("at most {limit} reserved"));
-    let release = conditions.release.map(|release| format!("PyTorch {release}"));
-    let given: Vec<String> = limit.into_iter().chain(release).collect();
-    let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
-    (!given.is_empty()).then(|| words().into_any())
-}
-
 fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
+    let given = untrack(|| given_words(session, under));
     let class = match found.kind {
+        // A hypothesis fails nobody's run.
+        _ if given.is_some() => "headline is-doubtful",
         VerdictKind::Fits => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
@@ -99,9 +93,13 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
             (!items.is_empty()).then(|| view! { <h3>{about.title()}</h3><ul>{items}</ul> }.into_any());
         view! { {title}{copied}{held} }.into_any()
     });
+    let headline = match given {
+        Some(given) => sentence(&format!("with {given}: {}", found.headline)),
+        None => sentence(&found.headline),
+    };
     view! {
-        <p class=class data-testid="verdict-headline">{with_code(&sentence(&found.headline))}</p>
-        {given(under)}
+        <p class=class data-testid="verdict-headline">{with_code(&headline)}</p>
+        {hypothesis(session, under)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
@@ -184,20 +182,22 @@ fn held(session: Session, found: &Verdict) -> AnyView {
     if held.is_empty() {
         return ().into_any();
     }
-    let row = |bytes: Bytes, blocks: u64, what: String, moments: &[VerdictMoment]| {
+    let row = |bytes: Bytes, blocks: u64, what: String, words: String, moments: &[VerdictMoment]| {
         let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
         let is_only = moments.len() == 1;
         let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
         let links: Vec<AnyView> = links.collect();
-        (bytes, view! { <code>{what.clone()}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
+        (bytes, view! { <code>{words}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
-    let of_line = |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), &line.moments);
+    let of_line =
+        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.words(), &line.moments);
     let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MOST_LINES).map(of_line).collect();
     let rest = held.get(MOST_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
-        rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
+        let words = counted(rest.len(), "more line");
+        rows.push(row(bytes, blocks, words.clone(), words, &[]));
     }
     let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)

@@ -118,7 +118,11 @@ fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     if other.is_empty() {
         return String::new();
     }
-    let failed = if before.details.status == 0 { "" } else { ", until it failed" };
+    let failed = match before.details.status {
+        0 => "",
+        _ if before.run.has_failed() => ", until it ran out of memory",
+        _ => ", until it ended with an error",
+    };
     format!(
         " Reserved at most: {}; in the run before, with {}, {}{failed}.",
         reserved(now),
