@@ -92,8 +92,8 @@ pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{
-    AddressMap, Cell, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden, grid_cursor, grid_plot,
-    grid_scene,
+    AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden,
+    RESERVED_PERCENT, blended, grid_cursor, grid_plot, grid_scene,
 };
 pub use groups::{ColorBy, Groups, LegendEntry};
 pub use holders::{
