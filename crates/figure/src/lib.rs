@@ -98,7 +98,7 @@ pub use grid::{
 pub use groups::{ColorBy, Groups, LegendEntry};
 pub use holders::{
     FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, StackCategory, bytes_of, flame_scene,
-    frame_text, group_key, group_text, holder_text, holders, rows_in, stack_lines,
+    frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,

@@ -18,6 +18,7 @@ use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::Grabbed;
+pub(crate) use self::save::whole_scene;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::figures::Columns;
@@ -27,6 +28,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
 use crate::view::divider::{SizedPanel, divider};
+use crate::view::holders::picked_card;
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
@@ -128,6 +130,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             </div>
             {divider(SizedPanel::Allocations)}
             {legend(it)}
+            {move || picked_card(session, "picked-card")}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {it.tip.view()}
         </section>
@@ -145,11 +148,14 @@ fn head(it: AllocationsFigure) -> AnyView {
         choice(id, label, flag(move || figures.kind.get() == kind), set)
     };
     let colors = Signal::derive(move || {
-        let has_stacks = session.figures().columns().is_some_and(|columns| columns.has_stacks);
-        let is_program = session.shown_program().is_some();
+        let columns = session.figures().columns();
+        let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
+        let has_names = columns.is_some_and(|columns| columns.has_names);
+        let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
         let shown = ColorBy::ALL.into_iter().filter(|by| match by {
             ColorBy::Stack => has_stacks,
-            ColorBy::Category => has_stacks || is_program,
+            ColorBy::Category => has_stacks || has_categories,
+            ColorBy::Name => has_names,
             _ => true,
         });
         shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
