@@ -16,6 +16,7 @@ use blockyard_figure::{
 use blockyard_record::{AllocationId, BlockId, MemoryState};
 use leptos::prelude::*;
 
+use crate::lessons::category_of;
 use crate::program::CATEGORIES;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
@@ -88,6 +89,8 @@ pub(crate) struct FigureSignals {
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
+    /// The groups whose colors the blocks of the map have.
+    last_groups: StoredValue<Option<(PtrEq<Columns>, ColorBy, PtrEq<Groups>)>, LocalStorage>,
 }
 
 impl FigureSignals {
@@ -116,6 +119,7 @@ impl FigureSignals {
             filter: RwSignal::new(String::new()),
             picked: RwSignal::new(None),
             collector: StoredValue::new_local(None),
+            last_groups: StoredValue::new_local(None),
         }
     }
 }
@@ -156,40 +160,79 @@ impl Feature<FigureSignals> {
         }
     }
 
-    /// What colors mean: the reader's choice, or else stacks, categories or sizes, whichever the run has. Reads signals.
+    /// What colors mean: the reader's choice, or else categories of a program or of a text about a training, or else stacks, names or sizes,
+    /// whichever the run has. Reads signals.
     pub(crate) fn color_by(self) -> ColorBy {
-        let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
-        let chosen = self.chosen_colors.get();
-        chosen.unwrap_or_else(|| match (has_stacks, self.session.shown_program().is_some()) {
+        let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
+        let by_default = || {
             // Of a Python program the categories are known, and the lines stand beside its text.
-            (_, true) => ColorBy::Category,
-            (true, false) => ColorBy::Stack,
-            (false, false) => ColorBy::Size,
-        })
+            if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
+                ColorBy::Category
+            } else if has(|columns| columns.has_stacks) {
+                ColorBy::Stack
+            } else if has(|columns| columns.has_names) {
+                ColorBy::Name
+            } else {
+                ColorBy::Size
+            }
+        };
+        self.chosen_colors.get().unwrap_or_else(by_default)
     }
 
     /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
     pub(crate) fn color_groups(self) -> Option<Groups> {
         let columns = self.columns()?;
         let by = self.color_by();
-        Some(match self.session.shown_program().filter(|_| by == ColorBy::Category) {
-            Some(program) => {
-                Groups::named(&columns.allocations, &CATEGORIES, |allocation| program.category(allocation))
+        let (allocations, recording) = (&columns.allocations, &columns.recording);
+        if by == ColorBy::Category {
+            if let Some(program) = self.session.shown_program() {
+                let category = |allocation| program.category(allocation);
+                return Some(Groups::named(allocations, &CATEGORIES, category));
             }
-            None => Groups::new(&columns.allocations, &columns.recording, by),
-        })
+            if self.session.lessons().has_category_names() {
+                let category = |allocation| recording.name(allocation).map(category_of);
+                return Some(Groups::named(allocations, &CATEGORIES, category));
+            }
+        }
+        Some(Groups::new(allocations, recording, by))
     }
 
-    /// Gives the blocks of a program the colors of their categories, if colors mean categories. Reads signals.
+    /// Gives blocks the colors that their allocations have over time: those of a program by category, and those of a recording as the reader
+    /// has chosen. The blocks of a text keep the color of live memory, in which the sizes would be the only difference. Reads signals.
     pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
-        let Some(program) = self.session.shown_program().filter(|_| self.color_by() == ColorBy::Category)
-        else {
+        let by = self.color_by();
+        if let Some(program) = self.session.shown_program() {
+            if by == ColorBy::Category {
+                scene.color_blocks(|block| {
+                    let place = program.category(state.block(block)?.allocation?)?;
+                    Role::CATEGORIES.get(place).copied()
+                });
+            }
+            return;
+        }
+        let (true, Some(columns)) = (self.session.shown_recording().is_some(), self.columns()) else {
             return;
         };
+        if !columns.has_stacks && self.chosen_colors.get().is_none() {
+            return;
+        }
+        let Some(groups) = self.kept_groups(&columns, by) else { return };
         scene.color_blocks(|block| {
-            let place = program.category(state.block(block)?.allocation?)?;
-            Some(Role::Group(u8::try_from(place).ok()?))
+            let row = columns.allocations.row(state.block(block)?.allocation?)?;
+            groups.legend().get(groups.place(row)).map(|entry| entry.role)
         });
+    }
+
+    /// The groups of a recording, found once for its columns and a meaning of colors.
+    fn kept_groups(self, columns: &PtrEq<Columns>, by: ColorBy) -> Option<PtrEq<Groups>> {
+        let is_kept = self
+            .last_groups
+            .with_value(|kept| kept.as_ref().is_some_and(|(of, of_by, _)| of == columns && *of_by == by));
+        if !is_kept {
+            let groups = PtrEq::new(Groups::new(&columns.allocations, &columns.recording, by));
+            self.last_groups.set_value(Some((columns.clone(), by, groups)));
+        }
+        self.last_groups.with_value(|kept| kept.as_ref().map(|(.., groups)| groups.clone()))
     }
 
     /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes. Reads signals.

@@ -7,6 +7,7 @@ mod presenting;
 mod progress;
 mod question;
 
+pub(crate) use categories::category_of;
 pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
 pub(crate) use open::OpenLesson;
 pub(crate) use presenting::Presenting;

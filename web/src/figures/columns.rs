@@ -20,6 +20,8 @@ pub(crate) struct Columns {
     pub(crate) map: AddressMap,
     /// Whether any allocation has a stack.
     pub(crate) has_stacks: bool,
+    /// Whether the program gave any allocation a name.
+    pub(crate) has_names: bool,
 }
 
 /// How many events are read before the clock is read again.
@@ -68,7 +70,9 @@ impl Feature<FigureSignals> {
         let allocations = collector.finish();
         let map = AddressMap::new(&allocations);
         let has_stacks = !recording.stacks().is_empty();
-        let columns = Columns { recording, allocations, map, has_stacks };
+        let is_named = |row: usize| allocations.id(row).is_some_and(|id| recording.name(id).is_some());
+        let has_names = (0..allocations.len()).any(is_named);
+        let columns = Columns { recording, allocations, map, has_stacks, has_names };
         self.last_columns.set(Some(PtrEq::new(columns)));
         jobs::compare();
     }

@@ -34,7 +34,7 @@ const NAMES: [(&str, usize); 18] = [
 const TEMPORARY: usize = CATEGORIES.len() - 1;
 
 /// `weight.grad[2]` is a gradient, `average.bias[2]` a state of the optimizer, and `batch.copy` a part of the input.
-fn category(name: &str) -> usize {
+pub(crate) fn category_of(name: &str) -> usize {
     let name = name.split('[').next().unwrap_or_default();
     let known = |part: &str| NAMES.iter().find(|(known, _)| *known == part).map(|(_, place)| *place);
     let is_gradient = name.split('.').any(|part| part == "grad");
@@ -45,7 +45,7 @@ fn category(name: &str) -> usize {
 /// Whether the tensors are those of a training: one is a parameter.
 fn is_of_training(workload: &Workload) -> bool {
     let mut names = (0..).map_while(|number| workload.tensor_name(TensorId::new(number)));
-    names.any(|name| category(&name) == 0)
+    names.any(|name| category_of(&name) == 0)
 }
 
 impl Feature<LessonSignals> {
@@ -56,9 +56,14 @@ impl Feature<LessonSignals> {
             return;
         }
         scene.color_blocks(|block| {
-            let place = category(run.recording.name(state.block(block)?.allocation?)?);
-            Some(Role::Group(u8::try_from(place).ok()?))
+            let place = category_of(run.recording.name(state.block(block)?.allocation?)?);
+            Role::CATEGORIES.get(place).copied()
         });
+    }
+
+    /// Whether the shown run is that of a text about a training, whose names say the categories. Reads signals.
+    pub(crate) fn has_category_names(self) -> bool {
+        self.session.shows_text() && !self.has_no_categories()
     }
 
     /// Whether the open lesson is not about a training. Reads signals.
@@ -77,7 +82,7 @@ impl Feature<LessonSignals> {
             let blocks = segments.iter().flat_map(|segment| &segment.blocks);
             for block in blocks.filter(|block| block.state == BlockState::Allocated) {
                 let name = block.allocation.and_then(|allocation| run.recording.name(allocation));
-                if let Some(sum) = name.and_then(|name| sums.get_mut(category(name))) {
+                if let Some(sum) = name.and_then(|name| sums.get_mut(category_of(name))) {
                     *sum = sum.saturating_add(block.size);
                 }
             }
@@ -104,7 +109,7 @@ mod tests {
             "workspace.lt",
             "flow",
         ];
-        let places = named.map(category);
+        let places = named.map(category_of);
         assert_eq!(
             places.map(|place| CATEGORIES[place]),
             ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"]

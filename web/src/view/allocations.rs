@@ -7,8 +7,8 @@ mod save;
 mod words;
 
 use blockyard_figure::{
-    Allocations, ColorBy, GridCursor, GridKind, GridView, Groups, LegendEntry, Point, Rects, Role, Scene,
-    Size, grid_cursor, grid_plot, grid_scene,
+    Allocations, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups, LegendEntry, Point,
+    RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot, grid_scene,
 };
 use blockyard_record::Recording;
 use leptos::ev;
@@ -18,6 +18,7 @@ use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::Grabbed;
+pub(crate) use self::save::whole_scene;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::figures::Columns;
@@ -27,6 +28,7 @@ use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, pixels};
 use crate::view::divider::{SizedPanel, divider};
+use crate::view::holders::picked_card;
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
@@ -128,6 +130,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
             </div>
             {divider(SizedPanel::Allocations)}
             {legend(it)}
+            {move || picked_card(session, "picked-card")}
             <p class="hint quiet" data-testid="too-small">{hidden}</p>
             {it.tip.view()}
         </section>
@@ -145,11 +148,14 @@ fn head(it: AllocationsFigure) -> AnyView {
         choice(id, label, flag(move || figures.kind.get() == kind), set)
     };
     let colors = Signal::derive(move || {
-        let has_stacks = session.figures().columns().is_some_and(|columns| columns.has_stacks);
-        let is_program = session.shown_program().is_some();
+        let columns = session.figures().columns();
+        let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
+        let has_names = columns.is_some_and(|columns| columns.has_names);
+        let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
         let shown = ColorBy::ALL.into_iter().filter(|by| match by {
             ColorBy::Stack => has_stacks,
-            ColorBy::Category => has_stacks || is_program,
+            ColorBy::Category => has_stacks || has_categories,
+            ColorBy::Name => has_names,
             _ => true,
         });
         shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
@@ -358,25 +364,25 @@ impl AllocationsFigure {
         let groups = self.groups.get();
         let filtered = session.figures().filtered.get();
         let marked = self.marked(&columns);
-        let mut roles = vec![Role::Background, Role::Cached, Role::Group(Role::GROUPS - 1)];
+        let mut roles = vec![Role::Background, Role::Cached, Role::Group(Role::GROUPS - 1), Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = session.appearance().rgb(&roles);
         let ground = colors.first().copied().unwrap_or([255; 3]);
         let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
-        let reserved = opaque(mixed(color(1), ground, 22));
+        let reserved = opaque(blended(color(1), ground, RESERVED_PERCENT));
+        let dimmed = opaque(blended(color(3), ground, DIMMED_PERCENT));
         let of_place = |place: usize| {
             if filtered >> place.min(15) & 1 == 1 {
                 return [reserved; 2];
             }
-            let own = color(place + 3);
-            [opaque(own), opaque(mixed(own, ground, 22))]
+            [opaque(color(place + 4)), dimmed]
         };
         self.colors.set_value(Some(GridColors {
             colors: (0..groups.legend().len()).map(of_place).collect(),
             groups,
             marked,
             reserved,
-            small: opaque(mixed(color(2), ground, 55)),
+            small: opaque(blended(color(2), ground, 55)),
             ground: opaque(ground),
         }));
         self.picture.update_value(Picture::recolor);
@@ -454,14 +460,4 @@ fn cells(length_px: f32) -> usize {
 
 fn opaque([red, green, blue]: [u8; 3]) -> [u8; 4] {
     [red, green, blue, 255]
-}
-
-/// `percent` of the color, and the rest of the ground.
-fn mixed(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
-    let mut mixed = color;
-    for (part, ground) in mixed.iter_mut().zip(ground) {
-        let sum = u32::from(*part) * percent + u32::from(ground) * (100 - percent);
-        *part = u8::try_from(sum / 100).unwrap_or(u8::MAX);
-    }
-    mixed
 }

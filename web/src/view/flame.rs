@@ -129,7 +129,14 @@ impl Flame {
         let node = self.graph.node(place)?;
         let share = percent(node.bytes, self.list.bytes);
         let name = self.graph.text(self.stacks(), place);
-        Some(format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count)))
+        let mut words =
+            format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count));
+        let passed = self.graph.passed_above(place);
+        if !passed.is_empty() {
+            let names = passed.iter().rev().map(|above| self.graph.text(self.stacks(), *above));
+            words = format!("{words}\ncalled by {}", names.collect::<Vec<_>>().join("\n"));
+        }
+        Some(words)
     }
 
     /// Enlarges a node and chooses the allocations below it.

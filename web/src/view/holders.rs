@@ -2,7 +2,7 @@
 //! allocations.
 
 use blockyard_figure::{
-    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_text, holders as find_holders, rows_in,
+    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_texts, holders as find_holders, rows_in,
     stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
@@ -61,7 +61,7 @@ pub(crate) fn holders(session: Session) -> AnyView {
         <div class="pad holders" data-testid="holders">
             {controls(session)}
             <p class="quiet" data-testid="holders-summary">{summary}</p>
-            {move || picked(session)}
+            {move || picked_card(session, "picked")}
             {move || match (list.get(), is_flame.get()) {
                 (None, _) => ().into_any(),
                 (Some(list), true) => flame::flame(session, &list),
@@ -203,7 +203,7 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
         let list = whole.clone();
         let recording = &list.columns.recording;
         let mut holders: Vec<(String, Holder)> =
-            list.holders.iter().map(|holder| (holder_text(recording, holder), *holder)).collect();
+            holder_texts(recording, &list.holders).into_iter().zip(list.holders.iter().copied()).collect();
         match order.get() {
             Order::Bytes => {}
             Order::Count => holders.sort_by_key(|(_, holder)| std::cmp::Reverse(holder.count)),
@@ -307,7 +307,7 @@ pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
 }
 
 /// The chosen allocations with their stack; `None` if nothing is chosen. Reads signals.
-fn picked(session: Session) -> Option<AnyView> {
+pub(crate) fn picked_card(session: Session, id: &'static str) -> Option<AnyView> {
     let picked = session.figures().picked.get()?;
     let columns = session.figures().columns()?;
     let (allocations, recording) = (&columns.allocations, &columns.recording);
@@ -329,7 +329,7 @@ fn picked(session: Session) -> Option<AnyView> {
     let copied = lines.clone();
     Some(
         view! {
-            <section class="picked" data-testid="picked" aria-label="Chosen allocations">
+            <section class="picked" data-testid=id aria-label="Chosen allocations">
                 <header class="cluster">
                     <strong>{picked.title.clone()}</strong>
                     <span class="quiet">{words}</span>

@@ -5,6 +5,7 @@ use blockyard_record::{Bytes, MemoryState};
 use leptos::ev;
 use leptos::prelude::*;
 
+use crate::run::Run;
 use crate::session::Session;
 use crate::view::kit::{on, text};
 
@@ -52,6 +53,10 @@ pub(crate) fn compact(session: Session) -> AnyView {
 fn entry(session: Session, term: Term) -> AnyView {
     let light = move |is_on: bool| session.figures().lit.set(is_on.then_some(term));
     let number = text(move || {
+        let is_unknown = |run: &Run| term == Term::Free && run.recording.known_capacity().is_none();
+        if session.run.with(|run| is_unknown(run)) {
+            return "unknown".to_owned();
+        }
         let bytes = session.with_state(|_, state| value(term, state));
         let outside = session.lessons().outside().filter(|_| term == Term::Free);
         let outside = outside.map_or(Bytes::ZERO, |outside| outside.size);

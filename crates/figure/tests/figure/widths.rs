@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, Changes, Collector, ColorBy, Grid, GridKind, GridView, Groups, MapView, Mark, Rect, Scene,
-    Series, Size, Stage, StageView, TimelineView, grid_plot, grid_scene, segment_map, timeline,
+    AddressMap, Changes, Collector, ColorBy, Grid, GridKind, GridView, Groups, MapView, Mark, Rect, Role,
+    Scene, Series, Size, Stage, StageView, TimelineView, grid_plot, grid_scene, segment_map, timeline,
     timeline_cursor, timeline_plot, timeline_strip,
 };
 use blockyard_record::{Bytes, Recording};
@@ -204,4 +204,49 @@ fn a_stack_has_its_groups_on_top_of_each_other() {
         with_several += usize::from(places.len() > 1);
     }
     assert!(with_several > 50, "{with_several} columns have several groups");
+}
+
+#[test]
+fn a_legend_has_what_is_present_and_sizes_are_steps_of_one_hue() {
+    for (name, recording) in recordings() {
+        let recording = Arc::new(recording);
+        let allocations = Collector::collect(recording.clone());
+        for by in ColorBy::ALL {
+            let groups = Groups::new(&allocations, &recording, by);
+            assert!(groups.legend().iter().all(|entry| entry.count > 0), "{name}: {:?}", groups.legend());
+            let count: usize = groups.legend().iter().map(|entry| entry.count).sum();
+            assert_eq!(count, allocations.len(), "{name} by {}", by.name());
+            if matches!(by, ColorBy::Size | ColorBy::Age) {
+                let roles: Vec<Role> = groups.legend().iter().map(|entry| entry.role).collect();
+                assert!(
+                    roles.is_sorted() && roles.iter().all(|role| matches!(role, Role::Step(_))),
+                    "{roles:?}"
+                );
+            }
+        }
+        let names = Groups::new(&allocations, &recording, ColorBy::Name);
+        for row in 0..allocations.len() {
+            let Some(name) = allocations.id(row).and_then(|id| recording.name(id)) else { continue };
+            let text = &names.legend()[names.place(row)].text;
+            assert!(name.starts_with(text.as_str()) || text.ends_with("others"), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_strip_says_its_highest_bytes_and_names_its_areas_whole_and_apart() {
+    for (name, recording) in recordings() {
+        let series = Series::new(&recording);
+        for width in [300.0, 390.0, 900.0, 1900.0] {
+            let scene = timeline_strip(&series, &recording, Size::new(width, 110.0));
+            assert_readable(&format!("{name} {width}"), &scene, &recording);
+            let highest = series.peak_bytes(&recording).1.to_string();
+            let is_said = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if *text == highest);
+            let is_empty = series.peak_bytes(&recording).1.is_zero();
+            assert!(is_empty || scene.marks.iter().any(is_said), "{name} {width}: no {highest}");
+        }
+        let low = timeline_strip(&series, &recording, Size::new(900.0, 40.0));
+        let is_area = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "allocated");
+        assert!(!low.marks.iter().any(is_area), "{name}: no room for names");
+    }
 }

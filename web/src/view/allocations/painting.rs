@@ -1,12 +1,14 @@
 //! Allocations at their addresses, drawn on the GPU: the page's thread sends each change to the painter, and draws the axes.
 
-use blockyard_figure::{GridKind, GridView, Role, grid_plot, grid_scene};
+use blockyard_figure::{
+    DIMMED_PERCENT, GridKind, GridView, RESERVED_PERCENT, Role, blended, grid_plot, grid_scene,
+};
 use leptos::html;
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use web_sys::HtmlCanvasElement;
 
-use super::{AllocationsFigure, cells, mixed};
+use super::{AllocationsFigure, cells};
 use crate::painter::{Painted, Painter};
 use crate::surface::{self, pixels};
 use crate::view::kit::effect;
@@ -98,17 +100,18 @@ impl AllocationsFigure {
         }
         let groups = self.groups.get();
         let filtered = self.session.figures().filtered.get();
-        let mut roles = vec![Role::Background, Role::Cached];
+        let mut roles = vec![Role::Background, Role::Cached, Role::TextMuted];
         roles.extend(groups.legend().iter().map(|entry| entry.role));
         let colors = self.session.appearance().rgb(&roles);
         let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
         let ground = color(0);
-        let reserved = mixed(color(1), ground, 22);
+        let reserved = blended(color(1), ground, RESERVED_PERCENT);
+        let dimmed = blended(color(2), ground, DIMMED_PERCENT);
         let mut palette = vec![[128; 3]; 2 * PLACES];
         for place in 0..groups.legend().len().min(PLACES - 2) {
             let is_hidden = filtered >> place.min(15) & 1 == 1;
-            let own = if is_hidden { reserved } else { color(place + 2) };
-            let pale = if is_hidden { reserved } else { mixed(own, ground, 22) };
+            let own = if is_hidden { reserved } else { color(place + 3) };
+            let pale = if is_hidden { reserved } else { dimmed };
             for (at, value) in [(place, own), (place + PLACES, pale)] {
                 if let Some(kept) = palette.get_mut(at) {
                     *kept = value;

@@ -1,6 +1,6 @@
 //! The pointer over the figure: it shows a tooltip, chooses an allocation, moves and zooms the shown part, and marks a part with Shift.
 
-use blockyard_figure::{Cell, Point, TimelineView, grid_plot, stack_lines};
+use blockyard_figure::{Cell, Point, TimelineView, frame_text, grid_plot};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::prelude::*;
@@ -80,9 +80,12 @@ impl AllocationsFigure {
         let mut lines = match cell {
             Cell::Row(row) => {
                 let found = columns.allocations.get(row)?;
+                // The card of a chosen allocation has the rest.
                 let mut lines = allocation_lines(&columns, row, &found);
-                let stack = columns.recording.allocation_stack(found.id);
-                lines.extend(stack_lines(columns.recording.stacks(), stack).into_iter().take(8));
+                lines.truncate(2);
+                let stacks = columns.recording.stacks();
+                let own = stacks.own_frame(columns.recording.allocation_stack(found.id));
+                lines.extend(own.map(|frame| frame_text(stacks.frame(frame))));
                 lines
             }
             Cell::Small => {
