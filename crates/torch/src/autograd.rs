@@ -4,6 +4,7 @@ mod accumulate;
 pub(crate) mod again;
 mod engine;
 mod node;
+pub(crate) mod nodes;
 mod ready;
 mod saved;
 mod variable;
@@ -16,6 +17,7 @@ use std::rc::Rc;
 
 pub use engine::{Gradients, backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Kept, Node, apply_custom};
+pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 

@@ -1,7 +1,7 @@
 //! Binary cross entropy, of probabilities and of logits.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::{Result, Scalar, Tensor, Value};
 
@@ -46,7 +46,7 @@ pub(super) fn binary_cross_entropy(
         }
     };
     let saved = [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
-    record("BinaryCrossEntropyBackward0", &[own, target], &[&output], &saved, move |ctx, grads| {
+    record(nodes::BinaryCrossEntropyBackward0, &[own, target], &[&output], &saved, move |ctx, grads| {
         reduction.note();
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
@@ -143,7 +143,7 @@ pub(super) fn bce_with_logits(
         Save::Input(weight.as_ref()),
     ];
     record(
-        "BinaryCrossEntropyWithLogitsBackward0",
+        nodes::BinaryCrossEntropyWithLogitsBackward0,
         &[own, target],
         &[&output],
         &saved,
@@ -256,7 +256,7 @@ fn bce_backward(
     let output = empty_like(own)?;
     let saved =
         [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
-    let node = "BinaryCrossEntropyBackwardBackward0";
+    let node = nodes::BinaryCrossEntropyBackwardBackward0;
     record(node, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let (again, grad, own, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let weight = ctx.saved_optional(3)?;

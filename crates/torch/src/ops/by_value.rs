@@ -1,6 +1,6 @@
 //! Operators whose results are as large as values say.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value, session};
@@ -122,7 +122,7 @@ fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
         index(&expand(tensor, &shape)?, &[Some(expand(mask, &shape)?)])?
     };
     let saved = [Save::Input(Some(mask)), Save::Input(Some(tensor))];
-    record("MaskedSelectBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::MaskedSelectBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (mask, own) = (ctx.saved(0)?, ctx.saved(1)?);
         // zeros_like(input.expand(...)).masked_scatter(mask, grad)
         let full = super::creation::zeros_like(&expand(&own, &shape)?)?;

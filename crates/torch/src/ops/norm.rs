@@ -4,7 +4,7 @@ mod rms;
 
 use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::memory::Category;
 use crate::registry::{Entry, op};
@@ -71,7 +71,7 @@ pub(crate) fn layer_norm(
         Save::Input(Some(&mean)),
         Save::Input(Some(&rstd)),
     ];
-    record_after(early, "NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::NativeLayerNormBackward0, &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(1)?;
         let weight = ctx.saved_optional(2)?;
         let grad = first(grads)?;
@@ -90,7 +90,7 @@ pub(crate) fn layer_norm(
         drop(below);
         let statistics = [ctx.saved(3)?, ctx.saved(4)?];
         record_double(
-            "NativeLayerNormBackwardBackward0",
+            nodes::NativeLayerNormBackwardBackward0,
             [grad, &own],
             weight.as_ref(),
             &statistics,
@@ -261,7 +261,7 @@ impl BatchNorm<'_> {
         tensors.extend(self.bias);
         let (has_weight, has_bias) = (self.weight.is_some(), self.bias.is_some());
         let is_training = self.is_training;
-        let name = if is_cudnn { "CudnnBatchNormBackward0" } else { "NativeBatchNormBackward0" };
+        let name = if is_cudnn { nodes::CudnnBatchNormBackward0 } else { nodes::NativeBatchNormBackward0 };
         record(name, &tensors, &[&output], &saved, move |ctx, grads| {
             let own = ctx.saved(0)?;
             let weight = ctx.saved_optional(3)?;
@@ -278,9 +278,9 @@ impl BatchNorm<'_> {
                 let slots = [Some(0), has_weight.then_some(1), has_bias.then_some(2)];
                 let slots: Vec<usize> = slots.into_iter().flatten().collect();
                 let node = if is_cudnn {
-                    "CudnnBatchNormBackwardBackward0"
+                    nodes::CudnnBatchNormBackwardBackward0
                 } else {
-                    "NativeBatchNormBackwardBackward0"
+                    nodes::NativeBatchNormBackwardBackward0
                 };
                 let read = [grad, &own];
                 if is_training {
@@ -366,7 +366,7 @@ fn batch_norm(
     mean: Option<&Tensor>,
     variance: Option<&Tensor>,
     is_training: bool,
-    _: Rest,
+    _: Rest<3>,
 ) -> Result<Value> {
     let mut norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
     // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
@@ -379,7 +379,12 @@ fn batch_norm(
 }
 
 /// `instance_norm`: a batch norm over each image's channels.
-fn instance_norm(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Rest) -> Result<Value> {
+fn instance_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    _: Rest<6>,
+) -> Result<Value> {
     let batch = input.size(0);
     let mut shape = input.shape().to_vec();
     if let [first, second, ..] = shape.as_mut_slice() {

@@ -5,7 +5,7 @@ mod unpool;
 
 use crate::arguments::{Rest, Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
@@ -119,10 +119,10 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     }
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
     let [node, again_node] = match (is_windowed, dims) {
-        (true, 3) => ["MaxPool3DWithIndicesBackward0", "MaxPool3DWithIndicesBackwardBackward0"],
-        (true, _) => ["MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackwardBackward0"],
-        (false, 3) => ["AdaptiveMaxPool3DBackward0", "AdaptiveMaxPool3DBackwardBackward0"],
-        (false, _) => ["AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool2DBackwardBackward0"],
+        (true, 3) => [nodes::MaxPool3DWithIndicesBackward0, nodes::MaxPool3DWithIndicesBackwardBackward0],
+        (true, _) => [nodes::MaxPool2DWithIndicesBackward0, nodes::MaxPool2DWithIndicesBackwardBackward0],
+        (false, 3) => [nodes::AdaptiveMaxPool3DBackward0, nodes::AdaptiveMaxPool3DBackwardBackward0],
+        (false, _) => [nodes::AdaptiveMaxPool2DBackward0, nodes::AdaptiveMaxPool2DBackwardBackward0],
     };
     record(node, &[input], &[&output, &indices], &saved, move |ctx, grads| {
         let (input, indices) = (ctx.saved(0)?, ctx.saved(1)?);
@@ -159,27 +159,27 @@ fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor>
     let MeanWindow { kernel, stride, padding, ceils } = mean;
     let window = Window { kernel, stride: stride.unwrap_or_default(), padding, dilation: &[1], ceils };
     let shape = window.shape(input, dims)?;
-    let node = if dims == 3 { "AvgPool3DBackward0" } else { "AvgPool2DBackward0" };
+    let node = if dims == 3 { nodes::AvgPool3DBackward0 } else { nodes::AvgPool2DBackward0 };
     kernel_of(input, &shape, node, true)
 }
 
 /// The node of the derivative of such a kernel's gradient.
 fn again_node(node: &str) -> &'static str {
     match node {
-        "AvgPool3DBackward0" => "AvgPool3DBackwardBackward0",
-        "AdaptiveAvgPool2DBackward0" => "AdaptiveAvgPool2DBackwardBackward0",
-        "AdaptiveAvgPool3DBackward0" => "AdaptiveAvgPool3DBackwardBackward0",
-        "UpsampleNearest1DBackward0" => "UpsampleNearest1DBackwardBackward0",
-        "UpsampleNearest2DBackward0" => "UpsampleNearest2DBackwardBackward0",
-        "UpsampleNearest3DBackward0" => "UpsampleNearest3DBackwardBackward0",
-        "UpsampleNearestExact1DBackward0" => "UpsampleNearestExact1DBackwardBackward0",
-        "UpsampleNearestExact2DBackward0" => "UpsampleNearestExact2DBackwardBackward0",
-        "UpsampleNearestExact3DBackward0" => "UpsampleNearestExact3DBackwardBackward0",
-        "UpsampleLinear1DBackward0" => "UpsampleLinear1DBackwardBackward0",
-        "UpsampleBilinear2DBackward0" => "UpsampleBilinear2DBackwardBackward0",
-        "UpsampleBicubic2DBackward0" => "UpsampleBicubic2DBackwardBackward0",
-        "UpsampleTrilinear3DBackward0" => "UpsampleTrilinear3DBackwardBackward0",
-        _ => "AvgPool2DBackwardBackward0",
+        nodes::AvgPool3DBackward0 => nodes::AvgPool3DBackwardBackward0,
+        nodes::AdaptiveAvgPool2DBackward0 => nodes::AdaptiveAvgPool2DBackwardBackward0,
+        nodes::AdaptiveAvgPool3DBackward0 => nodes::AdaptiveAvgPool3DBackwardBackward0,
+        nodes::UpsampleNearest1DBackward0 => nodes::UpsampleNearest1DBackwardBackward0,
+        nodes::UpsampleNearest2DBackward0 => nodes::UpsampleNearest2DBackwardBackward0,
+        nodes::UpsampleNearest3DBackward0 => nodes::UpsampleNearest3DBackwardBackward0,
+        nodes::UpsampleNearestExact1DBackward0 => nodes::UpsampleNearestExact1DBackwardBackward0,
+        nodes::UpsampleNearestExact2DBackward0 => nodes::UpsampleNearestExact2DBackwardBackward0,
+        nodes::UpsampleNearestExact3DBackward0 => nodes::UpsampleNearestExact3DBackwardBackward0,
+        nodes::UpsampleLinear1DBackward0 => nodes::UpsampleLinear1DBackwardBackward0,
+        nodes::UpsampleBilinear2DBackward0 => nodes::UpsampleBilinear2DBackwardBackward0,
+        nodes::UpsampleBicubic2DBackward0 => nodes::UpsampleBicubic2DBackwardBackward0,
+        nodes::UpsampleTrilinear3DBackward0 => nodes::UpsampleTrilinear3DBackwardBackward0,
+        _ => nodes::AvgPool2DBackwardBackward0,
     }
 }
 
@@ -189,7 +189,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
     // The adaptive kernel's input is prepared before the result is there, and those that interpolate read any strides.
-    let is_early = node == "AdaptiveAvgPool2DBackward0";
+    let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
     let output = in_order_of(input, shape, input.dtype())?;
     if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
@@ -211,7 +211,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         // The kernel reads a gradient without gaps.
         let below = GradModeGuard::new(false);
         let read = match &own {
-            Some(own) if node == "AvgPool2DBackward0" => Some(contiguous_in(own, format)?),
+            Some(own) if node == nodes::AvgPool2DBackward0 => Some(contiguous_in(own, format)?),
             _ => None,
         };
         drop(contiguous_in(grad, format)?);
@@ -238,7 +238,7 @@ fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
             let strides = crate::channels_last_strides(&shape);
             output.set_geometry(&shape, &strides, output.offset());
             let from = shape.clone();
-            record("AsStridedBackward0", &[&output.clone()], &[&output], &[], move |_, grads| {
+            record(nodes::AsStridedBackward0, &[&output.clone()], &[&output], &[], move |_, grads| {
                 let grad = first(grads)?;
                 Ok(vec![Some(empty_strided(&from, &contiguous_strides(&from), grad.dtype(), grad.device())?)])
             })?;
@@ -250,7 +250,7 @@ fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
     for (slot, size) in shape.iter_mut().skip(leading).zip(size) {
         *slot = size;
     }
-    let node = if dims == 3 { "AdaptiveAvgPool3DBackward0" } else { "AdaptiveAvgPool2DBackward0" };
+    let node = if dims == 3 { nodes::AdaptiveAvgPool3DBackward0 } else { nodes::AdaptiveAvgPool2DBackward0 };
     Ok(kernel_of(input, &shape, node, true)?.into())
 }
 
@@ -298,7 +298,7 @@ pub(crate) fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
         in_order_of(tensor, &shape, tensor.dtype())?
     };
     let back: Vec<i64> = pad.iter().map(|size| size.saturating_neg()).collect();
-    record("ConstantPadNdBackward0", &[tensor], &[&output], &[], move |_, grads| {
+    record(nodes::ConstantPadNdBackward0, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(constant_pad(first(grads)?, &back)?)])
     })?;
     Ok(output)
@@ -347,9 +347,9 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(MAX2, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 2)?.0)),
     op!(MAX2_INDICES, |input: &Tensor, window: Window<'_>| max_pool(input, &window, 2)),
     op!(MAX1, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 1)?.0)),
-    op!(AVG2, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 2)),
-    op!(AVG3, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 3)),
-    op!(AVG1, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 1)),
+    op!(AVG2, |input: &Tensor, window: MeanWindow<'_>, _: Rest<2>| avg_pool(input, window, 2)),
+    op!(AVG3, |input: &Tensor, window: MeanWindow<'_>, _: Rest<2>| avg_pool(input, window, 3)),
+    op!(AVG1, |input: &Tensor, window: MeanWindow<'_>, _: Rest<1>| avg_pool(input, window, 1)),
     op!("adaptive_avg_pool2d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
         adaptive_avg_pool(input, size, 2)
     }),
@@ -374,49 +374,61 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!(
         "max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)",
-        |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest| { max_unpool(input, indices, size, 3) }
+        |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest<2>| { max_unpool(input, indices, size, 3) }
     ),
     op!(
         "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleNearest3DBackward0)
     ),
     op!(
         "_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact1DBackward0
+        )
     ),
     op!(
         "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact2DBackward0
+        )
     ),
     op!(
         "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact3DBackward0
+        )
     ),
     op!(
         "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleTrilinear3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<4>| upsample(input, size, nodes::UpsampleTrilinear3DBackward0)
     ),
     op!(
         "upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(input, size, nodes::UpsampleNearest1DBackward0)
     ),
     op!(
         "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleNearest2DBackward0)
     ),
     op!(
         "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBilinear2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBilinear2DBackward0)
     ),
     op!(
         "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBicubic2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBicubic2DBackward0)
     ),
     op!(
         "upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleLinear1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleLinear1DBackward0)
     ),
     op!(
         "constant_pad_nd(Tensor self, int[] pad, Scalar value=0)",

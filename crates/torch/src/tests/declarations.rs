@@ -33,13 +33,13 @@ fn nothing_of(_: &Tensor, _: Unread) -> Result<()> {
     Ok(())
 }
 
-fn first_of(_: &[Tensor], _: Rest) -> Result<()> {
+fn first_of(_: &[Tensor], _: Rest<2>) -> Result<()> {
     Ok(())
 }
 
 #[test]
 fn a_row_whose_function_takes_other_parameters_than_the_schema_does_not_compile() {
-    let rows: [(&str, &[Accepts], bool); 19] = [
+    let rows: [(&str, &[Accepts], bool); 21] = [
         ("glu(Tensor self, int dim=-1)", accepted(&glu), true),
         ("glu(Tensor self, *, int dim=-1)", accepted(&glu), true),
         ("glu(Operand self, int dim=-1)", accepted(&glu), true),
@@ -58,6 +58,8 @@ fn a_row_whose_function_takes_other_parameters_than_the_schema_does_not_compile(
         ("nothing_of(Tensor self, str? mode=None)", accepted(&nothing_of), true),
         ("nothing_of(Tensor self)", accepted(&nothing_of), false),
         ("first_of(Tensor[] self, Any other, *, Scalar alpha=1)", accepted(&first_of), true),
+        ("first_of(Tensor[] self, Any other)", accepted(&first_of), false),
+        ("first_of(Tensor[] self, Any other, *, Scalar alpha=1, int last=0)", accepted(&first_of), false),
         ("first_of(Tensor self, Any other, *, Scalar alpha=1)", accepted(&first_of), false),
     ];
     for (schema, accepted, compiles) in rows {

@@ -1,7 +1,7 @@
 //! Products of batches of matrices: `bmm`, `baddbmm`, `addbmm`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::session::Library;
 use crate::{MemoryFormat, Result, Scalar, Tensor};
@@ -58,7 +58,7 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
     batched(a, b, &output)?;
-    record_after(early, "BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::BmmBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
         let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
@@ -84,7 +84,7 @@ pub(super) fn baddbmm(
     let early = save_early(&[own, a, b], &saved)?;
     let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
     batched(a, b, &output)?;
-    record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::BaddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(1) {
             Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
@@ -124,7 +124,7 @@ pub(super) fn addbmm(
     for batch in 0..a.size(0) {
         below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
     }
-    record_after(early, "AddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::AddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
         let to_a = if ctx.wants(1) {
