@@ -318,6 +318,12 @@ pub(crate) trait IntoResult {
     fn into_result(self) -> Result<Value>;
 }
 
+impl IntoResult for () {
+    fn into_result(self) -> Result<Value> {
+        Ok(Value::None)
+    }
+}
+
 impl<T: Into<Value>> IntoResult for Result<T> {
     fn into_result(self) -> Result<Value> {
         self.map(Into::into)

@@ -77,6 +77,7 @@ impl GradMode {
     }
 
     /// Switches it; returns what it was.
+    #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set(is_enabled: bool) -> bool {
         session().modes.is_grad_enabled.replace(is_enabled)
     }
@@ -88,6 +89,7 @@ impl GradMode {
     }
 
     /// Switches inference mode; returns what it was. The caller switches the gradient mode beside it.
+    #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set_inference(is_inference: bool) -> bool {
         session().modes.is_inference.replace(is_inference)
     }
@@ -130,6 +132,7 @@ pub fn push_saved_tensor_hooks(hooks: Rc<dyn SavedTensorHooks>) {
 }
 
 /// `torch.autograd.graph.saved_tensors_hooks.__exit__`.
+#[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
 pub fn pop_saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
     session().modes.saved_hooks.borrow_mut().pop()
 }

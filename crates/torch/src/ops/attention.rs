@@ -311,6 +311,7 @@ fn unrelated(view: &Tensor) -> Tensor {
 
 arguments! {
     /// The arguments of `scaled_dot_product_attention`.
+    #[derive(Clone, Copy)]
     struct Attention<'a> {
         q: &'a Tensor,
         k: &'a Tensor,

@@ -34,15 +34,14 @@ pub(super) fn binary_cross_entropy(
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
         }
-        match reduction {
-            Reduction::None => loss,
-            _ => {
-                // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
-                let copied = reduced(loss.clone(), reduction)?;
-                loss.set_geometry(&[], &[], 0);
-                drop(copied);
-                loss
-            }
+        if reduction == Reduction::None {
+            loss
+        } else {
+            // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
+            let copied = reduced(loss.clone(), reduction)?;
+            loss.set_geometry(&[], &[], 0);
+            drop(copied);
+            loss
         }
     };
     let saved = [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];

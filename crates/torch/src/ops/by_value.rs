@@ -76,15 +76,14 @@ fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Val
         drop(temporary(device, tensor.dtype().size())?);
         drop(temporary(device, tensor.dtype().size())?);
     }
-    let bins = match largest {
-        Some(largest) => (largest + 1).max(least),
-        None => {
-            session().mark_estimated(
-                "bincount",
-                "the size depends on the largest value; minlength is taken, or the number of elements",
-            );
-            if least > 0 { least } else { tensor.numel() }
-        }
+    let bins = if let Some(largest) = largest {
+        (largest + 1).max(least)
+    } else {
+        session().mark_estimated(
+            "bincount",
+            "the size depends on the largest value; minlength is taken, or the number of elements",
+        );
+        if least > 0 { least } else { tensor.numel() }
     };
     let output = empty(&[bins], dtype, device)?;
     if let (Some(values), None) = (tensor.values(), weights) {

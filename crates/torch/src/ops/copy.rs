@@ -247,6 +247,7 @@ fn cuda(tensor: &Tensor, device: Option<Device>, non_blocking: bool) -> Result<V
 
 arguments! {
     /// The keywords that each form of `to` ends with.
+    #[derive(Clone, Copy)]
     struct ToKeywords {
         non_blocking: bool,
         copies: bool,
@@ -269,14 +270,13 @@ fn type_as(tensor: &Tensor, other: &Tensor) -> Result<Tensor> {
 }
 
 fn tolist(tensor: &Tensor) -> Result<Value> {
-    let values = match tensor.values() {
-        Some(values) => values,
-        None => {
-            if tensor.device().is_cuda() {
-                to_device(tensor, Device::Cpu, false)?;
-            }
-            vec![Scalar::Unknown(tensor.dtype()); tensor.numel().max(0) as usize]
+    let values = if let Some(values) = tensor.values() {
+        values
+    } else {
+        if tensor.device().is_cuda() {
+            to_device(tensor, Device::Cpu, false)?;
         }
+        vec![Scalar::Unknown(tensor.dtype()); tensor.numel().max(0) as usize]
     };
     Ok(nest(&values, &tensor.shape()))
 }

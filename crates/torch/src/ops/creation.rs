@@ -135,6 +135,7 @@ fn finish(tensor: Tensor, options: &Options) -> Result<Value> {
 
 arguments! {
     /// The keywords that functions which make a tensor end with.
+    #[derive(Clone, Copy)]
     struct Keywords {
         dtype: Option<Dtype>,
         device: Option<Device>,
@@ -145,6 +146,7 @@ arguments! {
 
 arguments! {
     /// The keywords of functions that make a tensor like another.
+    #[derive(Clone, Copy)]
     struct LikeKeywords {
         dtype: Option<Dtype>,
         device: Option<Device>,
@@ -155,6 +157,7 @@ arguments! {
 
 arguments! {
     /// The keywords of methods that make a tensor of the type and the device of another.
+    #[derive(Clone, Copy)]
     struct NewKeywords {
         dtype: Option<Dtype>,
         device: Option<Device>,

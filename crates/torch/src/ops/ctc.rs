@@ -145,6 +145,7 @@ fn cudnn(log_probs: &Tensor, ignores_infinity: bool) -> Result<Tensor> {
 
 arguments! {
     /// The arguments of `ctc_loss`.
+    #[derive(Clone, Copy)]
     struct Problem<'a> {
         given: &'a Tensor,
         targets: &'a Tensor,

@@ -135,6 +135,7 @@ enum BagMode {
 
 arguments! {
     /// How rows become bags.
+    #[derive(Clone, Copy)]
     struct Bags<'a> {
         scales: bool,
         mode: i64,

@@ -15,6 +15,7 @@ type Pair = [i64; 2];
 
 arguments! {
     /// The parameters of a window as a program gives them.
+    #[derive(Clone, Copy)]
     struct Sizes<'a> {
         kernel: &'a [i64],
         dilation: &'a [i64],

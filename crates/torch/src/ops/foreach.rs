@@ -40,14 +40,11 @@ fn add_known(tensors: &[Tensor], other: &Value, _alpha: Unread) -> Result<Value>
         _ => None,
     };
     for tensor in tensors {
-        match number.filter(|_| tensor.device() == Device::Cpu && tensor.numel() == 1) {
-            Some(number) => {
-                super::pointwise::add_in_place(tensor, &wrapped(number))?;
-            }
-            None => {
-                change_in_place(tensor)?;
-                tensor.set_values(None);
-            }
+        if let Some(number) = number.filter(|_| tensor.device() == Device::Cpu && tensor.numel() == 1) {
+            super::pointwise::add_in_place(tensor, &wrapped(number))?;
+        } else {
+            change_in_place(tensor)?;
+            tensor.set_values(None);
         }
     }
     Ok(tensors.to_vec().into())
@@ -110,9 +107,8 @@ fn unscale(tensors: &[Tensor], found_inf: &Tensor, _: Unread) -> Result<Value> {
 }
 
 /// One kernel over several lists, all changed in place.
-fn fused(lists: &[&[Tensor]]) -> Result<()> {
+fn fused(lists: &[&[Tensor]]) {
     lists.iter().flat_map(|list| list.iter()).for_each(Tensor::bump_version);
-    Ok(())
 }
 
 fn fused_adam(
@@ -123,12 +119,12 @@ fn fused_adam(
     greatest_squares: &[Tensor],
     steps: &[Tensor],
     _: Rest<9>,
-) -> Result<()> {
-    fused(&[parameters, grads, averages, squares, greatest_squares, steps])
+) {
+    fused(&[parameters, grads, averages, squares, greatest_squares, steps]);
 }
 
-fn fused_sgd(parameters: &[Tensor], grads: &[Tensor], momenta: &[Tensor], _: Rest<9>) -> Result<()> {
-    fused(&[parameters, grads, momenta])
+fn fused_sgd(parameters: &[Tensor], grads: &[Tensor], momenta: &[Tensor], _: Rest<9>) {
+    fused(&[parameters, grads, momenta]);
 }
 
 fn check(tensors: &[Tensor]) -> Result<()> {

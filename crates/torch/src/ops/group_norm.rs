@@ -7,7 +7,7 @@ use crate::{MemoryFormat, Result, Scalar, Tensor};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as, wrapped};
-use super::norm::scratch;
+use super::norm::batch::scratch;
 use super::pointwise::{add, add_in_place, clamp, div, mul, scale, sub};
 use super::reduce::{mean, sum};
 use super::unary::{self, neg};

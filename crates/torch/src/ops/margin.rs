@@ -37,6 +37,7 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
 
 arguments! {
     /// The parameters of `triplet_margin_loss`.
+    #[derive(Clone, Copy)]
     struct Triplet {
         margin: f64,
         p: f64,

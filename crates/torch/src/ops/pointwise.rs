@@ -117,9 +117,8 @@ pub(crate) enum Rule {
 pub(crate) fn dtype_by(rule: Rule, inputs: &[&Tensor]) -> Dtype {
     let dtype = result_type(inputs);
     match rule {
-        Rule::Promoted => dtype,
         Rule::Float if dtype.is_integral() => crate::session().default_dtype(),
-        Rule::Float => dtype,
+        Rule::Promoted | Rule::Float => dtype,
         Rule::Bool => Dtype::Bool,
     }
 }

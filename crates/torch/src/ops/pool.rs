@@ -44,6 +44,7 @@ fn output_size(input: i64, kernel: i64, padding: i64, stride: i64, dilation: i64
 
 arguments! {
     /// A pooling's window. Without a stride the windows lie side by side.
+    #[derive(Clone, Copy)]
     struct Window<'a> {
         kernel: &'a [i64],
         stride: &'a [i64],
@@ -55,6 +56,7 @@ arguments! {
 
 arguments! {
     /// The window of a mean.
+    #[derive(Clone, Copy)]
     struct MeanWindow<'a> {
         kernel: &'a [i64],
         stride: Option<&'a [i64]>,

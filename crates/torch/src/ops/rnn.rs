@@ -90,6 +90,7 @@ fn times(factors: &[i64]) -> i64 {
 
 arguments! {
     /// What a layer is made of.
+    #[derive(Clone, Copy)]
     struct Settings<'a> {
         params: &'a [Tensor],
         _has_biases: Unread,

@@ -71,6 +71,7 @@ fn one() -> Tensor {
 
 arguments! {
     /// The arguments of `scatter_reduce` and `index_reduce`.
+    #[derive(Clone, Copy)]
     struct Reduced<'a> {
         own: &'a Tensor,
         dim: i64,

@@ -4,38 +4,27 @@ use std::collections::BTreeSet;
 
 use crate::arguments::{Accepts, Operand, Rest, Unread, accepted, agrees, arguments};
 use crate::autograd::DERIVATIVES;
-use crate::{Result, Scalar, Tensor, Value, registry};
+use crate::{Scalar, Tensor, Value, registry};
 
-fn glu(_: &Tensor, _: i64) -> Result<()> {
-    Ok(())
-}
+fn glu(_: &Tensor, _: i64) {}
 
-fn clamp(_: &Tensor, _: Option<Scalar>, _: Option<Scalar>) -> Result<()> {
-    Ok(())
-}
+fn clamp(_: &Tensor, _: Option<Scalar>, _: Option<Scalar>) {}
 
-fn pow(_: &Tensor, _: Operand<'_>) -> Result<()> {
-    Ok(())
-}
+fn pow(_: &Tensor, _: Operand<'_>) {}
 
 arguments! {
+    #[derive(Clone, Copy)]
     struct Window<'a> {
         _kernel: &'a [i64],
         _ceils: bool,
     }
 }
 
-fn pool(_: &Tensor, _: Window<'_>) -> Result<()> {
-    Ok(())
-}
+fn pool(_: &Tensor, _: Window<'_>) {}
 
-fn nothing_of(_: &Tensor, _: Unread) -> Result<()> {
-    Ok(())
-}
+fn nothing_of(_: &Tensor, _: Unread) {}
 
-fn first_of(_: &[Tensor], _: Rest<2>) -> Result<()> {
-    Ok(())
-}
+fn first_of(_: &[Tensor], _: Rest<2>) {}
 
 #[test]
 fn a_row_whose_function_takes_other_parameters_than_the_schema_does_not_compile() {

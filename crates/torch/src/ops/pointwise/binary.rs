@@ -115,6 +115,7 @@ impl Binary {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn no_gradient(_: &Context<'_>, _: &Tensor) -> Result<Grads> {
     Ok(vec![None, None])
 }
@@ -329,6 +330,7 @@ static FMOD_OF_TENSORS: Binary = Binary { node: nodes::FmodBackward1, ..REMAINDE
 static FMOD_BY_NUMBER: Binary =
     Binary { node: nodes::FmodBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
     Ok(vec![ctx.wants(0).then(|| grad.clone()), None])
 }
