@@ -222,7 +222,8 @@ fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Result<V
     let innermost = a.dim().max(b.dim()) as i64 - 1;
     let difference = sub(a, b)?;
     let shifted = add(&difference, &wrapped(Scalar::Float(eps)))?;
-    let result = reduce::vector_norm(&shifted, p, Some(&[innermost]), keepdim, None)?;
+    // `at::norm`, whose gradient reads the input in the type of the result.
+    let result = reduce::norm_of_wide(&shifted, p, Some(&[innermost]), keepdim)?;
     drop(shifted);
     drop(difference);
     Ok(result.into())

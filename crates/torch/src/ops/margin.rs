@@ -133,6 +133,9 @@ fn margin_ranking(
 }
 
 fn hinge_embedding(own: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(own.device());
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     let zeros = zeros_like(own)?;
     let difference = crate::call("rsub", &[(own).into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
@@ -152,6 +155,9 @@ fn poisson_nll(
     eps: f64,
     reduction: Reduction,
 ) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(input.device());
+    let target = &cast.apply(target)?;
+    let input = &cast.apply(input)?;
     let loss = if log_input {
         // Operands are evaluated from the right.
         let product = mul(target, input)?;

@@ -114,11 +114,18 @@ fn max_pool(input: &Tensor, window: &Window<'_>, dims: usize) -> Result<(Tensor,
 fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
-    if is_windowed || dims == 2 {
-        let _below = GradModeGuard::new(false);
-        let format = if is_windowed { input.suggested_format() } else { MemoryFormat::Contiguous };
-        drop(contiguous_in(input, format)?);
+    let below = GradModeGuard::new(false);
+    if is_windowed {
+        drop(contiguous_in(input, input.suggested_format())?);
+    } else if dims == 2 {
+        // The kernel knows the plain order alone; results in another order are copied.
+        let plain_output = plain_like(&output)?;
+        let plain_indices = plain_like(&indices)?;
+        drop(contiguous_in(input, MemoryFormat::Contiguous)?);
+        drop(plain_indices);
+        drop(plain_output);
     }
+    drop(below);
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
     let [node, again_node] = match (is_windowed, dims) {
         (true, 3) => [nodes::MaxPool3DWithIndicesBackward0, nodes::MaxPool3DWithIndicesBackwardBackward0],
@@ -131,10 +138,19 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
+        if !is_windowed && dims == 2 {
+            let grad = contiguous_in(grad, MemoryFormat::Contiguous)?;
+            let indices = contiguous_in(&indices, MemoryFormat::Contiguous)?;
+            drop(plain_like(&result)?);
+            drop(indices);
+            drop(grad);
+        }
         let is_input_read = is_windowed && dims == 2;
         let format = input.suggested_format();
         let read = if is_input_read { contiguous_in(&input, format)? } else { input.clone() };
-        drop(contiguous_in(grad, format)?);
+        if is_windowed || dims != 2 {
+            drop(contiguous_in(grad, format)?);
+        }
         drop(read);
         drop(below);
         record_linear(
@@ -153,12 +169,30 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     Ok((output, indices))
 }
 
+/// Memory of the plain order for a tensor of another order.
+fn plain_like(like: &Tensor) -> Result<Option<Tensor>> {
+    if like.is_contiguous() {
+        return Ok(None);
+    }
+    let shape = like.shape();
+    empty_strided(&shape, &contiguous_strides(&shape), like.dtype(), like.device()).map(Some)
+}
+
 fn in_order(input: &Tensor) -> Result<Tensor> {
     in_order_of(input, &input.shape(), input.dtype())
 }
 
 fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor> {
     let MeanWindow { kernel, stride, padding, ceils } = mean;
+    if dims == 1 {
+        // `avg_pool1d` is the two-dimensional one of a flat image.
+        let wide = |list: &[i64], other: i64| vec![other, at(list, 0)];
+        let stride = stride.filter(|stride| !stride.is_empty()).unwrap_or(kernel);
+        let (kernel, stride, padding) = (wide(kernel, 1), wide(stride, 1), wide(padding, 0));
+        let mean = MeanWindow { kernel: &kernel, stride: Some(&stride), padding: &padding, ceils };
+        let output = avg_pool(&unsqueeze(input, -2)?, mean, 2)?;
+        return super::views::squeeze(&output, Some(&[-2]));
+    }
     let window = Window { kernel, stride: stride.unwrap_or_default(), padding, dilation: &[1], ceils };
     let shape = window.shape(input, dims)?;
     let node = if dims == 3 { nodes::AvgPool3DBackward0 } else { nodes::AvgPool2DBackward0 };
@@ -194,7 +228,14 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
     let output = in_order_of(input, shape, input.dtype())?;
-    if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
+    let is_nearest =
+        matches!(node, nodes::UpsampleNearest2DBackward0 | nodes::UpsampleNearestExact2DBackward0);
+    if is_nearest && !output.is_contiguous() && input.size(1) < 16 {
+        // Few channels: the kernel for the plain order, whose result is copied.
+        let plain = empty_strided(shape, &contiguous_strides(shape), output.dtype(), output.device())?;
+        drop(contiguous_in(input, MemoryFormat::Contiguous)?);
+        drop(plain);
+    } else if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
         drop(contiguous_in(input, input.suggested_format())?);
     }
     drop(early);
@@ -205,6 +246,12 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         let grad = first(grads)?;
         again::variant(node);
         let own = ctx.saved_optional(0)?;
+        // What interpolates gives a gradient in the order of the gradient that comes in, bicubically always in the plain order.
+        let format = match node {
+            nodes::UpsampleBicubic2DBackward0 => MemoryFormat::Contiguous,
+            node if node.starts_with("Upsample") => grad.suggested_format(),
+            _ => format,
+        };
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
             _ => contiguous_strides(&from),
@@ -231,6 +278,10 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
 
 /// `adaptive_avg_pool`: a mean where one element per channel is left.
 fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
+    if dims == 1 {
+        let output = adaptive_avg_pool(&unsqueeze(input, -2)?, &[1, at(size, 0)], 2)?.tensor()?;
+        return Ok(super::views::squeeze(&output, Some(&[-2]))?.into());
+    }
     let size: Vec<i64> = (0..dims).map(|index| at(size, index)).collect();
     if size.iter().all(|size| *size == 1) && input.dim() >= dims {
         let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();

@@ -277,6 +277,22 @@ pub(crate) fn vector_norm(
             tensor.dtype().scalar_name()
         ));
     }
+    record_norm(tensor, order, dims, keeps, dtype, false)
+}
+
+/// `at::norm` with a type: the gradient's statements read the input in the gradient's type.
+pub(crate) fn norm_of_wide(tensor: &Tensor, order: f64, dims: Option<&[i64]>, keeps: bool) -> Result<Tensor> {
+    record_norm(tensor, order, dims, keeps, None, true)
+}
+
+fn record_norm(
+    tensor: &Tensor,
+    order: f64,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+    reads_wide: bool,
+) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let to = full_dtype(tensor, dtype).unwrap_or(tensor.dtype());
     let output = reduced_empty(tensor, &mask, keeps, to)?;
@@ -290,6 +306,7 @@ pub(crate) fn vector_norm(
             // How many elements are not zero has no derivative.
             return Ok(vec![None]);
         }
+        let own = if reads_wide { to_dtype(&own, grad.dtype())? } else { own };
         Ok(vec![Some(super::vector_norm::backward(&grad, &own, &norm, order, &dims_of(&mask))?)])
     })?;
     Ok(output)

@@ -2,12 +2,12 @@
 
 pub(crate) use _torch::{PyTensor, module_def};
 
-#[rustpython_vm::pymodule(with(super::super::values::values, super::super::operators::operators))]
+#[rustpython_vm::pymodule(with(super::values::values, super::operators::operators))]
 mod _torch {
     use std::rc::Rc;
 
     use blockyard_torch::autograd::Node;
-    use blockyard_torch::{Dtype, Storage, Tensor, Value};
+    use blockyard_torch::{Device, Dtype, MemoryFormat, Storage, Tensor, Value};
     use rustpython_vm::builtins::{PyStr, PyStrRef, PyTypeRef};
     use rustpython_vm::class::StaticType as _;
     use rustpython_vm::common::hash::PyHash;
@@ -16,6 +16,7 @@ mod _torch {
     use rustpython_vm::types::{GetAttr, Hashable};
     use rustpython_vm::{AsObject as _, Py, PyObjectRef, PyPayload, PyResult, VirtualMachine, pyclass};
 
+    use super::super::values::{PyDevice, PyMemoryFormat};
     use super::super::{convert, errors, objects};
     use crate::position;
 

@@ -11,9 +11,9 @@ use super::super::pointwise::maybe_multiply;
 use super::super::views::{expand, first, select, transpose, unsqueeze};
 use super::{Target, below, call, cast_or_same, check_dtypes, gemm, stride};
 
-/// `prepare_batch_matrix_for_cublas`, for a result without gaps.
-fn prepare_batch(matrix: &Tensor, rows: i64, columns: i64) -> Result<Tensor> {
-    let (fast, leading) = (stride(matrix, 2), stride(matrix, 1));
+/// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for rows and columns.
+fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> Result<Tensor> {
+    let [fast, leading] = dims.map(|dim| stride(matrix, dim));
     let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
     let is_stride_nonzero = fast != 0 && leading != 0;
     if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
@@ -27,12 +27,15 @@ pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
         return Ok(());
     }
-    let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
-    let second = prepare_batch(b, rows, inner)?;
-    let first = prepare_batch(a, inner, columns)?;
+    let inner = a.size(2);
+    // A result of one column lies as cuBLAS writes, by columns; others are written transposed, so the operands change places.
+    let (first, second, dims) = if output.size(2) == 1 { (a, b, [1, 2]) } else { (b, a, [2, 1]) };
+    let [rows, columns] = dims.map(|dim| output.size(dim as i64));
+    let first = prepare_batch(first, dims, rows, inner)?;
+    let second = prepare_batch(second, dims, inner, columns)?;
     call(Library::Cublas, a.device())?;
-    drop(first);
     drop(second);
+    drop(first);
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Batch norms, and instance norms, which are made of them.
 
+use blockyard_gpus::layers;
+
 use crate::arguments::Rest;
 use crate::autograd::{Context, GradModeGuard, Grads, Save, again, nodes, record};
 use crate::error::runtime;
@@ -41,17 +43,12 @@ fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
     Ok(())
 }
 
-/// What cuDNN takes for a batch norm in `channels_last`, by the recorded sizes: blocks of 64 channels.
+/// What cuDNN takes for a batch norm in `channels_last`, by the recorded sizes.
 fn channels_last_workspace(input: &Tensor, is_backward: bool) -> u64 {
     let channels = input.size(1).max(1);
     let rows = (input.numel() / channels).max(0) as u64;
-    let blocks = (channels as u64).div_ceil(64);
-    if is_backward {
-        1056 + blocks * (rows.div_ceil(96) * 512 + 4)
-    } else {
-        let rows = rows.div_ceil(64) * 64;
-        1072 + blocks * (8 * rows + rows / 16 + 4)
-    }
+    let norm = layers::BatchNorm { channels: channels as u64, rows, is_half: input.dtype() != Dtype::F32 };
+    if is_backward { norm.backward() } else { norm.forward() }
 }
 
 /// `batch_norm_use_channels_last_kernels`.
@@ -99,7 +96,8 @@ impl BatchNorm<'_> {
         }
     }
 
-    pub(super) fn run(&self) -> Result<Tensor> {
+    /// The result, and the statistics that the caller lets go of.
+    pub(super) fn run(&self) -> Result<(Tensor, [Tensor; 2])> {
         self.check()?;
         let input = self.input;
         let kernels = Kernels::of(self);
@@ -133,9 +131,7 @@ impl BatchNorm<'_> {
             is_training: self.is_training,
         };
         record(name, &tensors, &[&output], &saved, move |ctx, grads| backward.run(ctx, first(grads)?))?;
-        drop(mean);
-        drop(invstd);
-        Ok(output)
+        Ok((output, [mean, invstd]))
     }
 }
 
@@ -235,13 +231,15 @@ impl Backward {
         weight: Option<&Tensor>,
     ) -> Result<Grads> {
         let invstd = if self.kernels.keep_statistics { None } else { Some(statistic(own)?) };
-        let sum_dy = statistic(own)?;
-        let sum_dy_xmu = statistic(own)?;
-        // Both are there even where they are not wanted.
-        let to_weight = gamma(weight, true)?;
-        let to_bias = gamma(weight, true)?;
-        // The kernels for channels_last want a gradient without gaps, too.
-        if lies_channels_last(grad) {
+        // The kernels for channels_last want a gradient without gaps, too. They write all sums, wanted or not.
+        let writes_all = lies_channels_last(grad);
+        let writes_sums = writes_all || ctx.wants(0);
+        let sum_dy = if writes_sums { Some(statistic(own)?) } else { None };
+        let sum_dy_xmu = if writes_sums { Some(statistic(own)?) } else { None };
+        let (wants_weight, wants_bias) = self.wanted(ctx);
+        let to_weight = gamma(weight, writes_all || wants_weight)?;
+        let to_bias = gamma(weight, writes_all || wants_bias)?;
+        if writes_all {
             staging(own, own.size(1), 2)?;
         }
         // In evaluation mode the gradient is written without gaps in the plain order.
@@ -302,14 +300,14 @@ pub(super) fn batch_norm(
     is_training: bool,
     _: Rest<3>,
 ) -> Result<Value> {
-    let mut norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
-    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
-    let read;
-    if norm.is_cudnn() {
-        read = contiguous_like(input, input)?;
-        norm.input = &read;
-    }
-    Ok(norm.run()?.into())
+    let norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
+    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is what is saved, and dies before the tuple of the results.
+    let read = if norm.is_cudnn() { contiguous_like(input, input)? } else { input.clone() };
+    let (output, [mean, invstd]) = BatchNorm { input: &read, ..norm }.run()?;
+    drop(read);
+    drop(mean);
+    drop(invstd);
+    Ok(output.into())
 }
 
 /// `instance_norm`: a batch norm over each image's channels.
@@ -339,6 +337,8 @@ pub(super) fn instance_norm(
         running: None,
         is_training: true,
     };
-    let output = norm.run()?;
+    let (output, [mean, invstd]) = norm.run()?;
+    drop(mean);
+    drop(invstd);
     Ok(reshape(&output, &input.shape())?.into())
 }
