@@ -328,10 +328,18 @@ impl Feature<ProgramSignals> {
     /// Puts the program of a link into the editor. The program runs only when the reader starts it.
     pub(crate) fn follow_text(self, text: String, link: &Link) {
         self.session.navigation().go_to(Place::Program);
-        if self.input.with_untracked(|input| input.text == text) {
+        let is_kept = self.input.with_untracked(|input| input.text == text);
+        // After a reload the text is kept and the settings are those of the address; what the reader typed since stays.
+        let is_untouched = self
+            .input
+            .with_untracked(|input| *input == ProgramInput { text: text.clone(), ..ProgramInput::default() });
+        if is_kept && !is_untouched {
             return;
         }
-        self.type_text(text);
+        if !is_kept {
+            self.type_text(text);
+            self.session.messages().show_note("The program of this link has not run yet: Run starts it.");
+        }
         self.input.update(|input| {
             input.config = link.config.clone().unwrap_or_default();
             input.capacity = link.capacity.clone().unwrap_or_default();

@@ -177,7 +177,7 @@ fn invitation(session: Session) -> AnyView {
             <p>{words}</p>
             <p class="quiet">
                 "Numbers of tensors on the GPU are not computed: "<code>"loss.item()"</code>" prints "<code>"?"</code>
-                ". What rests on no recording of a real GPU is marked as estimated."
+                ". Numbers that no recording of a real GPU supports are marked as estimated."
             </p>
         </section>
     }

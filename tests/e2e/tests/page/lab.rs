@@ -131,7 +131,10 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
             "Out of memory by a leak at loss_history train.py:26: each of 136 iterations kept 3 tensors (4 MiB).",
         )?;
         let verdict = id("run-verdict");
-        page.wait_text(&verdict, "loss_history train.py:26 holds 554.07 MiB at the end, 544.07 MiB in 408 tensors more")?;
+        page.wait_text(
+            &verdict,
+            "loss_history train.py:26 holds 554.07 MiB at the end, 544.07 MiB in 408 tensors more",
+        )?;
         page.wait_text(
             &verdict,
             "With all 415 tensors freed that the growing lines kept from earlier steps, the first ones too (554 MiB), it passes.",

@@ -182,7 +182,16 @@ fn a_program_has_arguments_and_its_link_has_them_too() -> Result<()> {
         page.wait_until("decodeURIComponent(location.hash).includes('args=--size')")?;
         // Other arguments run it again.
         set_field(page, "program-arguments", "--size 4194304")?;
-        page.wait_text(&id("program-output"), "size 4194304").map(drop)
+        page.wait_text(&id("program-output"), "size 4194304")?;
+        page.wait_until("decodeURIComponent(location.hash).includes('4194304')")?;
+        // A reload keeps them, and the GPU.
+        choose(page, "program-gpu", "rtx4090")?;
+        page.wait_until("location.hash.includes('gpu=rtx4090')")?;
+        page.execute("location.reload()", &[])?;
+        page.wait_until(
+            "document.querySelector('[data-testid=program-arguments]')?.value === '--size 4194304'",
+        )?;
+        page.wait_until("document.querySelector('[data-testid=program-gpu]')?.value === 'rtx4090'").map(drop)
     })
 }
 
