@@ -238,9 +238,12 @@ impl AllocationsFigure {
                     let name = |row: usize| {
                         name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
                     };
-                    return Some(grid.row_names(rows, name, plot));
+                    // What is too low for the names of its allocations has the name that they share.
+                    let mut names = grid.row_names(rows, name, plot);
+                    names.marks.extend(grid.names(&groups, is_shown, plot, &names).marks);
+                    return Some(names);
                 }
-                Some(grid.names(&groups, is_shown, plot))
+                Some(grid.names(&groups, is_shown, plot, &Scene::new(0.0, 0.0)))
             });
             PtrEq::new(names.unwrap_or_default())
         });

@@ -158,7 +158,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let grid = Grid::new(&allocations, kind, view, columns, rows).by_groups(&groups);
                 let grid = grid.drawn(&allocations, &map);
                 let mut scene = grid_scene(kind, &view, &map, size);
-                let names = grid.names(&groups, |_| true, plot);
+                let names = grid.names(&groups, |_| true, plot, &Scene::new(0.0, 0.0));
                 let is_inside = |mark: &Mark| {
                     let rect = mark.bounds();
                     rect.x_px >= plot.x_px - 1.0 && rect.right_px() <= plot.right_px() + 1.0
@@ -174,6 +174,11 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 if name == "training" && width > 1000.0 {
                     assert!(!names.marks.is_empty(), "no area has its name at {width}");
                 }
+                // Names of allocations and of what they share are apart from each other, too.
+                let mut both = scene.clone();
+                both.marks.extend(own.marks.iter().cloned());
+                both.marks.extend(grid.names(&groups, |_| true, plot, &own).marks);
+                assert_texts_are_apart(&both);
                 scene.marks.extend(names.marks);
                 assert_readable(&format!("{name} {width}, {kind:?}"), &scene, &recording);
             }

@@ -42,7 +42,7 @@ pub(crate) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Opti
     let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
     let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
     scene.marks.extend(grid.rects(groups, is_shown, plot).marks);
-    scene.marks.extend(grid.names(groups, is_shown, plot).marks);
+    scene.marks.extend(grid.names(groups, is_shown, plot, &Scene::new(0.0, 0.0)).marks);
     add_legend(&mut scene, groups);
     Some(scene)
 }
