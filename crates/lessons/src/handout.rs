@@ -2,7 +2,7 @@
 //! solutions.
 //!
 //! What comes after a question shows how the allocator answered it: the next figure, the numbers of the next question. So a question ends its
-//! page, and its title, which often says the answer, is among the answers. An exercise has a page of its own, which a student can hand in.
+//! page, and its title, which often says the answer, is among the answers. An exercise has a separate page, which a student can hand in.
 
 use std::fmt::Write as _;
 

@@ -116,7 +116,7 @@ fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> 
     Ok(made)
 }
 
-/// Whether neither a class nor one that it comes from has a function for attributes of its own.
+/// Whether neither a class nor one that it comes from has its own function for attributes.
 fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
     let object = vm.ctx.types.object_type;
     let plain = object.slots.getattro.load().map(|function| function as usize);
