@@ -109,6 +109,10 @@ pub(super) fn gpus_that_hold(
         vec![Finding::about(About::Gpus, smallest_words(own.peak_reserved, least, goes_on), None)];
     if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
         let with = least_device(run, &conditions.and_conf(&row.conditions.conf), outcome, &mut tell)?;
+        // A tenth of a GiB is as finely as devices are told apart.
+        if with >= least {
+            return Ok(findings);
+        }
         let name = if row.conditions.conf.is_empty() { "the default settings" } else { &row.conditions.conf };
         let device = device_of(with);
         let text =
