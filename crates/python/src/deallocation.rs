@@ -103,7 +103,7 @@ fn call_function(
     }
 }
 
-/// `type.__new__`. The interpreter gives a new class a function for attributes of its own, which does what that of `object` does, but makes a
+/// `type.__new__`. The interpreter gives a new class its own function for attributes, which does what that of `object` does, but makes a
 /// bound method of each method that is called: the bound method would keep the object until the call is over.
 fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
     let Some(new) = NEW.get() else { return Err(vm.new_type_error("classes cannot be made")) };

@@ -61,7 +61,7 @@ fn device_of(tenths: u64) -> Bytes {
     Bytes::new(twice / (2 * TENTHS))
 }
 
-/// How many tenths of a GiB are at least so many bytes.
+/// How many tenths of a GiB are at least this many bytes.
 fn tenths(bytes: Bytes) -> u64 {
     bytes.get().saturating_mul(TENTHS).div_ceil(Bytes::gib(1).get())
 }
