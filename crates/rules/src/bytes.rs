@@ -182,7 +182,7 @@ impl Bytes {
         if exact == self.to_string() {
             return exact;
         }
-        let unit = self.unit().min(MEBI).max(1);
+        let unit = self.unit().clamp(1, MEBI);
         let most = divisor(unit);
         let up = u128::from(self.0).saturating_mul(100).div_ceil(most);
         in_unit(up, unit)
