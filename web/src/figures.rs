@@ -88,6 +88,8 @@ pub(crate) struct FigureSignals {
     /// What the reader looks for among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
+    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is there.
+    pub(crate) paper: StoredValue<Option<fn(crate::session::Session, &str) -> String>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.
     last_groups: StoredValue<Option<(PtrEq<Columns>, ColorBy, PtrEq<Groups>)>, LocalStorage>,
@@ -118,6 +120,7 @@ impl FigureSignals {
             mark: RwSignal::new(None),
             filter: RwSignal::new(String::new()),
             picked: RwSignal::new(None),
+            paper: StoredValue::new(None),
             collector: StoredValue::new_local(None),
             last_groups: StoredValue::new_local(None),
         }
