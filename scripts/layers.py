@@ -270,15 +270,11 @@ def table(arguments):
     if arguments.without:
         kept = {layer for network, _, layer in listed(arguments.networks) if not is_held(network, arguments.without)}
         layers = {layer: of for layer, of in layers.items() if layer in kept}
-    entries = {}
-    for text, (level, count, _) in layers.items():
-        # A convolution and a transposed one may be one layer: that with more batches stays.
-        name = key(Layer(text).identity())
-        if name not in entries or layers[entries[name]][1] < count:
-            entries[name] = text
-    names = sorted(entries)
+    # Several have one name where networks make different numbers of images of one.
+    entries = sorted((key(Layer(text).identity()), text) for text in layers)
+    names = [name for name, _ in entries]
     with Pool(arguments.processes) as pool:
-        bodies = pool.starmap(encoded, [(entries[name], *layers[entries[name]]) for name in names], chunksize=100)
+        bodies = pool.starmap(encoded, [(text, *layers[text]) for _, text in entries], chunksize=100)
     out = bytearray(number(len(BATCHES)))
     for level in sorted(BATCHES):
         out += number(len(BATCHES[level]))

@@ -165,8 +165,18 @@ impl LayerTable {
     #[must_use]
     pub fn find(&self, request: &Request<'_>) -> Option<LayerSize> {
         let key = key(request);
-        let place = self.layers.binary_search_by_key(&key, |(key, _)| *key).ok()?;
-        let mut bytes = self.bytes.get(self.layers.get(place)?.1.clone())?;
+        let first = self.layers.partition_point(|(other, _)| *other < key);
+        let same = self.layers.get(first..)?.iter().take_while(|(other, _)| *other == key);
+        let mut found = same.filter_map(|(_, place)| self.find_in(self.bytes.get(place.clone())?, request));
+        let size = found.next()?;
+        Some(match size {
+            LayerSize::Near(_) => found.find(|other| matches!(other, LayerSize::Recorded(_))).unwrap_or(size),
+            LayerSize::Recorded(_) => size,
+        })
+    }
+
+    /// The bytes that a convolution takes by the entry of its layer.
+    fn find_in(&self, mut bytes: &[u8], request: &Request<'_>) -> Option<LayerSize> {
         let list = self.lists.get(usize::try_from(number(&mut bytes)?).ok()?)?;
         let factor = i64::try_from(number(&mut bytes)?).ok()?.max(1);
         let batches = list.get(..usize::try_from(number(&mut bytes)?).ok()?)?;
