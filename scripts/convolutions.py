@@ -20,7 +20,6 @@ import collections
 import gzip
 import json
 import random
-import sys
 from multiprocessing import Pool
 
 import numpy as np
@@ -44,7 +43,9 @@ def size_of(tr, x, w, s, p, d, op=0):
 
 
 def zoo(r):
-    P = lambda *a: r.choice(a)
+    def P(*a):
+        return r.choice(a)
+
     nd = P(1, 2, 2, 2, 2, 3)
     tr = r.random() < 0.12
     k = P(1, 1, 3, 3, 3, 5, 7, 4, 2)
@@ -65,7 +66,9 @@ def zoo(r):
 
 
 def wide(r):
-    P = lambda *a: r.choice(a)
+    def P(*a):
+        return r.choice(a)
+
     nd = P(1, 2, 2, 2, 2, 2, 2, 3)
     tr = r.random() < 0.12
     k = P(1, 1, 3, 3, 3, 3, 5, 7, 4, 2, 9, 11)
@@ -134,48 +137,51 @@ def wide(r):
     elif g > 1:
         o = o // g * g or g
     n = P(1, 2, 3, 4, 5, 8, 10, 12, 16, 20, 24, 32, 48, 50, 64, 96, 100, 128, 200, 256, 512)
-    q = lambda: (
-        P(
-            1,
-            2,
-            3,
-            4,
-            5,
-            6,
-            7,
-            8,
-            10,
-            12,
-            13,
-            14,
-            16,
-            20,
-            24,
-            25,
-            26,
-            28,
-            32,
-            40,
-            48,
-            50,
-            56,
-            64,
-            80,
-            96,
-            100,
-            112,
-            128,
-            160,
-            192,
-            224,
-            256,
-            299,
-            384,
-            512,
+
+    def q():
+        return (
+            P(
+                1,
+                2,
+                3,
+                4,
+                5,
+                6,
+                7,
+                8,
+                10,
+                12,
+                13,
+                14,
+                16,
+                20,
+                24,
+                25,
+                26,
+                28,
+                32,
+                40,
+                48,
+                50,
+                56,
+                64,
+                80,
+                96,
+                100,
+                112,
+                128,
+                160,
+                192,
+                224,
+                256,
+                299,
+                384,
+                512,
+            )
+            if r.random() < 0.9
+            else r.randint(1, 300)
         )
-        if r.random() < 0.9
-        else r.randint(1, 300)
-    )
+
     hw = [q()] * nd
     if r.random() < 0.2:
         hw = [q() for _ in hw]
@@ -183,7 +189,22 @@ def wide(r):
         hw = [q() * P(1, 2, 4, 8, 16)]
     if nd == 3:
         hw = [min(v, 64) for v in hw]
-    return nd, tr, k, s, p, d, cl, c, o, g, n, hw, P(8, 8, 8, 6, 7), (r.randint(0, s - 1) if tr and s > 1 and r.random() < 0.5 else 0)
+    return (
+        nd,
+        tr,
+        k,
+        s,
+        p,
+        d,
+        cl,
+        c,
+        o,
+        g,
+        n,
+        hw,
+        P(8, 8, 8, 6, 7),
+        (r.randint(0, s - 1) if tr and s > 1 and r.random() < 0.5 else 0),
+    )
 
 
 def case(r, share):
@@ -249,11 +270,33 @@ def row(question):
     s, p, d = v[at : at + dm], v[at + dm : at + 2 * dm], v[at + 2 * dm : at + 3 * dm]
     one = [1] * (3 - dm)
     none = [0] * (3 - dm)
-    return [*v[:3], dm, x[0], x[1], y[1], x[1] // w[1], *one, *x[2:], *one, *w[2:], *one, *y[2:], *one, *s, *none, *p, *one, *d]
+    return [
+        *v[:3],
+        dm,
+        x[0],
+        x[1],
+        y[1],
+        x[1] // w[1],
+        *one,
+        *x[2:],
+        *one,
+        *w[2:],
+        *one,
+        *y[2:],
+        *one,
+        *s,
+        *none,
+        *p,
+        *one,
+        *d,
+    ]
 
 
 NAMES = "op dt cl dm N C K G xd xh xw wd wh ww yd yh yw sd sh sw pd ph pw dd dh dw".split()
-up = lambda a, b: -(-a // b)
+
+
+def up(a, b):
+    return -(-a // b)
 
 
 def shape(M):
@@ -264,7 +307,10 @@ def operands(M):
     g = shape(M)
     es = np.where(g["dt"] == 8, 4, np.where(g["dt"] == 9, 8, 2))
     u = 16 // es
-    r = lambda v: up(v, u) * u
+
+    def r(v):
+        return up(v, u) * u
+
     px = g["xd"] * g["xh"] * g["xw"]
     py = g["yd"] * g["yh"] * g["yw"]
     rs = g["wd"] * g["wh"] * g["ww"]
@@ -272,7 +318,10 @@ def operands(M):
     p = [g["N"] * px * g["C"] * es, g["K"] * cg * rs * es, g["N"] * py * g["K"] * es]
     P = [g["N"] * px * r(g["C"]) * es, r(g["K"]) * r(cg) * rs * es, g["N"] * py * r(g["K"]) * es]
     cl = g["cl"] == 1
-    mv = lambda ch, sp: (~cl) & (ch > 1) & (sp > 1)
+
+    def mv(ch, sp):
+        return (~cl) & (ch > 1) & (sp > 1)
+
     mov = [mv(g["C"], px), mv(cg, rs), mv(g["K"], py)]
     pad = [g["C"] % u != 0, (cg % u != 0) | (g["K"] % u != 0), g["K"] % u != 0]
     NP = [np.where(mov[i] | pad[i], P[i], 0) for i in range(3)]
@@ -280,7 +329,16 @@ def operands(M):
     return g, es, u, r, px, py, rs, cg, p, P, NP, NU
 
 
-TILES = {26: (256, 128), 27: (64, 64), 28: (64, 32), 29: (32, 128), 30: (16, 64), 31: (32, 16), 32: (64, 16), 33: (32, 32)}
+TILES = {
+    26: (256, 128),
+    27: (64, 64),
+    28: (64, 32),
+    29: (32, 128),
+    30: (16, 64),
+    31: (32, 16),
+    32: (64, 16),
+    33: (32, 32),
+}
 
 
 def sizes(M, kind, count, rest, pre=None):
@@ -356,7 +414,10 @@ def features(M):
     gm = np.where(op == 0, rows, np.where(op == 1, rin, g["K"]))
     gn = np.where(op == 0, g["K"], np.where(op == 1, g["C"], cg * rs))
     gk = np.where(op == 0, cg * rs, np.where(op == 1, g["K"] * rs, rows))
-    t = lambda a, b: up(gm, a) * up(gn, b)
+
+    def t(a, b):
+        return up(gm, a) * up(gn, b)
+
     f = [
         g["dt"],
         g["cl"],
@@ -496,34 +557,34 @@ def fit(task):
 
 
 def apply(tree, X):
-    f, th, l, r, lab, _ = tree
+    f, th, left, right, lab, _ = tree
     n = np.zeros(len(X), np.int64)
     while True:
-        q = l[n] >= 0
+        q = left[n] >= 0
         if not q.any():
             return lab[n]
         a = np.where(q, f[n], 0)
         go = X[np.arange(len(X)), a] <= th[n]
-        n = np.where(q, np.where(go, l[n], r[n]), n)
+        n = np.where(q, np.where(go, left[n], right[n]), n)
 
 
 def joined(tree):
     """Joins neighbours that say the same."""
-    f, th, l, r, lab, err = (x.copy() for x in tree)
+    f, th, left, right, lab, err = (x.copy() for x in tree)
     for n in range(len(f) - 1, -1, -1):
-        if l[n] >= 0 and l[l[n]] < 0 and l[r[n]] < 0 and lab[l[n]] == lab[r[n]]:
-            lab[n] = lab[l[n]]
-            l[n] = r[n] = -1
-    return f, th, l, r, lab, err
+        if left[n] >= 0 and left[left[n]] < 0 and left[right[n]] < 0 and lab[left[n]] == lab[right[n]]:
+            lab[n] = lab[left[n]]
+            left[n] = right[n] = -1
+    return f, th, left, right, lab, err
 
 
 def emit(tree, leaf, node=0):
-    f, th, l, r, lab, _ = tree
+    f, th, left, right, lab, _ = tree
     out = bytearray()
     todo = [node]
     while todo:
         n = todo.pop()
-        if l[n] < 0:
+        if left[n] < 0:
             out += number(2 * leaf(int(lab[n])))
         else:
             t = max(int(th[n]), 0)
@@ -532,7 +593,7 @@ def emit(tree, leaf, node=0):
                 t //= 2
                 e += 1
             out += number(2 * (e * 64 + int(f[n])) + 1) + number(t)
-            todo += [r[n], l[n]]
+            todo += [right[n], left[n]]
     return bytes(out)
 
 
@@ -619,7 +680,9 @@ def main():
     learns.add_argument("out")
     learns.add_argument("files", nargs="+")
     learns.add_argument("--without")
-    learns.add_argument("--worth", type=float, nargs=3, default=[3, 4, 2], help="of trees of codes, of rare codes, of counts")
+    learns.add_argument(
+        "--worth", type=float, nargs=3, default=[3, 4, 2], help="of trees of codes, of rare codes, of counts"
+    )
     learns.add_argument("--least", type=int, default=24, help="of a rare code")
     learns.add_argument("--processes", type=int, default=2)
     learns.set_defaults(run=learn)

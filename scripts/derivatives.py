@@ -18,6 +18,7 @@ def lines(wheel):
     packaged = os.path.join(wheel, "torchgen", "packaged")
     sys.path[:0] = [wheel, packaged]
     from autograd.load_derivatives import load_derivatives
+
     infos, _ = load_derivatives(
         os.path.join(packaged, "autograd", "derivatives.yaml"),
         os.path.join(packaged, "ATen", "native", "native_functions.yaml"),
@@ -28,8 +29,11 @@ def lines(wheel):
         for info in by_key.values():
             if info.op is None:
                 continue
+
             # The options of a tensor, its type and device, are no tensor.
-            is_tensor = lambda attribute: "Tensor" in attribute.nctype.type.cpp_type().replace("TensorOptions", "")
+            def is_tensor(attribute):
+                return "Tensor" in attribute.nctype.type.cpp_type().replace("TensorOptions", "")
+
             inputs = sorted(name(a) for a in info.all_saved_inputs if is_tensor(a))
             outputs = sorted(name(a) for a in info.all_saved_outputs if is_tensor(a))
             found.setdefault(info.op, " ".join([info.op, *inputs, *outputs]))

@@ -32,7 +32,10 @@ MARK = "peers of a dry run: "
 
 def recorded(record):
     """The most that the program printed or its statistics had; it may have reset its peaks."""
-    printed = [[int(n) for n in re.findall(rf"\b{what} (\d+)", "\n".join(record["stdout"]))] for what in ("peak", "peak reserved")]
+    printed = [
+        [int(n) for n in re.findall(rf"\b{what} (\d+)", "\n".join(record["stdout"]))]
+        for what in ("peak", "peak reserved")
+    ]
     statistics = [record["stats"][f"{what}_bytes.all.peak"] for what in ("allocated", "reserved")]
     return [max([*numbers, most]) for numbers, most in zip(printed, statistics)]
 
@@ -66,7 +69,9 @@ def main():
     options = parser.parse_args()
     blockyard = str(pathlib.Path(options.blockyard).resolve())
     rows = []
-    print("| program | GPU, MiB | dry run | FakeTensorMode, MemTracker | accelerate | formula | reserved: GPU, dry run | seconds: dry run, FakeTensorMode |")
+    print(
+        "| program | GPU, MiB | dry run | FakeTensorMode, MemTracker | accelerate | formula | reserved: GPU, dry run | seconds: dry run, FakeTensorMode |"
+    )
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name in options.records:
         with gzip.open(name) as file:
@@ -102,7 +107,13 @@ def as_line(row):
     truth = row["allocated"]
 
     def beside(value):
-        return "-" if value is None else f"{value / 2**20:,.1f} ({(value - truth) / truth:+.1%})" if value != truth else "equal"
+        return (
+            "-"
+            if value is None
+            else f"{value / 2**20:,.1f} ({(value - truth) / truth:+.1%})"
+            if value != truth
+            else "equal"
+        )
 
     fake = row["fake"]
     fakes = beside(fake.get("peak")) + (f" until {fake['error']}" if fake.get("error") else "")
@@ -220,7 +231,10 @@ def of_fake(program):
         return self
 
     torch.nn.Module._apply = moved
-    one = lambda tensor: 1.0 if tensor.is_floating_point() else tensor.dtype != torch.bool and 1
+
+    def one(tensor):
+        return 1.0 if tensor.is_floating_point() else tensor.dtype != torch.bool and 1
+
     instead("item", one)
     instead("__float__", lambda tensor: 1.0)
     instead("__int__", lambda tensor: 1)

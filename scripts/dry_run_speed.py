@@ -52,8 +52,15 @@ def inside():
 
         def forward(self, x):
             inside = self.norms[0](x)
-            split = lambda part, heads: part.unflatten(-1, (heads, self.size)).transpose(1, 2)
-            query, key, value = split(self.query(inside), self.heads), split(self.key(inside), self.shared), split(self.value(inside), self.shared)
+
+            def split(part, heads):
+                return part.unflatten(-1, (heads, self.size)).transpose(1, 2)
+
+            query, key, value = (
+                split(self.query(inside), self.heads),
+                split(self.key(inside), self.shared),
+                split(self.value(inside), self.shared),
+            )
             found = functional.scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=True)
             x = x + self.output(found.transpose(1, 2).flatten(2))
             inside = self.norms[1](x)
@@ -74,7 +81,9 @@ def inside():
         functional.cross_entropy(head(x)[0], ids[0]).backward()
         optimizer.step()
         optimizer.zero_grad()
-        print(f"step {step}: {time.monotonic() - begin:.2f} s, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+        print(
+            f"step {step}: {time.monotonic() - begin:.2f} s, peak {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB"
+        )
     count = sum(parameter.numel() for parameter in model.parameters())
     host = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     print(f"{count / 1e9:.2f} billion parameters, {host} MiB of the host")

@@ -41,16 +41,28 @@ def public(module):
 
 def main():
     warnings.simplefilter("ignore")
-    lines = ['"""The public names of PyTorch 2.11, by module and class; written by scripts/public_names.py."""', "", "NAMES = {"]
+    lines = [
+        '"""The public names of PyTorch 2.11, by module and class; written by scripts/public_names.py."""',
+        "",
+        "NAMES = {",
+    ]
     for module in MODULES:
         lines.append(f'    "{module}": "{" ".join(public(importlib.import_module(module)))}",')
     for kind in CLASSES:
-        path = f"torch.{kind.__name__}" if kind is torch.Tensor else f"{'torch.nn' if kind is torch.nn.Module else 'torch.optim'}.{kind.__name__}"
+        path = (
+            f"torch.{kind.__name__}"
+            if kind is torch.Tensor
+            else f"{'torch.nn' if kind is torch.nn.Module else 'torch.optim'}.{kind.__name__}"
+        )
         lines.append(f'    "{path}": "{" ".join(name for name in dir(kind) if not name.startswith("_"))}",')
     lines += ["}", "# The modules of each package.", "MODULES = {"]
     for name in MODULES:
         package = importlib.import_module(name)
-        inside = [module.name for module in pkgutil.iter_modules(getattr(package, "__path__", [])) if not module.name.startswith("_")]
+        inside = [
+            module.name
+            for module in pkgutil.iter_modules(getattr(package, "__path__", []))
+            if not module.name.startswith("_")
+        ]
         if inside:
             lines.append(f'    "{name}": "{" ".join(inside)}",')
     path = Path(__file__).parents[1] / "crates/python/lib/torch/_public.py"

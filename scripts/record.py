@@ -24,12 +24,26 @@ import runpy
 import sys
 
 ACTIONS = {
-    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
-    "snapshot", "oom",
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "snapshot",
+    "oom",
 }
 SEGMENT = (
-    "address", "total_size", "stream", "segment_type", "segment_pool_id", "is_expandable", "allocated_size",
-    "active_size", "requested_size",
+    "address",
+    "total_size",
+    "stream",
+    "segment_type",
+    "segment_pool_id",
+    "is_expandable",
+    "allocated_size",
+    "active_size",
+    "requested_size",
 )
 BLOCK = ("address", "size", "requested_size", "state")
 # The first that is set counts, as for PyTorch.

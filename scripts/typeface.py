@@ -29,9 +29,19 @@ WIDE = ROOT / "tests/fixtures/fonts/wide.ttf"
 
 # The package, its version, the file, and the beginning of its SHA-256.
 SANS = ("@fontsource-variable/noto-sans", "5.3.0", "files/noto-sans-latin-wght-normal.woff2", "51ca196f49a33e79")
-MONO = ("@fontsource-variable/noto-sans-mono", "5.3.0", "files/noto-sans-mono-latin-wght-normal.woff2", "71f6c22d5dd256ea")
+MONO = (
+    "@fontsource-variable/noto-sans-mono",
+    "5.3.0",
+    "files/noto-sans-mono-latin-wght-normal.woff2",
+    "71f6c22d5dd256ea",
+)
 MATH = ("@fontsource/noto-sans-math", "5.3.0", "files/noto-sans-math-latin-400-normal.woff2", "c39a9444f9574734")
-SIGNS = ("@fontsource/noto-sans-symbols-2", "5.3.0", "files/noto-sans-symbols-2-symbols-400-normal.woff2", "9c07d511848c274b")
+SIGNS = (
+    "@fontsource/noto-sans-symbols-2",
+    "5.3.0",
+    "files/noto-sans-symbols-2-symbols-400-normal.woff2",
+    "9c07d511848c274b",
+)
 
 # ASCII, Latin-1, and the signs of running text.
 LETTERS = [*range(0x20, 0x7F), *range(0xA0, 0x100), *map(ord, "–—‘’‚“”„•…‹›€™−")]
@@ -105,7 +115,13 @@ def name_it(font: TTFont, family: str, style: str, weight: int) -> None:
         if record.nameID in (1, 2, 3, 4, 6):
             table.removeNames(nameID=record.nameID)
     postscript = f"{family.replace(' ', '')}-{style}"
-    for number, text in ((1, family), (2, style), (3, f"{postscript} subset"), (4, f"{family} {style}"), (6, postscript)):
+    for number, text in (
+        (1, family),
+        (2, style),
+        (3, f"{postscript} subset"),
+        (4, f"{family} {style}"),
+        (6, postscript),
+    ):
         table.setName(text, number, 3, 1, 0x409)
     font["OS/2"].usWeightClass = weight
 
@@ -115,7 +131,13 @@ def tighten(font: TTFont) -> None:
     and two texts that stand close above each other would have boxes that overlap."""
     for name, value in (("ascent", 940), ("descent", -240), ("lineGap", 0)):
         setattr(font["hhea"], name, value)
-    for name, value in (("sTypoAscender", 940), ("sTypoDescender", -240), ("sTypoLineGap", 0), ("usWinAscent", 940), ("usWinDescent", 240)):
+    for name, value in (
+        ("sTypoAscender", 940),
+        ("sTypoDescender", -240),
+        ("sTypoLineGap", 0),
+        ("usWinAscent", 940),
+        ("usWinDescent", 240),
+    ):
         setattr(font["OS/2"], name, value)
 
 
@@ -202,7 +224,7 @@ def main() -> None:
         made = []
         for style, weight, name in (("Regular", 400, "sans-regular"), ("SemiBold", 600, "sans-semibold")):
             font = of_weight(fetched(SANS, folder), weight, LETTERS)
-            add_glyphs(font, math, FROM_MATH.translate({c: None for c in font.getBestCmap()}))
+            add_glyphs(font, math, FROM_MATH.translate(dict.fromkeys(font.getBestCmap())))
             add_glyphs(font, signs, FROM_SIGNS)
             tighten(font)
             name_it(font, "Noto Sans", style, weight)

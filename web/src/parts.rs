@@ -117,14 +117,14 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLo
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]
 fn lab_question(session: Session) -> Result<(), NotLoaded> {
-    session.ask_lab_here();
+    session.lab().ask_here();
     Ok(())
 }
 
 #[cfg(not(feature = "split"))]
 #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
 async fn lab_question(session: Session) -> Result<(), NotLoaded> {
-    session.ask_lab_here();
+    session.lab().ask_here();
     Ok(())
 }
 

@@ -53,6 +53,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<()> {
 pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result<()> {
     let mut stages = Stages::that_must_run_but(may_skip);
     stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
+    stages.run("format and lints, Python", || wheel::style(workspace, false));
     stages.run("sentences", || prose::check(workspace));
     stages.run("dependency rules", || deps::check(workspace));
     stages.run("licenses", || licenses::check(workspace));

@@ -83,6 +83,12 @@ enum Command {
         #[arg(long)]
         test: bool,
     },
+    /// Hold our Python to one style: format, lints, the length of modules.
+    Style {
+        /// Give it that style, as far as ruff can.
+        #[arg(long)]
+        fix: bool,
+    },
     /// Write the files of the repository that follow from others again: read each change before you keep it.
     Update {
         /// What is written; everything that needs no other program, where nothing is named.
@@ -177,6 +183,7 @@ fn run(command: &Command) -> Result<()> {
             wheel::test(&workspace, &workspace.dist())?;
         }
         Command::Wheel { wanted, .. } => wheel::build(&workspace, wanted)?,
+        Command::Style { fix } => wheel::style(&workspace, *fix)?,
         Command::Update { what, python } => update::run(&workspace, what, python)?,
         Command::Truth { what } => truth::run(&workspace, what)?,
         Command::Release { step } => release::run(&workspace, step)?,

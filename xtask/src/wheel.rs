@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use crate::workspace::{self, Workspace};
 use crate::{bundle, metadata, setup};
@@ -14,6 +14,12 @@ const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 /// Packages that only tests need: readers of Arrow streams, schedulers of many ranks, types.
 const TEST_PACKAGES: [&str; 5] =
     ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1", "ray==2.60.0", "mypy==1.18.2"];
+
+/// The formatter and linter of Python; `ruff.toml` says which files and which rules.
+const STYLE: [&str; 1] = ["ruff==0.17.6"];
+
+/// The most lines of a module of the library that programs run over.
+const MOST_LINES: usize = 500;
 
 /// A C compiler and linker for other targets, which maturin takes from Python.
 const ZIG: &str = "ziglang==0.15.2";
@@ -90,6 +96,23 @@ pub(crate) fn test(workspace: &Workspace, page: &Path) -> Result<()> {
             .arg(&wheel),
     )?;
     workspace::run(workspace.program(&python).args(["-m", "pytest", "--quiet", "crates/wheel/tests"]))
+}
+
+/// Holds our Python to one style, or gives it that style.
+pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
+    let ruff = virtual_environment(workspace, "python-style", &STYLE)?.join("bin/ruff");
+    let (format, check): (&[&str], &[&str]) =
+        if fix { (&["format"], &["check", "--fix"]) } else { (&["format", "--check"], &["check"]) };
+    // What a fix changes is formatted after it.
+    workspace::run(workspace.program(&ruff).args(check).arg("--quiet"))?;
+    workspace::run(workspace.program(&ruff).args(format).arg("--quiet"))?;
+    let library = workspace.root().join("crates/python/lib");
+    let files = bundle::files_below(&library)?;
+    for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "py")) {
+        let lines = fs::read_to_string(library.join(path))?.lines().count();
+        ensure!(lines <= MOST_LINES, "{} has {lines} lines: more than {MOST_LINES}", path.display());
+    }
+    Ok(())
 }
 
 /// Where the page lies in the package: notebooks show it, and `blockyard open` serves it.

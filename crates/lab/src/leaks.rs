@@ -1,5 +1,7 @@
 //! What grows from step to step.
 
+mod period;
+
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::Bytes;
@@ -165,7 +167,9 @@ pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     if marked.len() >= FEWEST {
         return (Steps::Markers, marked);
     }
-    if let Some(found) = repetition(run, sites) {
+    let lifetimes = lifetimes(run);
+    let found = repetition(run, sites, &lifetimes).or_else(|| period::period(run, sites, &lifetimes));
+    if let Some(found) = found {
         return (Steps::Repetition, found);
     }
     let parts = 8.min(total.max(1));
@@ -233,7 +237,7 @@ fn are_training_steps(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
 }
 
 /// Steps that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
-fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
+fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     const MOST: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
     for (index, request) in run.requests().iter().enumerate() {
@@ -246,7 +250,6 @@ fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
     for places in places.values().filter(|places| (FEWEST..MOST).contains(&places.len())) {
         *often.entry(places.len()).or_default() += 1;
     }
-    let lifetimes = lifetimes(run);
     let mut often: Vec<(usize, usize)> = often.into_iter().collect();
     often.sort_by_key(|(count, kinds)| std::cmp::Reverse((*kinds, *count)));
     often.into_iter().find_map(|(count, kinds)| {
@@ -256,7 +259,7 @@ fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
         let (least, most) = (gaps.clone().min()?, gaps.max()?);
         // Even steps only: two kinds at least, and no step three times as long as another.
         let is_even = kinds >= 2 && most <= least.saturating_mul(3);
-        (is_even && gives_back(&lifetimes, *first.first()?, *first.last()?))
+        (is_even && gives_back(lifetimes, *first.first()?, *first.last()?))
             .then(|| first.iter().copied().skip(1).chain([run.requests().len()]).collect())
     })
 }

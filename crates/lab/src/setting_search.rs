@@ -287,7 +287,8 @@ fn gain(row: &Row, baseline: &Row) -> String {
             )
         }
         _ => format!(
-            "under {name} the run fits{}, with {} reserved at its peak and {} device calls; {when}",
+            "under {name} {}{}, with {} reserved at its peak and {} device calls; {when}",
+            if row.ends_at_failure { "all that was recorded passes" } else { "the run fits" },
             if row.at_high.is_some() { " at both bounds of its limit" } else { "" },
             outcome.peak_reserved,
             grouped(outcome.device_calls()),

@@ -1,6 +1,7 @@
 """Files that a program writes: they are kept in memory until it ends. There are no others."""
 
 from _io import BytesIO, StringIO
+
 from _host import read_module as _read_module
 
 _contents = {}
@@ -12,11 +13,14 @@ def name_of(path):
     if not isinstance(path, str):
         raise TypeError(f"expected str, bytes or os.PathLike object, not {type(path).__name__}")
     from os.path import normpath
+
     return normpath(path)
 
 
 def missing(path):
-    return FileNotFoundError(f"{path}: a program here finds no files but those that it wrote itself; put the contents into the program")
+    return FileNotFoundError(
+        f"{path}: a program here finds no files but those that it wrote itself; put the contents into the program"
+    )
 
 
 class _Writer:
@@ -86,7 +90,7 @@ def open(file, mode="r", *args, **kwargs):
     if "x" in mode and path in _contents:
         raise FileExistsError(f"[Errno 17] File exists: {str(file)!r}")
     begin = _contents.get(path) if "a" in mode else None
-    writer = (_BytesWriter if is_binary else _TextWriter)
+    writer = _BytesWriter if is_binary else _TextWriter
     made = writer.__new__(writer)
     (BytesIO if is_binary else StringIO).__init__(made)
     _Writer.__init__(made, file, mode, begin)
@@ -133,4 +137,10 @@ def size(path):
 def names_in(path):
     path = name_of(path)
     prefix = "" if path == "." else path.rstrip("/") + "/"
-    return sorted({name[len(prefix):].split("/")[0] for name in [*_contents, *_folders] if name.startswith(prefix) and name != path})
+    return sorted(
+        {
+            name[len(prefix) :].split("/")[0]
+            for name in [*_contents, *_folders]
+            if name.startswith(prefix) and name != path
+        }
+    )

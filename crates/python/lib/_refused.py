@@ -7,35 +7,118 @@ _FILES = "there are no such files here; put the data into the program"
 _PROCESS = "a program here is one process"
 _MODEL = "write the model out with torch.nn"
 _ADVICE = {
-    "urllib": _NETWORK, "requests": _NETWORK, "socket": _NETWORK, "http": _NETWORK, "ssl": _NETWORK, "ftplib": _NETWORK, "boto3": _NETWORK,
-    "huggingface_hub": _NETWORK, "gdown": _NETWORK, "fsspec": _NETWORK, "aiohttp": _NETWORK, "asyncio": _PROCESS,
-    "zipfile": _FILES, "tarfile": _FILES, "gzip": _FILES, "bz2": _FILES, "lzma": _FILES, "sqlite3": _FILES, "csv": _FILES, "pandas": _FILES,
-    "h5py": _FILES, "yaml": _FILES, "safetensors": _FILES, "pyarrow": _FILES, "PIL": _FILES, "cv2": _FILES, "imageio": _FILES, "scipy": _FILES,
-    "skimage": _FILES, "sklearn": "write the function out", "librosa": _FILES, "soundfile": _FILES, "nltk": _FILES,
-    "subprocess": _PROCESS, "multiprocessing": _PROCESS, "concurrent": _PROCESS, "signal": _PROCESS, "ctypes": "no native code runs here",
-    "transformers": _MODEL, "timm": _MODEL, "diffusers": _MODEL, "torchtext": _MODEL, "torchaudio": _MODEL, "peft": _MODEL, "accelerate": _MODEL,
-    "datasets": _FILES, "tokenizers": "make a tensor of random token numbers", "tiktoken": "make a tensor of random token numbers",
-    "sentencepiece": "make a tensor of random token numbers", "spacy": "make a tensor of random token numbers",
-    "flash_attn": "use torch.nn.functional.scaled_dot_product_attention", "xformers": "use torch.nn.functional.scaled_dot_product_attention",
-    "triton": "kernels of your own are not modeled; use operators of torch", "bitsandbytes": "use torch.optim",
-    "gym": "make observations with torch", "gymnasium": "make observations with torch", "unittest": "call the functions themselves",
-    "pytest": "call the functions themselves", "tensorflow": "use torch", "jax": "use torch", "keras": "use torch.nn", "fairscale": _PROCESS,
-    "deepspeed": _PROCESS, "horovod": _PROCESS, "lightning": "write the training loop out", "pytorch_lightning": "write the training loop out",
-    "ignite": "write the training loop out", "hydra": "put the settings into the program", "omegaconf": "put the settings into the program",
-    "psutil": _PROCESS, "pynvml": "use torch.cuda.memory_allocated()", "nvidia_smi": "use torch.cuda.memory_allocated()", "GPUtil": _PROCESS,
-    "faiss": _FILES, "onnx": _FILES, "onnxruntime": _FILES, "ipywidgets": "print", "IPython": "print", "seaborn": "print", "mpl_toolkits": "print", "plotly": "print",
-    "tensordict": "use a dict of tensors", "torchrl": "make observations with torch", "torchmetrics": "write the metric out",
-    "captum": "use torch.autograd.grad", "ray": _PROCESS, "torchao": "quantized tensors are not modeled", "torchdata": "use torch.utils.data",
-    "tabulate": "print", "torchx": _PROCESS,
-    "six": "write Python 3's own names", "torchinfo": "print the module", "torchsummary": "print the module",
-    "sentence_transformers": _MODEL, "evaluate": "write the metric out", "tensorboard": "use torch.utils.tensorboard",
-    "bokeh": "print", "altair": "print", "sympy": "use numbers", "networkx": "use lists",
+    "urllib": _NETWORK,
+    "requests": _NETWORK,
+    "socket": _NETWORK,
+    "http": _NETWORK,
+    "ssl": _NETWORK,
+    "ftplib": _NETWORK,
+    "boto3": _NETWORK,
+    "huggingface_hub": _NETWORK,
+    "gdown": _NETWORK,
+    "fsspec": _NETWORK,
+    "aiohttp": _NETWORK,
+    "asyncio": _PROCESS,
+    "zipfile": _FILES,
+    "tarfile": _FILES,
+    "gzip": _FILES,
+    "bz2": _FILES,
+    "lzma": _FILES,
+    "sqlite3": _FILES,
+    "csv": _FILES,
+    "pandas": _FILES,
+    "h5py": _FILES,
+    "yaml": _FILES,
+    "safetensors": _FILES,
+    "pyarrow": _FILES,
+    "PIL": _FILES,
+    "cv2": _FILES,
+    "imageio": _FILES,
+    "scipy": _FILES,
+    "skimage": _FILES,
+    "sklearn": "write the function out",
+    "librosa": _FILES,
+    "soundfile": _FILES,
+    "nltk": _FILES,
+    "subprocess": _PROCESS,
+    "multiprocessing": _PROCESS,
+    "concurrent": _PROCESS,
+    "signal": _PROCESS,
+    "ctypes": "no native code runs here",
+    "transformers": _MODEL,
+    "timm": _MODEL,
+    "diffusers": _MODEL,
+    "torchtext": _MODEL,
+    "torchaudio": _MODEL,
+    "peft": _MODEL,
+    "accelerate": _MODEL,
+    "datasets": _FILES,
+    "tokenizers": "make a tensor of random token numbers",
+    "tiktoken": "make a tensor of random token numbers",
+    "sentencepiece": "make a tensor of random token numbers",
+    "spacy": "make a tensor of random token numbers",
+    "flash_attn": "use torch.nn.functional.scaled_dot_product_attention",
+    "xformers": "use torch.nn.functional.scaled_dot_product_attention",
+    "triton": "kernels of your own are not modeled; use operators of torch",
+    "bitsandbytes": "use torch.optim",
+    "gym": "make observations with torch",
+    "gymnasium": "make observations with torch",
+    "unittest": "call the functions themselves",
+    "pytest": "call the functions themselves",
+    "tensorflow": "use torch",
+    "jax": "use torch",
+    "keras": "use torch.nn",
+    "fairscale": _PROCESS,
+    "deepspeed": _PROCESS,
+    "horovod": _PROCESS,
+    "lightning": "write the training loop out",
+    "pytorch_lightning": "write the training loop out",
+    "ignite": "write the training loop out",
+    "hydra": "put the settings into the program",
+    "omegaconf": "put the settings into the program",
+    "psutil": _PROCESS,
+    "pynvml": "use torch.cuda.memory_allocated()",
+    "nvidia_smi": "use torch.cuda.memory_allocated()",
+    "GPUtil": _PROCESS,
+    "faiss": _FILES,
+    "onnx": _FILES,
+    "onnxruntime": _FILES,
+    "ipywidgets": "print",
+    "IPython": "print",
+    "seaborn": "print",
+    "mpl_toolkits": "print",
+    "plotly": "print",
+    "tensordict": "use a dict of tensors",
+    "torchrl": "make observations with torch",
+    "torchmetrics": "write the metric out",
+    "captum": "use torch.autograd.grad",
+    "ray": _PROCESS,
+    "torchao": "quantized tensors are not modeled",
+    "torchdata": "use torch.utils.data",
+    "tabulate": "print",
+    "torchx": _PROCESS,
+    "six": "write Python 3's own names",
+    "torchinfo": "print the module",
+    "torchsummary": "print the module",
+    "sentence_transformers": _MODEL,
+    "evaluate": "write the metric out",
+    "tensorboard": "use torch.utils.tensorboard",
+    "bokeh": "print",
+    "altair": "print",
+    "sympy": "use numbers",
+    "networkx": "use lists",
 }
 # What programs ask these modules before they use them, with an answer that is true here.
-_ANSWERS = {"torch.xpu.is_available": lambda: False, "torch.mps.is_available": lambda: False, "torch.mtia.is_available": lambda: False,
-            "multiprocessing.cpu_count": lambda: 8, "multiprocessing.set_start_method": lambda *args, **kwargs: None,
-            "multiprocessing.freeze_support": lambda: None, "signal.signal": lambda *args: None,
-            "IPython.get_ipython": lambda: None}
+_ANSWERS = {
+    "torch.xpu.is_available": lambda: False,
+    "torch.mps.is_available": lambda: False,
+    "torch.mtia.is_available": lambda: False,
+    "multiprocessing.cpu_count": lambda: 8,
+    "multiprocessing.set_start_method": lambda *args, **kwargs: None,
+    "multiprocessing.freeze_support": lambda: None,
+    "signal.signal": lambda *args: None,
+    "IPython.get_ipython": lambda: None,
+}
 
 
 class Missing:
@@ -77,6 +160,7 @@ def _advice(name):
     top, _, rest = name.partition(".")
     if top == "torch" and rest:
         from torch import _names
+
         parts = rest.split(".")
         found = [_names.advice_or_none(part) for part in parts]
         return next(filter(None, found), "use what torch, torch.nn and torch.optim have")
@@ -101,6 +185,7 @@ class _Loader:
             if attribute.startswith("__"):
                 raise AttributeError(attribute)
             return Missing(f"{name}.{attribute}", advice)
+
         module.__getattr__ = get
 
 
@@ -112,6 +197,7 @@ class Finder:
         package, _, last = name.rpartition(".")
         if package.startswith("torch") and package in sys.modules:
             from torch import _names
+
             if not _names.is_module(name):
                 # `from torch.nn import CTCLoss`: a name that is refused when it is used.
                 if _names.is_public(package, last):

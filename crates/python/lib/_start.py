@@ -4,8 +4,11 @@ import builtins
 import gc
 import sys
 import time
+
 import _collector
-from _host import is_folder as _is_folder, read_module as _read_module, write as _write
+from _host import is_folder as _is_folder
+from _host import read_module as _read_module
+from _host import write as _write
 
 for _name in ("collect", "enable", "disable", "isenabled", "get_threshold", "set_threshold", "get_count"):
     setattr(gc, _name, getattr(_collector, _name))
@@ -81,6 +84,7 @@ class _Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
         from _refused import Finder
+
         return Finder.find_spec(name, path, target)
 
 

@@ -1,6 +1,6 @@
 """Abstract base classes: what a class must define before an instance can be made."""
 
-from _abc import (_abc_init, _abc_instancecheck, _abc_register, _abc_subclasscheck, get_cache_token)
+from _abc import _abc_init, _abc_instancecheck, _abc_register, _abc_subclasscheck, get_cache_token
 
 
 def abstractmethod(function):

@@ -2,162 +2,54 @@
 
 import sys as _sys
 
-SUPPRESS, REMAINDER, OPTIONAL, ZERO_OR_MORE, ONE_OR_MORE, PARSER = "==SUPPRESS==", "...", "?", "*", "+", "A..."
-
-
-class ArgumentError(Exception):
-    def __init__(self, argument, message):
-        self.argument_name = None if argument is None else argument._name()
-        self.message = message
-        super().__init__(message if argument is None else f"argument {argument._name()}: {message}")
-
-
-class ArgumentTypeError(Exception):
-    pass
-
-
-class Namespace:
-    def __init__(self, **kwargs):
-        self.__dict__.update(kwargs)
-
-    def __eq__(self, other):
-        return isinstance(other, Namespace) and vars(self) == vars(other)
-
-    def __contains__(self, key):
-        return key in self.__dict__
-
-    def __repr__(self):
-        return "Namespace(" + ", ".join(f"{k}={v!r}" for k, v in self.__dict__.items()) + ")"
-
-
-class HelpFormatter:
-    def __init__(self, *args, **kwargs):
-        pass
-
-
-class RawTextHelpFormatter(HelpFormatter):
-    pass
-
-
-RawDescriptionHelpFormatter = ArgumentDefaultsHelpFormatter = MetavarTypeHelpFormatter = RawTextHelpFormatter
-
-
-class Action:
-    _takes_none = ()
-
-    def __init__(self, option_strings, dest, nargs=None, const=None, default=None, type=None, choices=None, required=False, help=None,
-                 metavar=None):
-        self.option_strings, self.dest, self.nargs, self.const, self.default = option_strings, dest, nargs, const, default
-        self.type, self.choices, self.required, self.help, self.metavar = type, choices, required, help, metavar
-
-    def _name(self):
-        return "/".join(self.option_strings) or (self.metavar if isinstance(self.metavar, str) else None) or self.dest
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, values)
-
-
-class _Constant(Action):
-    """Actions that take no value."""
-
-    def __init__(self, option_strings, dest, const=None, default=None, required=False, help=None, metavar=None):
-        super().__init__(option_strings, dest, nargs=0, const=const, default=default, required=required, help=help)
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, self.const)
-
-
-class _True(_Constant):
-    def __init__(self, option_strings, dest, default=False, required=False, help=None):
-        super().__init__(option_strings, dest, True, default, required, help)
-
-
-class _False(_Constant):
-    def __init__(self, option_strings, dest, default=True, required=False, help=None):
-        super().__init__(option_strings, dest, False, default, required, help)
-
-
-class _Count(_Constant):
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, (getattr(namespace, self.dest, None) or 0) + 1)
-
-
-class _Append(Action):
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, [*(getattr(namespace, self.dest, None) or []), values])
-
-
-class _Extend(Action):
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, [*(getattr(namespace, self.dest, None) or []), *values])
-
-
-class _Help(_Constant):
-    def __call__(self, parser, namespace, values, option_string=None):
-        parser.print_help()
-        parser.exit()
-
-
-class _Version(_Constant):
-    def __init__(self, option_strings, dest, version=None, default=SUPPRESS, help=None):
-        super().__init__(option_strings, dest, default=default, help=help)
-        self.version = version
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        print(self.version.replace("%(prog)s", parser.prog))
-        parser.exit()
-
-
-class BooleanOptionalAction(Action):
-    def __init__(self, option_strings, dest, default=None, type=None, choices=None, required=False, help=None, metavar=None):
-        every = []
-        for option in option_strings:
-            every.append(option)
-            if option.startswith("--"):
-                every.append("--no-" + option[2:])
-        super().__init__(every, dest, nargs=0, default=default, required=required, help=help)
-
-    def __call__(self, parser, namespace, values, option_string=None):
-        setattr(namespace, self.dest, not option_string.startswith("--no-"))
-
-
-_ACTIONS = {None: Action, "store": Action, "store_const": _Constant, "store_true": _True, "store_false": _False, "append": _Append,
-            "extend": _Extend, "count": _Count, "help": _Help, "version": _Version}
-
-
-class _Group:
-    def __init__(self, parser, required=False):
-        self._parser, self.required, self._actions = parser, required, []
-
-    def add_argument(self, *args, **kwargs):
-        action = self._parser.add_argument(*args, **kwargs)
-        self._actions.append(action)
-        return action
-
-    def add_argument_group(self, *args, **kwargs):
-        return self
-
-    def add_mutually_exclusive_group(self, required=False):
-        return self._parser.add_mutually_exclusive_group(required=required)
-
-
-class _Subparsers(Action):
-    def __init__(self, parser, dest=None, required=False, help=None, metavar=None, title=None, description=None, **kwargs):
-        super().__init__([], dest or SUPPRESS, nargs=PARSER, required=required, help=help, metavar=metavar)
-        self._parser, self.choices = parser, {}
-
-    def add_parser(self, name, *, aliases=(), help=None, **kwargs):
-        kwargs.setdefault("prog", f"{self._parser.prog} {name}")
-        made = ArgumentParser(**kwargs)
-        for alias in (name, *aliases):
-            self.choices[alias] = made
-        return made
+from _argparse_actions import (
+    _ACTIONS,
+    ONE_OR_MORE,
+    OPTIONAL,
+    PARSER,
+    REMAINDER,
+    SUPPRESS,
+    ZERO_OR_MORE,
+    Action,
+    ArgumentDefaultsHelpFormatter,
+    ArgumentError,
+    ArgumentTypeError,
+    BooleanOptionalAction,
+    HelpFormatter,
+    MetavarTypeHelpFormatter,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    RawTextHelpFormatter,
+    _Append,
+    _Constant,
+    _Count,
+    _Extend,
+    _False,
+    _Group,
+    _Help,
+    _Subparsers,
+    _True,
+    _Version,
+)
 
 
 class ArgumentParser:
-    def __init__(self, prog=None, usage=None, description=None, epilog=None, parents=(), formatter_class=HelpFormatter, prefix_chars="-",
-                 fromfile_prefix_chars=None, argument_default=None, conflict_handler="error", add_help=True, allow_abbrev=True,
-                 exit_on_error=True):
+    def __init__(
+        self,
+        prog=None,
+        usage=None,
+        description=None,
+        epilog=None,
+        parents=(),
+        formatter_class=HelpFormatter,
+        prefix_chars="-",
+        fromfile_prefix_chars=None,
+        argument_default=None,
+        conflict_handler="error",
+        add_help=True,
+        allow_abbrev=True,
+        exit_on_error=True,
+    ):
         self.prog = prog if prog is not None else str(_sys.argv[0]).rpartition("/")[2]
         self.usage, self.description, self.epilog = usage, description, epilog
         self.argument_default, self.allow_abbrev, self.exit_on_error = argument_default, allow_abbrev, exit_on_error
@@ -211,7 +103,9 @@ class ArgumentParser:
                 action.default = kwargs[action.dest]
 
     def get_default(self, dest):
-        return next((a.default for a in self._actions if a.dest == dest and a.default is not None), self._defaults.get(dest))
+        return next(
+            (a.default for a in self._actions if a.dest == dest and a.default is not None), self._defaults.get(dest)
+        )
 
     # --- parsing
 
@@ -269,11 +163,13 @@ class ArgumentParser:
                 action = positionals.pop(0)
                 if isinstance(action, _Subparsers):
                     if arg not in action.choices:
-                        raise ArgumentError(action, f"invalid choice: {arg!r} (choose from {', '.join(map(repr, action.choices))})")
+                        raise ArgumentError(
+                            action, f"invalid choice: {arg!r} (choose from {', '.join(map(repr, action.choices))})"
+                        )
                     if action.dest is not SUPPRESS:
                         setattr(namespace, action.dest, arg)
                     seen.add(action)
-                    _, more = action.choices[arg].parse_known_args(args[at + 1:], namespace)
+                    _, more = action.choices[arg].parse_known_args(args[at + 1 :], namespace)
                     rest.extend(more)
                     break
                 values, most = [], self._most(action)
@@ -293,9 +189,16 @@ class ArgumentParser:
             raise ArgumentError(None, "the following arguments are required: " + ", ".join(missing))
         for group in self._exclusive:
             if group.required and not any(action in seen for action in group._actions):
-                raise ArgumentError(None, "one of the arguments " + " ".join(a._name() for a in group._actions) + " is required")
+                raise ArgumentError(
+                    None, "one of the arguments " + " ".join(a._name() for a in group._actions) + " is required"
+                )
         for action in self._actions:
-            if action not in seen and isinstance(action.default, str) and action.type is not None and action.dest is not SUPPRESS:
+            if (
+                action not in seen
+                and isinstance(action.default, str)
+                and action.type is not None
+                and action.dest is not SUPPRESS
+            ):
                 if getattr(namespace, action.dest, None) is action.default:
                     setattr(namespace, action.dest, self._convert(action, action.default))
         return namespace, rest
@@ -348,7 +251,9 @@ class ArgumentParser:
                 raise ArgumentError(action, "expected one argument")
             value = self._checked(action, values[0])
         elif action.nargs == "?":
-            value = self._checked(action, values[0]) if values else (action.const if name is not None else action.default)
+            value = (
+                self._checked(action, values[0]) if values else (action.const if name is not None else action.default)
+            )
         elif action.nargs == 0:
             if values:
                 raise ArgumentError(action, f"ignored explicit argument {values[0]!r}")
@@ -367,14 +272,18 @@ class ArgumentParser:
         try:
             return action.type(text)
         except ArgumentTypeError as error:
-            raise ArgumentError(action, str(error))
+            raise ArgumentError(action, str(error)) from None
         except (TypeError, ValueError):
-            raise ArgumentError(action, f"invalid {getattr(action.type, '__name__', repr(action.type))} value: {text!r}")
+            raise ArgumentError(
+                action, f"invalid {getattr(action.type, '__name__', repr(action.type))} value: {text!r}"
+            ) from None
 
     def _checked(self, action, text):
         value = self._convert(action, text)
         if action.choices is not None and value not in action.choices:
-            raise ArgumentError(action, f"invalid choice: {value!r} (choose from {', '.join(map(repr, action.choices))})")
+            raise ArgumentError(
+                action, f"invalid choice: {value!r} (choose from {', '.join(map(repr, action.choices))})"
+            )
         return value
 
     # --- telling
@@ -382,13 +291,20 @@ class ArgumentParser:
     def _shown(self, action):
         if action.nargs == 0:
             return ""
-        name = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices is not None else
-                                  action.dest.upper() if action.option_strings else action.dest)
+        name = action.metavar or (
+            "{" + ",".join(map(str, action.choices)) + "}"
+            if action.choices is not None
+            else action.dest.upper()
+            if action.option_strings
+            else action.dest
+        )
         if isinstance(name, tuple):
             return " ".join(name)
         if isinstance(action.nargs, int):
             return " ".join([name] * action.nargs)
-        return {None: name, "?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(action.nargs, f"{name} ...")
+        return {None: name, "?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} [{name} ...]"}.get(
+            action.nargs, f"{name} ..."
+        )
 
     def format_usage(self):
         if self.usage is not None:
@@ -406,14 +322,22 @@ class ArgumentParser:
         if self.description:
             lines.append(self.description + "\n")
         for title, wanted in (("positional arguments", False), ("options", True)):
-            actions = [action for action in self._actions if bool(action.option_strings) == wanted and action.help is not SUPPRESS]
+            actions = [
+                action
+                for action in self._actions
+                if bool(action.option_strings) == wanted and action.help is not SUPPRESS
+            ]
             if not actions:
                 continue
             lines.append(title + ":")
             for action in actions:
-                names = ", ".join((name + " " + self._shown(action)).strip() for name in action.option_strings) or self._shown(action)
+                names = ", ".join(
+                    (name + " " + self._shown(action)).strip() for name in action.option_strings
+                ) or self._shown(action)
                 text = action.help % {**vars(action), "prog": self.prog} if action.help else ""
-                lines.append(f"  {names:<20}  {text}".rstrip() if len(names) <= 20 else f"  {names}\n{'':24}{text}".rstrip())
+                lines.append(
+                    f"  {names:<20}  {text}".rstrip() if len(names) <= 20 else f"  {names}\n{'':24}{text}".rstrip()
+                )
             lines.append("")
         if self.epilog:
             lines.append(self.epilog + "\n")

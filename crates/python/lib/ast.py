@@ -19,9 +19,9 @@ class _Reader:
         raise ValueError(f"malformed node or string: {self._text!r}")
 
     def _peek(self):
-        while self._text[self._at:self._at + 1].isspace():
+        while self._text[self._at : self._at + 1].isspace():
             self._at += 1
-        return self._text[self._at:self._at + 1]
+        return self._text[self._at : self._at + 1]
 
     def _take(self, character):
         if self._peek() != character:
@@ -60,19 +60,22 @@ class _Reader:
 
     def _string(self, quote):
         end = self._at + 1
-        while self._text[end:end + 1] != quote:
+        while self._text[end : end + 1] != quote:
             if end >= len(self._text):
                 self._refuse()
             end += 2 if self._text[end] == "\\" else 1
-        literal, self._at = self._text[self._at:end + 1], end + 1
+        literal, self._at = self._text[self._at : end + 1], end + 1
         return eval(literal, {"__builtins__": {}})  # A string between its quotes has no names in it.
 
     def _word(self):
         start = self._at
-        while self._text[self._at:self._at + 1] and (self._text[self._at].isalnum() or self._text[self._at] in "._" or (
-                self._text[self._at] in "+-" and (self._at == start or self._text[self._at - 1] in "eE"))):
+        while self._text[self._at : self._at + 1] and (
+            self._text[self._at].isalnum()
+            or self._text[self._at] in "._"
+            or (self._text[self._at] in "+-" and (self._at == start or self._text[self._at - 1] in "eE"))
+        ):
             self._at += 1
-        word = self._text[start:self._at]
+        word = self._text[start : self._at]
         if word in _WORDS:
             return _WORDS[word]
         for kind in (lambda text: int(text, 0), float):

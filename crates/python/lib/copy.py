@@ -8,7 +8,21 @@ class Error(Exception):
 
 
 error = Error
-_ATOMIC = (type(None), type(...), int, float, bool, complex, bytes, str, type, range, _types.FunctionType, type(len), property)
+_ATOMIC = (
+    type(None),
+    type(...),
+    int,
+    float,
+    bool,
+    complex,
+    bytes,
+    str,
+    type,
+    range,
+    _types.FunctionType,
+    type(len),
+    property,
+)
 
 
 def copy(x):
@@ -22,7 +36,10 @@ def copy(x):
     return _rebuild(x, x.__reduce_ex__(4), None)
 
 
-def deepcopy(x, memo=None, _nil=[]):
+_MISSING = []
+
+
+def deepcopy(x, memo=None, _nil=_MISSING):
     cls = type(x)
     if cls in _ATOMIC or isinstance(x, type):
         return x

@@ -26,7 +26,17 @@ class Field:
         return f"Field(name={self.name!r},type={self.type!r},default={self.default!r})"
 
 
-def field(*, default=MISSING, default_factory=MISSING, init=True, repr=True, hash=None, compare=True, metadata=None, kw_only=False):
+def field(
+    *,
+    default=MISSING,
+    default_factory=MISSING,
+    init=True,
+    repr=True,
+    hash=None,
+    compare=True,
+    metadata=None,
+    kw_only=False,
+):
     if default is not MISSING and default_factory is not MISSING:
         raise ValueError("cannot specify both default and default_factory")
     return Field(default, default_factory, init, repr, hash, compare, metadata, kw_only)
@@ -38,7 +48,9 @@ def _is_class_variable(annotation):
 
 def _own_annotations(cls):
     own = cls.__dict__
-    has_own = any(name in own for name in ("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"))
+    has_own = any(
+        name in own for name in ("__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__")
+    )
     return cls.__annotations__ if has_own else {}
 
 
@@ -55,7 +67,9 @@ def _collect(cls, kw_only):
         default = cls.__dict__.get(name, MISSING)
         made = default if isinstance(default, Field) else field(default=default)
         if isinstance(made.default, (list, dict, set)):
-            raise ValueError(f"mutable default {type(made.default)} for field {name} is not allowed: use default_factory")
+            raise ValueError(
+                f"mutable default {type(made.default)} for field {name} is not allowed: use default_factory"
+            )
         made.name, made.type, made.kw_only = name, annotation, made.kw_only or kw_only
         fields[name] = made
         if isinstance(default, Field):
@@ -99,17 +113,42 @@ def _make_init(fields, frozen, has_post_init):
     return scope["__init__"]
 
 
-def dataclass(cls=None, /, *, init=True, repr=True, eq=True, order=False, unsafe_hash=False, frozen=False, match_args=True,
-              kw_only=False, slots=False, weakref_slot=False):
+def dataclass(
+    cls=None,
+    /,
+    *,
+    init=True,
+    repr=True,
+    eq=True,
+    order=False,
+    unsafe_hash=False,
+    frozen=False,
+    match_args=True,
+    kw_only=False,
+    slots=False,
+    weakref_slot=False,
+):
     if cls is None:
-        return lambda c: dataclass(c, init=init, repr=repr, eq=eq, order=order, unsafe_hash=unsafe_hash, frozen=frozen,
-                                   match_args=match_args, kw_only=kw_only, slots=slots)
+        return lambda c: dataclass(
+            c,
+            init=init,
+            repr=repr,
+            eq=eq,
+            order=order,
+            unsafe_hash=unsafe_hash,
+            frozen=frozen,
+            match_args=match_args,
+            kw_only=kw_only,
+            slots=slots,
+        )
     by_name = _collect(cls, kw_only)
     fields = list(by_name.values())
     cls.__dataclass_fields__ = by_name
-    cls.__dataclass_params__ = dict(frozen=frozen, eq=eq, order=order)
+    cls.__dataclass_params__ = {"frozen": frozen, "eq": eq, "order": order}
     compared = tuple(f.name for f in fields if f.compare)
-    values = lambda obj: tuple(getattr(obj, name) for name in compared)
+
+    def values(obj):
+        return tuple(getattr(obj, name) for name in compared)
 
     def give(name, function):
         if name not in cls.__dict__:
@@ -121,14 +160,32 @@ def dataclass(cls=None, /, *, init=True, repr=True, eq=True, order=False, unsafe
         cls.__init__.__qualname__ = f"{cls.__qualname__}.__init__"
     if repr:
         shown = tuple(f.name for f in fields if f.repr)
-        give("__repr__", lambda self: type(self).__qualname__ + "(" + ", ".join(f"{n}={getattr(self, n)!r}" for n in shown) + ")")
+        give(
+            "__repr__",
+            lambda self: type(self).__qualname__ + "(" + ", ".join(f"{n}={getattr(self, n)!r}" for n in shown) + ")",
+        )
     if eq:
-        give("__eq__", lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented)
+        give(
+            "__eq__",
+            lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented,
+        )
     if order:
-        give("__lt__", lambda self, other: values(self) < values(other) if other.__class__ is self.__class__ else NotImplemented)
-        give("__le__", lambda self, other: values(self) <= values(other) if other.__class__ is self.__class__ else NotImplemented)
-        give("__gt__", lambda self, other: values(self) > values(other) if other.__class__ is self.__class__ else NotImplemented)
-        give("__ge__", lambda self, other: values(self) >= values(other) if other.__class__ is self.__class__ else NotImplemented)
+        give(
+            "__lt__",
+            lambda self, other: values(self) < values(other) if other.__class__ is self.__class__ else NotImplemented,
+        )
+        give(
+            "__le__",
+            lambda self, other: values(self) <= values(other) if other.__class__ is self.__class__ else NotImplemented,
+        )
+        give(
+            "__gt__",
+            lambda self, other: values(self) > values(other) if other.__class__ is self.__class__ else NotImplemented,
+        )
+        give(
+            "__ge__",
+            lambda self, other: values(self) >= values(other) if other.__class__ is self.__class__ else NotImplemented,
+        )
     if unsafe_hash or (eq and frozen):
         cls.__hash__ = lambda self: hash(values(self))
     elif eq and "__hash__" not in cls.__dict__:
@@ -136,11 +193,13 @@ def dataclass(cls=None, /, *, init=True, repr=True, eq=True, order=False, unsafe
     if match_args:
         cls.__match_args__ = tuple(f.name for f in fields if f.init and not f.kw_only)
     if frozen:
+
         def refuse_set(self, name, value):
             raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
         def refuse_delete(self, name):
             raise FrozenInstanceError(f"cannot delete field {name!r}")
+
         cls.__setattr__, cls.__delattr__ = refuse_set, refuse_delete
     return cls
 

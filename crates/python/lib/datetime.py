@@ -73,8 +73,11 @@ class timedelta:
         return text + (f".{self.microseconds:06d}" if self.microseconds else "")
 
     def __repr__(self):
-        parts = [f"{name}={value}" for name, value in (("days", self.days), ("seconds", self.seconds), ("microseconds", self.microseconds))
-                 if value]
+        parts = [
+            f"{name}={value}"
+            for name, value in (("days", self.days), ("seconds", self.seconds), ("microseconds", self.microseconds))
+            if value
+        ]
         return f"datetime.timedelta({', '.join(parts) or '0'})"
 
 
@@ -118,8 +121,19 @@ class date:
 
     def _tuple(self):
         days = _days_before(self.year, self.month, self.day)
-        return _time.struct_time((self.year, self.month, self.day, getattr(self, "hour", 0), getattr(self, "minute", 0),
-                                  getattr(self, "second", 0), (days + 3) % 7, days - _days_before(self.year, 1, 1) + 1, -1))
+        return _time.struct_time(
+            (
+                self.year,
+                self.month,
+                self.day,
+                getattr(self, "hour", 0),
+                getattr(self, "minute", 0),
+                getattr(self, "second", 0),
+                (days + 3) % 7,
+                days - _days_before(self.year, 1, 1) + 1,
+                -1,
+            )
+        )
 
     timetuple = _tuple
 
@@ -197,8 +211,11 @@ class datetime(date):
     def fromisoformat(cls, text):
         day, _, moment = text.replace("T", " ").partition(" ")
         seconds, _, fraction = moment.partition(".")
-        return cls(*map(int, day.split("-")), *(map(int, seconds.split(":")) if seconds else ()),
-                   **({"microsecond": int(fraction.ljust(6, "0"))} if fraction else {}))
+        return cls(
+            *map(int, day.split("-")),
+            *(map(int, seconds.split(":")) if seconds else ()),
+            **({"microsecond": int(fraction.ljust(6, "0"))} if fraction else {}),
+        )
 
     @classmethod
     def combine(cls, date, time):
@@ -214,7 +231,10 @@ class datetime(date):
         return time(self.hour, self.minute, self.second, self.microsecond)
 
     def replace(self, **changes):
-        values = {name: getattr(self, name) for name in ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo")}
+        values = {
+            name: getattr(self, name)
+            for name in ("year", "month", "day", "hour", "minute", "second", "microsecond", "tzinfo")
+        }
         return datetime(**{**values, **changes})
 
     def astimezone(self, tz=None):
@@ -222,7 +242,11 @@ class datetime(date):
 
     def isoformat(self, sep="T", timespec="auto"):
         text = f"{date.isoformat(self)}{sep}{self.hour:02d}:{self.minute:02d}:{self.second:02d}"
-        return text + (f".{self.microsecond:06d}" if self.microsecond and timespec != "seconds" else "") + ("+00:00" if self.tzinfo else "")
+        return (
+            text
+            + (f".{self.microsecond:06d}" if self.microsecond and timespec != "seconds" else "")
+            + ("+00:00" if self.tzinfo else "")
+        )
 
     def __str__(self):
         return self.isoformat(" ")
@@ -244,6 +268,8 @@ class time:
         self.hour, self.minute, self.second, self.microsecond, self.tzinfo = hour, minute, second, microsecond, tzinfo
 
     def __str__(self):
-        return f"{self.hour:02d}:{self.minute:02d}:{self.second:02d}" + (f".{self.microsecond:06d}" if self.microsecond else "")
+        return f"{self.hour:02d}:{self.minute:02d}:{self.second:02d}" + (
+            f".{self.microsecond:06d}" if self.microsecond else ""
+        )
 
     isoformat = __str__

@@ -15,7 +15,9 @@ class _Members(dict):
     def __setitem__(self, key, value):
         if key == "_generate_next_value_":
             self.generate = value.__func__ if isinstance(value, staticmethod) else value
-        is_member = not (key.startswith("_") or hasattr(value, "__get__") or isinstance(value, (classmethod, staticmethod, property)))
+        is_member = not (
+            key.startswith("_") or hasattr(value, "__get__") or isinstance(value, (classmethod, staticmethod, property))
+        )
         if is_member:
             if key in self.names:
                 raise TypeError(f"{key!r} already defined as {self[key]!r}")
@@ -23,7 +25,11 @@ class _Members(dict):
                 if self.generate is not None:
                     value = self.generate(key, 1, len(self.names), list(self.last))
                 else:
-                    value = self.flag(self.last) if self.is_flag else (max((v for v in self.last if isinstance(v, int)), default=0) + 1)
+                    value = (
+                        self.flag(self.last)
+                        if self.is_flag
+                        else (max((v for v in self.last if isinstance(v, int)), default=0) + 1)
+                    )
             self.names.append(key)
             self.last.append(value)
         super().__setitem__(key, value)
@@ -85,7 +91,7 @@ class EnumType(type):
         if names is not None:
             members = _Members()
             members.is_flag = getattr(cls, "_is_flag_", False)
-            for name in (names.replace(",", " ").split() if isinstance(names, str) else names):
+            for name in names.replace(",", " ").split() if isinstance(names, str) else names:
                 members[name] = auto()
             return EnumType(value, (cls,), members)
         if isinstance(value, cls):

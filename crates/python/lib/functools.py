@@ -71,6 +71,7 @@ def lru_cache(maxsize=128, typed=False):
         wrapper.cache_clear = cache_clear
         wrapper.cache_info = lambda: CacheInfo(counts[0], counts[1], maxsize, len(cache))
         return update_wrapper(wrapper, function)
+
     return decorate
 
 
@@ -105,6 +106,7 @@ def cmp_to_key(compare):
 
         def __eq__(self, other):
             return compare(self.obj, other.obj) == 0
+
     return Key
 
 
@@ -115,13 +117,24 @@ def total_ordering(cls):
     if "__lt__" in own:
         less = cls.__lt__
     elif "__gt__" in own:
-        less = lambda self, other: other > self
+
+        def less(self, other):
+            return other > self
     elif "__le__" in own:
-        less = lambda self, other: self <= other and not self == other
+
+        def less(self, other):
+            return self <= other and not self == other
     else:
-        less = lambda self, other: other >= self and not self == other
-    rest = {"__lt__": less, "__gt__": lambda self, other: not less(self, other) and not self == other,
-            "__le__": lambda self, other: less(self, other) or self == other, "__ge__": lambda self, other: not less(self, other)}
+
+        def less(self, other):
+            return other >= self and not self == other
+
+    rest = {
+        "__lt__": less,
+        "__gt__": lambda self, other: not less(self, other) and not self == other,
+        "__le__": lambda self, other: less(self, other) or self == other,
+        "__ge__": lambda self, other: not less(self, other),
+    }
     for name, function in rest.items():
         if name not in own:
             setattr(cls, name, function)

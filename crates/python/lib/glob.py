@@ -1,7 +1,8 @@
 """Files by patterns of their names."""
 
-import _files
 from fnmatch import fnmatchcase as _matches
+
+import _files
 
 
 def glob(pathname, *, root_dir=None, recursive=False, **kwargs):

@@ -59,11 +59,11 @@ def heapify(x):
 
 
 def nlargest(n, iterable, key=None):
-    return sorted(iterable, key=key, reverse=True)[:max(n, 0)]
+    return sorted(iterable, key=key, reverse=True)[: max(n, 0)]
 
 
 def nsmallest(n, iterable, key=None):
-    return sorted(iterable, key=key)[:max(n, 0)]
+    return sorted(iterable, key=key)[: max(n, 0)]
 
 
 def merge(*iterables, key=None, reverse=False):

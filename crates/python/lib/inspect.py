@@ -1,7 +1,7 @@
 """What functions and classes look like."""
 
 import sys as _sys
-from types import FunctionType, GeneratorType, MethodType, ModuleType, BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
 
 
 class _Empty:
@@ -23,20 +23,30 @@ class _Kind(int):
 class Parameter:
     empty = _Empty
     POSITIONAL_ONLY, POSITIONAL_OR_KEYWORD, VAR_POSITIONAL, KEYWORD_ONLY, VAR_KEYWORD = (
-        _Kind(value, name) for value, name in enumerate(
-            ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD")))
+        _Kind(value, name)
+        for value, name in enumerate(
+            ("POSITIONAL_ONLY", "POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL", "KEYWORD_ONLY", "VAR_KEYWORD")
+        )
+    )
 
     def __init__(self, name, kind, *, default=_Empty, annotation=_Empty):
         self.name, self.kind, self.default, self.annotation = name, kind, default, annotation
 
     def replace(self, **changes):
-        return Parameter(changes.pop("name", self.name), changes.pop("kind", self.kind),
-                         **{"default": self.default, "annotation": self.annotation, **changes})
+        return Parameter(
+            changes.pop("name", self.name),
+            changes.pop("kind", self.kind),
+            **{"default": self.default, "annotation": self.annotation, **changes},
+        )
 
     def __str__(self):
         text = {2: "*", 4: "**"}.get(int(self.kind), "") + self.name
         if self.annotation is not _Empty:
-            text += ": " + (self.annotation if isinstance(self.annotation, str) else getattr(self.annotation, "__name__", repr(self.annotation)))
+            text += ": " + (
+                self.annotation
+                if isinstance(self.annotation, str)
+                else getattr(self.annotation, "__name__", repr(self.annotation))
+            )
         if self.default is not _Empty:
             text += (" = " if self.annotation is not _Empty else "=") + repr(self.default)
         return text
@@ -124,14 +134,19 @@ def _of_function(function):
 
     def add(name, kind, default=_Empty):
         parameters.append(Parameter(name, kind, default=default, annotation=annotations.get(name, _Empty)))
+
     for index, name in enumerate(names[:count]):
         at = index - (count - len(defaults))
-        kind = Parameter.POSITIONAL_ONLY if index < getattr(code, "co_posonlyargcount", 0) else Parameter.POSITIONAL_OR_KEYWORD
+        kind = (
+            Parameter.POSITIONAL_ONLY
+            if index < getattr(code, "co_posonlyargcount", 0)
+            else Parameter.POSITIONAL_OR_KEYWORD
+        )
         add(name, kind, defaults[at] if at >= 0 else _Empty)
     after = count + code.co_kwonlyargcount
     if code.co_flags & 4:
         add(names[after], Parameter.VAR_POSITIONAL)
-    for name in names[count:count + code.co_kwonlyargcount]:
+    for name in names[count : count + code.co_kwonlyargcount]:
         add(name, Parameter.KEYWORD_ONLY, only.get(name, _Empty))
     if code.co_flags & 8:
         add(names[after + (1 if code.co_flags & 4 else 0)], Parameter.VAR_KEYWORD)
@@ -148,27 +163,37 @@ def signature(obj, *, follow_wrapped=True, **kwargs):
         return _of_function(obj)
     if isinstance(obj, type):
         init = obj.__init__ if obj.__init__ is not object.__init__ else None
-        return Signature(list(_of_function(init).parameters.values())[1:]) if isinstance(init, FunctionType) else Signature()
+        return (
+            Signature(list(_of_function(init).parameters.values())[1:])
+            if isinstance(init, FunctionType)
+            else Signature()
+        )
     if hasattr(obj, "func") and hasattr(obj, "keywords"):
         made = signature(obj.func)
-        rest = list(made.parameters.values())[len(obj.args):]
+        rest = list(made.parameters.values())[len(obj.args) :]
         return Signature([p.replace(default=obj.keywords[p.name]) if p.name in obj.keywords else p for p in rest])
-    if callable(obj) and isinstance(getattr(type(obj), "__call__", None), FunctionType):
+    if callable(obj) and isinstance(getattr(type(obj), "__call__", None), FunctionType):  # noqa: B004 - the kind of the method counts
         return signature(type(obj).__call__.__get__(obj))
     raise ValueError(f"no signature found for builtin {obj!r}")
 
 
 def getfullargspec(func):
     from collections import namedtuple
+
     parameters = signature(func).parameters.values()
     kind = namedtuple("FullArgSpec", "args varargs varkw defaults kwonlyargs kwonlydefaults annotations")
     plain = [p for p in parameters if p.kind <= 1]
     only = [p for p in parameters if p.kind == 3]
     bound = ["self"] if isinstance(func, MethodType) else []
-    return kind(bound + [p.name for p in plain], next((p.name for p in parameters if p.kind == 2), None),
-                next((p.name for p in parameters if p.kind == 4), None), tuple(p.default for p in plain if p.default is not _Empty) or None,
-                [p.name for p in only], {p.name: p.default for p in only if p.default is not _Empty} or None,
-                {p.name: p.annotation for p in parameters if p.annotation is not _Empty})
+    return kind(
+        bound + [p.name for p in plain],
+        next((p.name for p in parameters if p.kind == 2), None),
+        next((p.name for p in parameters if p.kind == 4), None),
+        tuple(p.default for p in plain if p.default is not _Empty) or None,
+        [p.name for p in only],
+        {p.name: p.default for p in only if p.default is not _Empty} or None,
+        {p.name: p.annotation for p in parameters if p.annotation is not _Empty},
+    )
 
 
 def isclass(obj):
@@ -223,6 +248,7 @@ def getdoc(obj):
 
 def cleandoc(doc):
     from textwrap import dedent
+
     first, newline, rest = doc.expandtabs().partition("\n")
     return (first.lstrip() + newline + dedent(rest)).strip("\n")
 

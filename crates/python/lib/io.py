@@ -1,7 +1,10 @@
 """Streams in memory. There are no files here."""
 
-from _io import BytesIO, StringIO, _IOBase as IOBase, _RawIOBase as RawIOBase, _BufferedIOBase as BufferedIOBase, _TextIOBase as TextIOBase
-from _io import UnsupportedOperation
+from _io import BytesIO, StringIO, UnsupportedOperation
+from _io import _BufferedIOBase as BufferedIOBase
+from _io import _IOBase as IOBase
+from _io import _RawIOBase as RawIOBase
+from _io import _TextIOBase as TextIOBase
 
 SEEK_SET, SEEK_CUR, SEEK_END = 0, 1, 2
 DEFAULT_BUFFER_SIZE = 8192
@@ -13,4 +16,5 @@ class TextIOWrapper(TextIOBase):
 
 def open(file, mode="r", *args, **kwargs):
     from _files import open as open_file
+
     return open_file(file, mode)

@@ -23,7 +23,7 @@ def _text(value, ascii_only):
             code = ord(character)
             if code > 0xFFFF:
                 code -= 0x10000
-                parts.append(f"\\u{0xd800 + (code >> 10):04x}\\u{0xdc00 + (code & 0x3ff):04x}")
+                parts.append(f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}")
             else:
                 parts.append(f"\\u{code:04x}")
         else:
@@ -43,8 +43,18 @@ def _number(value, allow_nan):
 
 
 class JSONEncoder:
-    def __init__(self, *, skipkeys=False, ensure_ascii=True, check_circular=True, allow_nan=True, sort_keys=False, indent=None,
-                 separators=None, default=None):
+    def __init__(
+        self,
+        *,
+        skipkeys=False,
+        ensure_ascii=True,
+        check_circular=True,
+        allow_nan=True,
+        sort_keys=False,
+        indent=None,
+        separators=None,
+        default=None,
+    ):
         self.skipkeys, self.ensure_ascii, self.allow_nan, self.sort_keys = skipkeys, ensure_ascii, allow_nan, sort_keys
         self.indent = " " * indent if isinstance(indent, int) else indent
         self.item_separator, self.key_separator = separators or ((", ", ": ") if indent is None else (",", ": "))
@@ -129,7 +139,14 @@ _NUMBER = _re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _SPACE = _re.compile(r"[ \t\n\r]*")
 _PLAIN = _re.compile(r'[^"\\\x00-\x1f]*')
 _ESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WORDS = {"null": None, "true": True, "false": False, "NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}
+_WORDS = {
+    "null": None,
+    "true": True,
+    "false": False,
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": -float("inf"),
+}
 
 
 class JSONDecoder:
@@ -145,7 +162,7 @@ class JSONDecoder:
         return value
 
     def raw_decode(self, s, idx=0):
-        character = s[idx:idx + 1]
+        character = s[idx : idx + 1]
         if character == '"':
             return self._string(s, idx + 1)
         if character == "{":
@@ -167,17 +184,20 @@ class JSONDecoder:
             found = _PLAIN.match(s, at)
             parts.append(found.group())
             at = found.end()
-            character = s[at:at + 1]
+            character = s[at : at + 1]
             if character == '"':
                 return "".join(parts), at + 1
             if character != "\\":
-                raise JSONDecodeError("Unterminated string starting at" if not character else "Invalid control character at", s,
-                                      at if character else begin)
-            escape = s[at + 1:at + 2]
+                raise JSONDecodeError(
+                    "Unterminated string starting at" if not character else "Invalid control character at",
+                    s,
+                    at if character else begin,
+                )
+            escape = s[at + 1 : at + 2]
             if escape == "u":
-                code, at = int(s[at + 2:at + 6], 16), at + 6
+                code, at = int(s[at + 2 : at + 6], 16), at + 6
                 if 0xD800 <= code < 0xDC00 and s.startswith("\\u", at):
-                    code, at = 0x10000 + ((code - 0xD800) << 10 | int(s[at + 2:at + 6], 16) - 0xDC00), at + 6
+                    code, at = 0x10000 + ((code - 0xD800) << 10 | int(s[at + 2 : at + 6], 16) - 0xDC00), at + 6
                 parts.append(chr(code))
             elif escape in _ESCAPED:
                 parts.append(_ESCAPED[escape])
@@ -188,23 +208,23 @@ class JSONDecoder:
     def _object(self, s, at):
         pairs = []
         at = _SPACE.match(s, at).end()
-        if s[at:at + 1] == "}":
+        if s[at : at + 1] == "}":
             at += 1
         else:
             while True:
-                if s[at:at + 1] != '"':
+                if s[at : at + 1] != '"':
                     raise JSONDecodeError("Expecting property name enclosed in double quotes", s, at)
                 key, at = self._string(s, at + 1)
                 at = _SPACE.match(s, at).end()
-                if s[at:at + 1] != ":":
+                if s[at : at + 1] != ":":
                     raise JSONDecodeError("Expecting ':' delimiter", s, at)
                 value, at = self.raw_decode(s, _SPACE.match(s, at + 1).end())
                 pairs.append((key, value))
                 at = _SPACE.match(s, at).end()
                 at += 1
-                if s[at - 1:at] == "}":
+                if s[at - 1 : at] == "}":
                     break
-                if s[at - 1:at] != ",":
+                if s[at - 1 : at] != ",":
                     raise JSONDecodeError("Expecting ',' delimiter", s, at - 1)
                 at = _SPACE.match(s, at).end()
         if self.object_pairs_hook is not None:
@@ -215,15 +235,15 @@ class JSONDecoder:
     def _array(self, s, at):
         values = []
         at = _SPACE.match(s, at).end()
-        if s[at:at + 1] == "]":
+        if s[at : at + 1] == "]":
             return values, at + 1
         while True:
             value, at = self.raw_decode(s, _SPACE.match(s, at).end())
             values.append(value)
             at = _SPACE.match(s, at).end() + 1
-            if s[at - 1:at] == "]":
+            if s[at - 1 : at] == "]":
                 return values, at
-            if s[at - 1:at] != ",":
+            if s[at - 1 : at] != ",":
                 raise JSONDecodeError("Expecting ',' delimiter", s, at - 1)
 
 

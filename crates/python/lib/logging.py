@@ -30,9 +30,21 @@ def _level(level):
 
 class LogRecord:
     def __init__(self, name, level, pathname, lineno, msg, args, exc_info, func=None):
-        self.name, self.levelno, self.levelname, self.pathname, self.lineno = name, level, getLevelName(level), pathname, lineno
+        self.name, self.levelno, self.levelname, self.pathname, self.lineno = (
+            name,
+            level,
+            getLevelName(level),
+            pathname,
+            lineno,
+        )
         self.filename = pathname.rpartition("/")[2]
-        self.module, self.funcName, self.msg, self.args, self.exc_info = self.filename.partition(".")[0], func, msg, args, exc_info
+        self.module, self.funcName, self.msg, self.args, self.exc_info = (
+            self.filename.partition(".")[0],
+            func,
+            msg,
+            args,
+            exc_info,
+        )
         self.created = _time.time()
         self.msecs, self.process, self.processName, self.thread, self.threadName = 0, 1, "MainProcess", 1, "MainThread"
 
@@ -127,7 +139,14 @@ class FileHandler(StreamHandler):
 class Logger(_Filtered):
     def __init__(self, name, level=NOTSET, parent=None):
         self.name, self.level, self.parent, self.propagate, self.handlers, self.filters, self.disabled = (
-            name, _level(level), parent, True, [], [], False)
+            name,
+            _level(level),
+            parent,
+            True,
+            [],
+            [],
+            False,
+        )
 
     def setLevel(self, level):
         self.level = _level(level)
@@ -222,8 +241,19 @@ def getLogger(name=None):
     return _loggers[name]
 
 
-def basicConfig(*, filename=None, filemode="a", format=None, datefmt=None, style="%", level=None, stream=None, handlers=None, force=False,
-                **kwargs):
+def basicConfig(
+    *,
+    filename=None,
+    filemode="a",
+    format=None,
+    datefmt=None,
+    style="%",
+    level=None,
+    stream=None,
+    handlers=None,
+    force=False,
+    **kwargs,
+):
     if force:
         root.handlers.clear()
     if not root.handlers:
@@ -247,10 +277,13 @@ def _of_root(name):
         if not root.handlers:
             basicConfig()
         getattr(root, name)(msg, *args, **kwargs)
+
     return log
 
 
-debug, info, warning, error, exception, critical = map(_of_root, ("debug", "info", "warning", "error", "exception", "critical"))
+debug, info, warning, error, exception, critical = map(
+    _of_root, ("debug", "info", "warning", "error", "exception", "critical")
+)
 warn, fatal = warning, critical
 
 

@@ -5,11 +5,13 @@ import _math
 
 def _known(function):
     """The function, which gives an unknown number where an argument is one: `torch` marks those with `is_unknown`."""
+
     def call(*arguments):
         for argument in arguments:
             if getattr(argument, "is_unknown", False):
                 return +argument
         return function(*arguments)
+
     return call
 
 
@@ -19,8 +21,31 @@ _ln, _hypot2 = _known(_math.ln), _known(_math.hypot2)
 frexp = _math.frexp
 
 pi, e, tau, inf, nan = 3.141592653589793, 2.718281828459045, 6.283185307179586, float("inf"), float("nan")
-for _name in ("sqrt", "cbrt", "exp", "exp2", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
-              "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "log1p", "fabs"):
+for _name in (
+    "sqrt",
+    "cbrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "erf",
+    "erfc",
+    "gamma",
+    "lgamma",
+    "log1p",
+    "fabs",
+):
     globals()[_name] = _known(lambda x, name=_name: _math.unary(name, x))
 
 
@@ -46,6 +71,7 @@ def _is_assumed(x):
     """Whether nobody knows the number: it is taken as finite, so that a check for numbers gone wrong does not end the program."""
     if getattr(x, "is_unknown", False):
         from _host import note
+
         note("a number on the GPU is assumed to be finite")
         return True
     return False

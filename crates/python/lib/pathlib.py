@@ -1,7 +1,8 @@
 """Names of files as objects."""
 
-import _files
 from os import path as _path
+
+import _files
 
 
 class PurePath:
@@ -9,7 +10,11 @@ class PurePath:
 
     def __new__(cls, *parts):
         self = object.__new__(cls)
-        text = _path.join(*(part.__fspath__() if hasattr(part, "__fspath__") else part for part in parts)) if parts else "."
+        text = (
+            _path.join(*(part.__fspath__() if hasattr(part, "__fspath__") else part for part in parts))
+            if parts
+            else "."
+        )
         self._text = _path.normpath(text) if text else "."
         return self
 
@@ -43,7 +48,9 @@ class PurePath:
 
     @property
     def parts(self):
-        return (("/",) if self._text.startswith("/") else ()) + tuple(part for part in self._text.split("/") if part not in ("", "."))
+        return (("/",) if self._text.startswith("/") else ()) + tuple(
+            part for part in self._text.split("/") if part not in ("", ".")
+        )
 
     @property
     def parents(self):
@@ -75,7 +82,7 @@ class PurePath:
         other = str(other).rstrip("/") + "/"
         if not self._text.startswith(other):
             raise ValueError(f"{self._text!r} is not in the subpath of {other[:-1]!r}")
-        return type(self)(self._text[len(other):])
+        return type(self)(self._text[len(other) :])
 
 
 class Path(PurePath):
@@ -136,12 +143,14 @@ class Path(PurePath):
 
     def glob(self, pattern):
         from fnmatch import fnmatch
+
         return iter([path for path in self.iterdir() if fnmatch(path.name, pattern)])
 
     rglob = glob
 
     def stat(self):
         from types import SimpleNamespace
+
         return SimpleNamespace(st_size=_files.size(self), st_mtime=0.0)
 
 

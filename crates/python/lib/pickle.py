@@ -30,6 +30,7 @@ def loads(data, **kwargs):
 
 def dump(obj, file, protocol=None, **kwargs):
     import _files
+
     _files.store(file.name, _copy(obj))
     file._store = lambda: None
 

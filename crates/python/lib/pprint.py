@@ -12,7 +12,10 @@ def _lines(value, indent, room, depth, sort):
         return plain
     inner = indent + 1
     if isinstance(value, dict):
-        parts = [f"{key!r}: " + _lines(item, inner + len(repr(key)) + 2, room - len(repr(key)) - 4, depth, sort) for key, item in items]
+        parts = [
+            f"{key!r}: " + _lines(item, inner + len(repr(key)) + 2, room - len(repr(key)) - 4, depth, sort)
+            for key, item in items
+        ]
     else:
         parts = [_lines(item, inner, room - 2, depth, sort) for item in value]
     opening, closing = {dict: "{}", list: "[]", tuple: "()", set: "{}"}.get(type(value), "[]")
@@ -23,7 +26,9 @@ def pformat(object, indent=1, width=80, depth=None, *, compact=False, sort_dicts
     return _lines(object, 0, width, depth, sort_dicts)
 
 
-def pprint(object, stream=None, indent=1, width=80, depth=None, *, compact=False, sort_dicts=True, underscore_numbers=False):
+def pprint(
+    object, stream=None, indent=1, width=80, depth=None, *, compact=False, sort_dicts=True, underscore_numbers=False
+):
     (stream or _sys.stdout).write(pformat(object, indent, width, depth, sort_dicts=sort_dicts) + "\n")
 
 

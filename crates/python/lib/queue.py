@@ -67,8 +67,10 @@ class PriorityQueue(Queue):
 
     def _put(self, item):
         from heapq import heappush
+
         heappush(self.queue, item)
 
     def _get(self):
         from heapq import heappop
+
         return heappop(self.queue)

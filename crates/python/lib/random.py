@@ -1,7 +1,16 @@
 """Random numbers: CPython's generator and CPython's way from it to each distribution, so the same seed gives the same numbers."""
 
 from _random import Random as _Generator
-from math import acos as _acos, ceil as _ceil, cos as _cos, e as _e, exp as _exp, floor as _floor, log as _log, pi as _pi, sin as _sin, sqrt as _sqrt
+from math import acos as _acos
+from math import ceil as _ceil
+from math import cos as _cos
+from math import e as _e
+from math import exp as _exp
+from math import floor as _floor
+from math import log as _log
+from math import pi as _pi
+from math import sin as _sin
+from math import sqrt as _sqrt
 
 NV_MAGICCONST = 4 * _exp(-0.5) / _sqrt(2.0)
 LOG4 = _log(4.0)
@@ -193,10 +202,32 @@ class Random(_Generator):
 
 
 _shared = Random()
-seed, getstate, setstate, random, getrandbits = _shared.seed, _shared.getstate, _shared.setstate, _shared.random, _shared.getrandbits
-randrange, randint, choice, shuffle, sample, choices = (_shared.randrange, _shared.randint, _shared.choice, _shared.shuffle,
-                                                        _shared.sample, _shared.choices)
-uniform, triangular, normalvariate, gauss, lognormvariate = (_shared.uniform, _shared.triangular, _shared.normalvariate, _shared.gauss,
-                                                             _shared.lognormvariate)
-expovariate, paretovariate, gammavariate, betavariate, randbytes = (_shared.expovariate, _shared.paretovariate, _shared.gammavariate,
-                                                                    _shared.betavariate, _shared.randbytes)
+seed, getstate, setstate, random, getrandbits = (
+    _shared.seed,
+    _shared.getstate,
+    _shared.setstate,
+    _shared.random,
+    _shared.getrandbits,
+)
+randrange, randint, choice, shuffle, sample, choices = (
+    _shared.randrange,
+    _shared.randint,
+    _shared.choice,
+    _shared.shuffle,
+    _shared.sample,
+    _shared.choices,
+)
+uniform, triangular, normalvariate, gauss, lognormvariate = (
+    _shared.uniform,
+    _shared.triangular,
+    _shared.normalvariate,
+    _shared.gauss,
+    _shared.lognormvariate,
+)
+expovariate, paretovariate, gammavariate, betavariate, randbytes = (
+    _shared.expovariate,
+    _shared.paretovariate,
+    _shared.gammavariate,
+    _shared.betavariate,
+    _shared.randbytes,
+)

@@ -30,4 +30,5 @@ def which(cmd, mode=None, path=None):
 
 def get_terminal_size(fallback=(80, 24)):
     from os import terminal_size
+
     return terminal_size(fallback)

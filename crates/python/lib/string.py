@@ -17,6 +17,9 @@ def capwords(s, sep=None):
     return (sep or " ").join(word.capitalize() for word in s.split(sep))
 
 
+_NOTHING = {}
+
+
 class Template:
     def __init__(self, template):
         self.template = template
@@ -29,12 +32,13 @@ class Template:
             if name not in values and not is_strict:
                 return found.group()
             return str(values[name])
+
         return _re.sub(r"\$(?:(\$)|([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})", one, self.template)
 
-    def substitute(self, mapping={}, /, **kws):
+    def substitute(self, mapping=_NOTHING, /, **kws):
         return self._fill({**mapping, **kws}, True)
 
-    def safe_substitute(self, mapping={}, /, **kws):
+    def safe_substitute(self, mapping=_NOTHING, /, **kws):
         return self._fill({**mapping, **kws}, False)
 
 

@@ -6,13 +6,13 @@ def dedent(text):
     margin = None
     for line in lines:
         if line.strip():
-            indent = line[:len(line) - len(line.lstrip())]
+            indent = line[: len(line) - len(line.lstrip())]
             if margin is None:
                 margin = indent
             while not indent.startswith(margin):
                 margin = margin[:-1]
     margin = margin or ""
-    return "\n".join(line[len(margin):] if line.strip() else "" for line in lines)
+    return "\n".join(line[len(margin) :] if line.strip() else "" for line in lines)
 
 
 def indent(text, prefix, predicate=None):

@@ -3,11 +3,18 @@
 
 class Thread:
     def __init__(self, group=None, target=None, name=None, args=(), kwargs=None, *, daemon=None):
-        self.name, self.daemon, self._target, self._args, self._kwargs = name or "Thread-1", bool(daemon), target, args, kwargs or {}
+        self.name, self.daemon, self._target, self._args, self._kwargs = (
+            name or "Thread-1",
+            bool(daemon),
+            target,
+            args,
+            kwargs or {},
+        )
         self.ident = None
 
     def start(self):
         from _host import note
+
         note("a thread runs to its end when it starts: threads do not take turns here")
         if self.ident is not None:
             raise RuntimeError("threads can only be started once")

@@ -21,7 +21,11 @@ def extract_tb(tb, limit=None):
 
 
 def format_tb(tb, limit=None):
-    return [f'  File "{file}", line {line}, in {name}\n' for file, line, name, _ in extract_tb(tb) if not file.startswith("<")]
+    return [
+        f'  File "{file}", line {line}, in {name}\n'
+        for file, line, name, _ in extract_tb(tb)
+        if not file.startswith("<")
+    ]
 
 
 def format_exception(exc, value=None, tb=None, *args, **kwargs):

@@ -72,17 +72,67 @@ class ParamSpec(TypeVar):
 
 
 TypeVarTuple = TypeVar
-for _name in ("Any", "Union", "Optional", "Literal", "Final", "ClassVar", "Annotated", "Type", "NoReturn", "Never", "Self", "TypeAlias",
-              "Concatenate", "TypeGuard", "LiteralString", "Required", "NotRequired", "Unpack", "Required", "Awaitable", "Coroutine",
-              "AsyncIterator", "AsyncGenerator", "SupportsFloat", "SupportsInt", "SupportsIndex", "Hashable", "Sized", "IO", "TextIO", "BinaryIO",
-              "Pattern", "Match", "AnyStr", "Text"):
+for _name in (
+    "Any",
+    "Union",
+    "Optional",
+    "Literal",
+    "Final",
+    "ClassVar",
+    "Annotated",
+    "Type",
+    "NoReturn",
+    "Never",
+    "Self",
+    "TypeAlias",
+    "Concatenate",
+    "TypeGuard",
+    "LiteralString",
+    "Required",
+    "NotRequired",
+    "Unpack",
+    "Required",
+    "Awaitable",
+    "Coroutine",
+    "AsyncIterator",
+    "AsyncGenerator",
+    "SupportsFloat",
+    "SupportsInt",
+    "SupportsIndex",
+    "Hashable",
+    "Sized",
+    "IO",
+    "TextIO",
+    "BinaryIO",
+    "Pattern",
+    "Match",
+    "AnyStr",
+    "Text",
+):
     globals()[_name] = _Form(_name)
-for _name, _origin in (("List", list), ("Dict", dict), ("Set", set), ("FrozenSet", frozenset), ("Tuple", tuple), ("Callable", _abc.Callable),
-                       ("Iterable", _abc.Iterable), ("Iterator", _abc.Iterator), ("Generator", _abc.Generator), ("Sequence", _abc.Sequence),
-                       ("MutableSequence", _abc.MutableSequence), ("Mapping", _abc.Mapping), ("MutableMapping", _abc.MutableMapping),
-                       ("Collection", _abc.Collection), ("Container", _abc.Container), ("Reversible", _abc.Reversible),
-                       ("DefaultDict", _collections.defaultdict), ("OrderedDict", _collections.OrderedDict),
-                       ("Counter", _collections.Counter), ("Deque", _collections.deque), ("AbstractSet", _abc.Set)):
+for _name, _origin in (
+    ("List", list),
+    ("Dict", dict),
+    ("Set", set),
+    ("FrozenSet", frozenset),
+    ("Tuple", tuple),
+    ("Callable", _abc.Callable),
+    ("Iterable", _abc.Iterable),
+    ("Iterator", _abc.Iterator),
+    ("Generator", _abc.Generator),
+    ("Sequence", _abc.Sequence),
+    ("MutableSequence", _abc.MutableSequence),
+    ("Mapping", _abc.Mapping),
+    ("MutableMapping", _abc.MutableMapping),
+    ("Collection", _abc.Collection),
+    ("Container", _abc.Container),
+    ("Reversible", _abc.Reversible),
+    ("DefaultDict", _collections.defaultdict),
+    ("OrderedDict", _collections.OrderedDict),
+    ("Counter", _collections.Counter),
+    ("Deque", _collections.deque),
+    ("AbstractSet", _abc.Set),
+):
     globals()[_name] = _Form(_name, _origin)
 Any = type("Any", (), {"__class_getitem__": classmethod(lambda cls, item: cls)})
 Text = str
@@ -96,7 +146,11 @@ class NamedTupleMeta(type):
         names = list(getattr(made, "__annotations__", {}))
         cls = _collections.namedtuple(name, names, defaults=[namespace[n] for n in names if n in namespace])
         for key, value in namespace.items():
-            if key not in names and not key.startswith("__annot") and key not in ("__module__", "__qualname__", "__classcell__"):
+            if (
+                key not in names
+                and not key.startswith("__annot")
+                and key not in ("__module__", "__qualname__", "__classcell__")
+            ):
                 setattr(cls, key, value)
         return cls
 

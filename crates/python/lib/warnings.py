@@ -9,15 +9,25 @@ _recorders = []
 
 class WarningMessage:
     def __init__(self, message, category, filename, lineno):
-        self.message, self.category, self.filename, self.lineno, self.line, self.file = message, category, filename, lineno, None, None
+        self.message, self.category, self.filename, self.lineno, self.line, self.file = (
+            message,
+            category,
+            filename,
+            lineno,
+            None,
+            None,
+        )
 
 
 def _action(message, category):
     import re
+
     for action, text, kind in filters:
         if issubclass(category, kind) and (not text or re.match(text, str(message), re.I)):
             return action
-    return "ignore" if issubclass(category, (DeprecationWarning, PendingDeprecationWarning, ImportWarning)) else "default"
+    return (
+        "ignore" if issubclass(category, (DeprecationWarning, PendingDeprecationWarning, ImportWarning)) else "default"
+    )
 
 
 def warn(message, category=None, stacklevel=1, source=None, **kwargs):
@@ -35,7 +45,9 @@ def warn_explicit(message, category, filename, lineno, module=None, registry=Non
     if action == "error":
         raise message if isinstance(message, Warning) else category(message)
     if _recorders and _recorders[-1] is not None:
-        _recorders[-1].append(WarningMessage(message if isinstance(message, Warning) else category(message), category, filename, lineno))
+        _recorders[-1].append(
+            WarningMessage(message if isinstance(message, Warning) else category(message), category, filename, lineno)
+        )
         return
     key = (str(message), category, None if action == "once" else (filename, lineno))
     if action != "always":

@@ -1,6 +1,6 @@
 """Weak references, and dictionaries that hold their keys or values weakly."""
 
-from _weakref import ref, proxy, getweakrefcount, getweakrefs, ReferenceType, ProxyType, CallableProxyType
+from _weakref import CallableProxyType, ProxyType, ReferenceType, getweakrefcount, getweakrefs, proxy, ref
 
 ProxyTypes = (ProxyType, CallableProxyType)
 
@@ -21,7 +21,7 @@ class WeakValueDictionary:
         self.update(other, **kwargs)
 
     def update(self, other=(), /, **kwargs):
-        for key, value in (other.items() if hasattr(other, "items") else other):
+        for key, value in other.items() if hasattr(other, "items") else other:
             self[key] = value
         for key, value in kwargs.items():
             self[key] = value

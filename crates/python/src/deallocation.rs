@@ -2,10 +2,10 @@
 //!
 //! CPython lets go of the elements of a list or a tuple last to first; a generator that is closed at a `yield` outside of `try`
 //! keeps its locals until the generator dies; `enumerate`, `zip` and `dict.items` keep the tuple of their last turn. A Python function's
-//! arguments belong to the function: by keyword or not, the caller keeps none of them.
+//! arguments belong to the function: by keyword or not, the caller keeps none of them; nor the object whose method is called, since classes
+//! of Python look attributes up as `object` does.
 //!
-//! Differs: `zip` lets go of a turn's elements after it has all elements of the next turn, and in `f().method(g())` the interpreter
-//! lets go of the result of `g` before the result of `f`.
+//! Differs: `zip` lets go of a turn's elements after it has all elements of the next turn.
 
 #![expect(clippy::unnecessary_wraps, reason = "the forms that the interpreter's slots ask for")]
 #![expect(clippy::needless_pass_by_value, reason = "the interpreter hands arguments over by value")]
@@ -13,18 +13,20 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use rustpython_vm::builtins::{PyFunction, PyGenerator, PyList, PySlice, PyTuple, PyType};
+use rustpython_vm::builtins::{PyFunction, PyGenerator, PyList, PySlice, PyTuple, PyType, PyTypeRef};
 use rustpython_vm::bytecode::{Instruction, find_exception_handler};
 use rustpython_vm::function::{FuncArgs, PyMethodFlags};
 use rustpython_vm::protocol::{PyIterReturn, PyMapping};
 use rustpython_vm::sliceable::SaturatedSlice;
-use rustpython_vm::{Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
+use rustpython_vm::types::PyTypeFlags;
+use rustpython_vm::{AsObject as _, Py, PyObject, PyObjectRef, PyRef, PyResult, VirtualMachine};
 
 /// Native calls may nest this deep while nested lists and tuples die; deeper ones die in the interpreter's order.
 const DEEPEST: u32 = 40;
 
 type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
 type Call = fn(&PyObject, Vec<PyObjectRef>, usize, Option<&[PyObjectRef]>, &VirtualMachine) -> PyResult;
+type New = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
 type Next = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
 
 /// The iterators that keep the tuple of their last turn.
@@ -43,6 +45,8 @@ thread_local! {
     static LIST_ASSIGN: Cell<Option<Assign>> = const { Cell::new(None) };
     /// What the interpreter's functions do themselves.
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
+    /// How the interpreter makes classes itself.
+    static NEW: Cell<Option<New>> = const { Cell::new(None) };
     /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
     static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
 }
@@ -69,6 +73,11 @@ pub(crate) fn install(vm: &VirtualMachine) {
         CALL.set(call.load());
     }
     call.store(Some(call_function));
+    let new = &types.type_type.slots.new;
+    if NEW.get().is_none() {
+        NEW.set(new.load());
+    }
+    new.store(Some(new_class));
     keep_last(types.enumerate_type, Kept::Enumerate, |object, vm| next(object, Kept::Enumerate, vm));
     keep_last(types.zip_type, Kept::Zip, |object, vm| next(object, Kept::Zip, vm));
     keep_last(types.dict_itemiterator_type, Kept::Items, |object, vm| next(object, Kept::Items, vm));
@@ -92,6 +101,32 @@ fn call_function(
         Some(call) => call(function, arguments, positional, keywords, vm),
         None => function.call_with_args(FuncArgs::from_vectorcall_owned(arguments, positional, keywords), vm),
     }
+}
+
+/// `type.__new__`. The interpreter gives a new class its own function for attributes, which does what that of `object` does, but makes a
+/// bound method of each method that is called: the bound method would keep the object until the call is over.
+fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
+    let Some(new) = NEW.get() else { return Err(vm.new_type_error("classes cannot be made")) };
+    let made = new(metaclass, arguments, vm)?;
+    if let Some(class) = made.downcast_ref::<PyType>()
+        && looks_up_as_object(class, vm)
+    {
+        class.slots.getattro.store(vm.ctx.types.object_type.slots.getattro.load());
+    }
+    Ok(made)
+}
+
+/// Whether neither a class nor one that it comes from has its own function for attributes.
+fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
+    let object = vm.ctx.types.object_type;
+    let plain = object.slots.getattro.load().map(|function| function as usize);
+    let names = ["__getattr__", "__getattribute__"].map(|name| vm.ctx.intern_str(name));
+    class.mro_collect().iter().filter(|class| !class.is(object)).all(|class| {
+        let own = class.slots.getattro.load().map(|function| function as usize);
+        let is_of_python = class.slots.flags.has_feature(PyTypeFlags::HEAPTYPE);
+        let attributes = class.attributes.read();
+        (is_of_python || own == plain) && !names.iter().any(|name| attributes.contains_key(*name))
+    })
 }
 
 /// Lets go of what iterators still keep, before the interpreter ends.

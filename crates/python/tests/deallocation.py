@@ -155,5 +155,24 @@ case("method"); Holder().method(T("a"))
 case("method and a keyword"); Holder().method(T("a"), third=2)
 case("unpacked"); rebinds(*[T("a")], **{"second": T("b")})
 case("lambda"); (lambda x, y=0: print("body", end=" "))(T("a"), y=T("b"))
+class Temporary:
+    def __init__(self, *names):
+        self.parts = [T(name) for name in names]
+
+    def method(self, given=None):
+        x = T("x")
+        print("body", end=" ")
+
+
+class Derived(Temporary):
+    def method(self, given=None):
+        y = T("y")
+        return super().method(given)
+
+
+case("method of a temporary"); Temporary("a", "b").method()
+case("with an argument"); Temporary("a").method(T("v"))
+case("again and again"); [Temporary("a").method(T("v")) for _ in range(6)]
+case("of a derived class"); Derived("a").method(T("v"))
 case("end")
 print()

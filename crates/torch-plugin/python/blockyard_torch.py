@@ -399,7 +399,9 @@ def _throwing_library(path):
         handle, partial = tempfile.mkstemp(suffix=".so", dir=folder)
         os.close(handle)
     except OSError as error:
-        raise BlockyardError(f"nothing can be written to {folder} ({error}); set {CACHE_VARIABLE} to a folder") from error
+        raise BlockyardError(
+            f"nothing can be written to {folder} ({error}); set {CACHE_VARIABLE} to a folder"
+        ) from error
     linked = [path, "-L", libraries, "-lc10", f"-Wl,-rpath,{libraries}"]
     command = [*compiler.split(), *flags, "-isystem", headers, source, *linked, "-o", partial]
     try:

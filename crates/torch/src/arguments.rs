@@ -38,8 +38,6 @@ pub(crate) enum Accepts {
     Several(&'static [Accepts]),
     /// One parameter of any kind.
     Unread,
-    /// All parameters that are left.
-    Rest,
 }
 
 /// A Rust type that stands for one parameter of a schema.
@@ -86,13 +84,13 @@ impl FromArguments<'_> for Unread {
     }
 }
 
-/// The arguments that are left, none of which a statement reads.
+/// So many arguments, none of which a statement reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rest;
+pub(crate) struct Rest<const N: usize>;
 
-impl FromArguments<'_> for Rest {
-    const ACCEPTS: Accepts = Accepts::Rest;
-    const COUNT: usize = 0;
+impl<const N: usize> FromArguments<'_> for Rest<N> {
+    const ACCEPTS: Accepts = Accepts::Several(&[Accepts::Unread; N]);
+    const COUNT: usize = N;
 
     fn from_arguments(_args: &Args, _index: usize) -> Result<Self> {
         Ok(Self)
@@ -320,6 +318,12 @@ pub(crate) trait IntoResult {
     fn into_result(self) -> Result<Value>;
 }
 
+impl IntoResult for () {
+    fn into_result(self) -> Result<Value> {
+        Ok(Value::None)
+    }
+}
+
 impl<T: Into<Value>> IntoResult for Result<T> {
     fn into_result(self) -> Result<Value> {
         self.map(Into::into)
@@ -404,8 +408,6 @@ const fn without<'t>(mut text: &'t [u8], mut accepted: &[Accepts]) -> Option<&'t
                 }
                 _ => return None,
             },
-            Accepts::Rest if others.is_empty() => return Some(b""),
-            Accepts::Rest => return None,
             Accepts::Unread => match next_parameter(text) {
                 Some((_, text)) => text,
                 None => return None,

@@ -35,6 +35,7 @@ pub struct Before {
 }
 
 /// `autocast.__enter__`: `None` switches it off.
+#[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
 pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> Before {
     let session = session();
     let state = &session.autocast;

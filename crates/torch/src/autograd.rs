@@ -4,6 +4,7 @@ mod accumulate;
 pub(crate) mod again;
 mod engine;
 mod node;
+pub(crate) mod nodes;
 mod ready;
 mod saved;
 mod variable;
@@ -16,6 +17,7 @@ use std::rc::Rc;
 
 pub use engine::{Gradients, backward, grad, root_gradients};
 pub use node::{BackwardCallback, Edge, Kept, Node, apply_custom};
+pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 
@@ -75,6 +77,7 @@ impl GradMode {
     }
 
     /// Switches it; returns what it was.
+    #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set(is_enabled: bool) -> bool {
         session().modes.is_grad_enabled.replace(is_enabled)
     }
@@ -86,6 +89,7 @@ impl GradMode {
     }
 
     /// Switches inference mode; returns what it was. The caller switches the gradient mode beside it.
+    #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
     pub fn set_inference(is_inference: bool) -> bool {
         session().modes.is_inference.replace(is_inference)
     }
@@ -128,6 +132,7 @@ pub fn push_saved_tensor_hooks(hooks: Rc<dyn SavedTensorHooks>) {
 }
 
 /// `torch.autograd.graph.saved_tensors_hooks.__exit__`.
+#[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
 pub fn pop_saved_tensor_hooks() -> Option<Rc<dyn SavedTensorHooks>> {
     session().modes.saved_hooks.borrow_mut().pop()
 }

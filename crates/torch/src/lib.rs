@@ -38,17 +38,6 @@
     reason = "sizes are PyTorch's int64, and sizes in bytes are not negative"
 )]
 #![allow(clippy::similar_names, clippy::many_single_char_names, reason = "ATen's names: mat1, mat2, q, k, v")]
-#![allow(
-    clippy::must_use_candidate,
-    clippy::unnecessary_wraps,
-    clippy::match_same_arms,
-    clippy::single_match_else,
-    clippy::too_many_lines,
-    clippy::fn_params_excessive_bools,
-    reason = "setters give back what was before, and the rows of a table have one type"
-)]
-#![allow(clippy::needless_pass_by_value, reason = "an argument that is moved in dies inside, as in ATen")]
-
 mod arguments;
 pub mod autocast;
 pub mod autograd;

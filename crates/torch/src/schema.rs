@@ -317,7 +317,8 @@ impl Parameter {
             | (ArgumentKind::Dtype, Value::Dtype(_))
             | (ArgumentKind::Device, Value::Device(_))
             | (ArgumentKind::Text, Value::Str(_))
-            | (ArgumentKind::Format, Value::MemoryFormat(_)) => Ok(value.clone()),
+            | (ArgumentKind::Format, Value::MemoryFormat(_))
+            | (ArgumentKind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
             (ArgumentKind::Int, value) if is_int(value) => Ok(value.clone()),
             (ArgumentKind::Scalar | ArgumentKind::Float, Value::Tensor(_)) => {
                 number_of(value).ok_or(ExpectedType::Number)
@@ -347,7 +348,6 @@ impl Parameter {
             {
                 Ok(value.clone())
             }
-            (ArgumentKind::OptionalTensors, Value::List(_)) => Ok(value.clone()),
             (kind, _) => Err(match kind {
                 ArgumentKind::Tensor | ArgumentKind::Operand => ExpectedType::Tensor,
                 ArgumentKind::Scalar => ExpectedType::Number,

@@ -25,7 +25,7 @@ pub struct ProgramJob {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
     /// The step at which it is asked why memory is alive, in place of what the program prints and does.
-    pub holders_at: Option<usize>,
+    pub referrers_at: Option<usize>,
 }
 
 /// A message of the interpreter.
@@ -34,7 +34,7 @@ pub enum ProgramReply {
     /// The program has printed these pieces, in this order.
     Printed(Vec<PrintedText>),
     /// Why memory is alive at the step that the job names; nothing follows that matters.
-    Holders(Holders),
+    Referrers(Referrers),
     /// The program ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
 }
@@ -50,7 +50,7 @@ pub struct PrintedText {
 
 /// Why memory of the first GPU is alive at one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holders {
+pub struct Referrers {
     /// How many steps the recording had.
     pub step: usize,
     /// The line that ran, counted from 1; 0 where none did.

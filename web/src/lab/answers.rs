@@ -71,14 +71,14 @@ pub(crate) struct LabWork {
 
 /// A search for the best setting, complete or not.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Search {
+pub(crate) struct SettingSearch {
     /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the row has arrived.
     pub(super) rows: Vec<Option<Row>>,
     /// The result, when all rows have arrived.
     pub(crate) found: Option<PtrEq<Found>>,
 }
 
-impl Search {
+impl SettingSearch {
     /// The rows that have arrived, the run's own settings first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().flatten()
@@ -108,7 +108,7 @@ pub(crate) type Terms = (Option<usize>, Conditions);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
     pub(crate) what_if: Vec<PtrEq<WhatIf>>,
-    pub(crate) search: Option<Search>,
+    pub(crate) search: Option<SettingSearch>,
     pub(crate) autopsy: Option<PtrEq<Option<Box<Autopsy>>>>,
     pub(crate) bound: Option<PtrEq<Bound>>,
     pub(crate) compare: Option<PtrEq<Vec<AllocatorRow>>>,

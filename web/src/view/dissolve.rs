@@ -77,7 +77,7 @@ impl Dissolve {
             // A hand that drags an edge moves it itself.
             if !is_near
                 || browser::is_motion_reduced()
-                || self.session.resizing.with_untracked(Option::is_some)
+                || self.session.workload().resizing.with_untracked(Option::is_some)
             {
                 return None;
             }
@@ -111,7 +111,7 @@ impl Dissolve {
     }
 
     fn paint(self, canvas: &HtmlCanvasElement, scene: &Scene) {
-        untrack(|| self.session.draw(canvas, scene));
+        untrack(|| self.session.appearance().draw(canvas, scene));
     }
 
     /// Draws the picture of now, and goes on in the next frame until the end is reached.

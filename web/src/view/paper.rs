@@ -5,17 +5,28 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_text};
+use blockyard_figure::{
+    Mark, Scope, Size, Theme, breakdown_text, bytes_of, holder_texts, holders, rows_in, timeline,
+    timeline_cursor, timeline_text,
+};
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::session::{ComparisonState, Place, Session};
+use crate::files::ComparisonState;
+use crate::navigation::Place;
+use crate::session::Session;
+use crate::view::allocations::whole_scene;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.
 const WIDTH_PX: f32 = 900.0;
 const TIMELINE_PX: f32 = 300.0;
+
+const ALLOCATIONS_PX: f32 = 340.0;
+
+/// The most groups of what held the memory at the peak that are printed.
+const MOST_HOLDERS: usize = 20;
 
 /// The most lines of a workload that are printed.
 const MOST_LINES: usize = 400;
@@ -45,12 +56,12 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
 
 /// The sheet as HTML; `None` where the page prints as it is.
 fn content(session: Session) -> Option<String> {
-    if session.place.get() != Place::Workbench {
+    if session.navigation().place.get() != Place::Workbench {
         return None;
     }
     let run = session.run.get();
     let recording = &run.recording;
-    let title = session.heading();
+    let title = session.navigation().heading();
     let steps = session.player.with(|player| player.steps);
     let mut out = format!("<h1>{}</h1>", escaped(&title));
     if let Some(opened) = session.shown_recording()
@@ -62,7 +73,7 @@ fn content(session: Session) -> Option<String> {
         let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().config));
     }
     let size = Size::new(WIDTH_PX, TIMELINE_PX);
-    let view = session.timeline_view_or_fit();
+    let view = session.figures().timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
     // The line alone: the caption names its step, whose label would lie over that of the axis.
     let cursor = timeline_cursor(Some(recording), &scene, &view, None, steps).marks;
@@ -74,6 +85,8 @@ fn content(session: Session) -> Option<String> {
         out,
         "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
     );
+    write_allocations(&mut out, session, &title);
+    write_peak(&mut out, session);
     let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
     if let Some(scene) = stage_scene(session, WIDTH_PX) {
         let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
@@ -84,11 +97,48 @@ fn content(session: Session) -> Option<String> {
         );
     }
     if session.shows_text() {
-        let text = session.history.with(|history| history.text().to_owned());
+        let text = session.workload().history.with(|history| history.text().to_owned());
         let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
         let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
     }
     Some(out)
+}
+
+/// The allocations over time, as they are shown.
+fn write_allocations(out: &mut String, session: Session, title: &str) {
+    let Some(groups) = session.figures().color_groups() else { return };
+    let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
+    let Some(scene) = whole_scene(session, &groups, size) else { return };
+    let words = format!("Colors by {}.", session.figures().color_by().name());
+    let svg = scene.to_svg(Theme::Light, &format!("{title}: allocations over time"), &words);
+    let _ =
+        write!(out, "<figure><h2>Allocations over time</h2>{svg}<figcaption>{words}</figcaption></figure>");
+}
+
+/// What held the memory at the peak, the largest first.
+fn write_peak(out: &mut String, session: Session) {
+    let Some(columns) = session.figures().columns() else { return };
+    let (allocations, recording) = (&columns.allocations, &columns.recording);
+    let peak = session.run.with(|run| run.series.peak_steps(recording).0);
+    let rows = rows_in(allocations, Scope::At(peak));
+    let by = session.figures().group_by();
+    let mut found = holders(allocations, recording, &rows, by);
+    let all = found.len();
+    found.truncate(MOST_HOLDERS);
+    let _ = write!(
+        out,
+        "<h2>What held the memory at the peak, after step {}: {}</h2><table><tbody>",
+        grouped_count(peak),
+        bytes_of(allocations, &rows)
+    );
+    for (holder, text) in found.iter().zip(holder_texts(recording, &found)) {
+        let (bytes, count) = (holder.bytes, grouped_count(holder.count));
+        let _ = write!(out, "<tr><td>{bytes}</td><td>{count}</td><td>{}</td></tr>", escaped(&text));
+    }
+    let _ = write!(out, "</tbody></table>");
+    if all > MOST_HOLDERS {
+        let _ = write!(out, "<p>And {} more.</p>", grouped_count(all - MOST_HOLDERS));
+    }
 }
 
 fn escaped(text: &str) -> String {

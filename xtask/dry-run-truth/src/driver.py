@@ -24,8 +24,6 @@ with contextlib.redirect_stdout(printed):
         exec(compile(source, path, "exec"), {"__name__": "__main__"})
     except Exception as caught:
         error = f"{type(caught).__name__}: {caught}"
-traces = [
-    [[entry["action"], entry["size"]] for entry in trace] for trace in memory._snapshot()["device_traces"]
-]
+traces = [[[entry["action"], entry["size"]] for entry in trace] for trace in memory._snapshot()["device_traces"]]
 with open(out, "w") as file:
     json.dump({"stdout": printed.getvalue(), "traces": traces, "error": error}, file)

@@ -29,7 +29,7 @@ The exit status is 1 if a call differs without a mark.
 ";
 
 /// Calls that one process makes.
-const BATCH: usize = 1000;
+const BATCH: usize = 5000;
 
 struct Options {
     python: String,

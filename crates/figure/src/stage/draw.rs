@@ -156,6 +156,9 @@ impl Stage {
     }
 }
 
+/// The room that two slanted cuts take at the end of an area.
+const CUTS_PX: f32 = 14.0;
+
 /// A bracket above the bar, with a name and a number.
 struct Bracket {
     name: &'static str,
@@ -273,12 +276,10 @@ impl Painter<'_> {
             let rect = Rect::new(left, y, right - left - 2.0, bar_px);
             self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
             let is_last = index + 1 == blocks.len();
-            for place in [14.0, 8.0].into_iter().filter(|_| is_last) {
-                let end = rect.right_px() - place;
-                let (top, bottom) = (Point::new(end + 6.0, y), Point::new(end, y + bar_px));
-                self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
+            if is_last {
+                self.draw_cuts(&rect);
             }
-            let cut_px = if is_last { 14.0 } else { 0.0 };
+            let cut_px = if is_last { CUTS_PX } else { 0.0 };
             let room = rect.width_px - cut_px - 8.0;
             let words = if *name == "context" { ["CUDA context", *name] } else { [*name; 2] };
             let value = [bytes.to_string()];
@@ -293,6 +294,15 @@ impl Painter<'_> {
                 let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
                 self.scene.text(at, text, style.anchored(Anchor::Middle));
             }
+        }
+    }
+
+    /// Two slanted cuts near the right end of an area: its width is not to scale.
+    fn draw_cuts(&mut self, rect: &Rect) {
+        for place in [CUTS_PX, CUTS_PX - 6.0] {
+            let end = rect.right_px() - place;
+            let (top, bottom) = (Point::new(end + 6.0, rect.y_px), Point::new(end, rect.bottom_px()));
+            self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
         }
     }
 
@@ -314,6 +324,12 @@ impl Painter<'_> {
             let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
             self.scene.rounded(inner, Fill::of(class), 4.0);
             self.scene.target(rect, TargetId::Class(class));
+            // The area goes on beyond a ruler that shows only the first part of the device.
+            let mut inner = inner;
+            if at > bytes_f64(self.stage.shown) && inner.width_px > 3.0 * CUTS_PX {
+                self.draw_cuts(&inner);
+                inner.width_px -= CUTS_PX;
+            }
             // A class on its way to nothing has no number any more.
             if number.is_zero() {
                 continue;

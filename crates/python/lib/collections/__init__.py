@@ -169,13 +169,15 @@ def namedtuple(typename, field_names, *, rename=False, defaults=None, module=Non
         field_names = field_names.replace(",", " ").split()
     fields = tuple(str(name) for name in field_names)
     defaults = tuple(defaults or ())
-    given = dict(zip(fields[len(fields) - len(defaults):], defaults))
+    given = dict(zip(fields[len(fields) - len(defaults) :], defaults))
 
     def __new__(cls, *args, **kwargs):
         if len(args) > len(fields):
-            raise TypeError(f"{typename}.__new__() takes {len(fields) + 1} positional arguments but {len(args) + 1} were given")
+            raise TypeError(
+                f"{typename}.__new__() takes {len(fields) + 1} positional arguments but {len(args) + 1} were given"
+            )
         values = list(args)
-        for name in fields[len(args):]:
+        for name in fields[len(args) :]:
             if name in kwargs:
                 values.append(kwargs.pop(name))
             elif name in given:
@@ -187,11 +189,17 @@ def namedtuple(typename, field_names, *, rename=False, defaults=None, module=Non
         return tuple.__new__(cls, values)
 
     namespace = {
-        "__new__": __new__, "_fields": fields, "_field_defaults": given, "__slots__": (), "__match_args__": fields,
+        "__new__": __new__,
+        "_fields": fields,
+        "_field_defaults": given,
+        "__slots__": (),
+        "__match_args__": fields,
         "_make": classmethod(lambda cls, iterable: cls(*iterable)),
         "_asdict": lambda self: dict(zip(fields, self)),
         "_replace": lambda self, /, **kwds: type(self)(**{**dict(zip(fields, self)), **kwds}),
-        "__repr__": lambda self: type(self).__name__ + "(" + ", ".join(f"{n}={v!r}" for n, v in zip(fields, self)) + ")",
+        "__repr__": lambda self: (
+            type(self).__name__ + "(" + ", ".join(f"{n}={v!r}" for n, v in zip(fields, self)) + ")"
+        ),
         "__getnewargs__": lambda self: tuple(self),
     }
     for index, name in enumerate(fields):

@@ -14,15 +14,25 @@ def _has(*names):
             else:
                 return NotImplemented
         return True
+
     return check
 
 
 def _abstract(name, methods, bases=()):
     def hook(cls, other):
         return check(cls, other) if cls is made else NotImplemented
+
     check = _has(*methods)
-    made = ABCMeta(name, bases, {"__slots__": (), "__module__": "collections.abc", "__subclasshook__": classmethod(hook),
-                                 "__class_getitem__": classmethod(lambda cls, item: cls)})
+    made = ABCMeta(
+        name,
+        bases,
+        {
+            "__slots__": (),
+            "__module__": "collections.abc",
+            "__subclasshook__": classmethod(hook),
+            "__class_getitem__": classmethod(lambda cls, item: cls),
+        },
+    )
     return made
 
 
@@ -143,7 +153,7 @@ class MutableMapping(Mapping):
             del self[key]
 
     def update(self, other=(), /, **kwds):
-        for key in (other if hasattr(other, "keys") else ()):
+        for key in other if hasattr(other, "keys") else ():
             self[key] = other[key]
         if not hasattr(other, "keys"):
             for key, value in other:

@@ -109,7 +109,9 @@ def _plan(shape, pattern, operation, given):
         raise EinopsError(f"Ellipsis found in right side, but not left side of a pattern {pattern}")
     axes = len(_groups(sides[0], [], dict(lengths)))
     if len(shape) < axes if has[0] else len(shape) != axes:
-        raise EinopsError(f"Wrong shape: expected {'>=' if has[0] else ''}{axes} dims. Received {len(shape)}-dim tensor.")
+        raise EinopsError(
+            f"Wrong shape: expected {'>=' if has[0] else ''}{axes} dims. Received {len(shape)}-dim tensor."
+        )
     ellipsis = [f"...{i}" for i in range(len(shape) - axes)] if has[0] else []
     left = _groups(sides[0], ellipsis, lengths)
     right = _groups(sides[1], ellipsis, lengths)
@@ -193,13 +195,16 @@ def repeat(tensor, pattern, **axes_lengths):
 def einsum(*arguments):
     *tensors, pattern = arguments
     if not isinstance(pattern, str):
-        raise ValueError("The last argument passed to `einops.einsum` must be a string, representing the einsum pattern.")
+        raise ValueError(
+            "The last argument passed to `einops.einsum` must be a string, representing the einsum pattern."
+        )
     if "->" not in pattern:
         raise ValueError("Einsum pattern must contain '->'.")
     letters, found = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", {}
 
     def shortened(side):
         return "".join(name if name == "..." else found.setdefault(name, letters[len(found)]) for name in side.split())
+
     inputs, output = pattern.split("->")
     inputs = [shortened(side) for side in inputs.split(",")]
     if len(inputs) != len(tensors):
@@ -226,7 +231,9 @@ def pack(tensors, pattern):
     for i, tensor in enumerate(tensors):
         shape = tensor.shape
         if len(shape) < before + behind:
-            raise EinopsError(f"packed tensor #{i} (enumeration starts with 0) has shape {shape}, while pattern {pattern} assumes at least {before + behind} axes")
+            raise EinopsError(
+                f"packed tensor #{i} (enumeration starts with 0) has shape {shape}, while pattern {pattern} assumes at least {before + behind} axes"
+            )
         end = len(shape) - behind
         shapes.append(shape[before:end])
         reshaped.append(tensor.reshape((*shape[:before], -1, *shape[end:])))
@@ -245,7 +252,9 @@ def unpack(tensor, packed_shapes, pattern):
             size *= length
         sizes.append(-1 if -1 in packed else size)
     if sizes.count(-1) > 1:
-        raise EinopsError(f"unpack(..., {pattern}) received more than one -1 in {packed_shapes} and can't infer dimensions")
+        raise EinopsError(
+            f"unpack(..., {pattern}) received more than one -1 in {packed_shapes} and can't infer dimensions"
+        )
     if -1 in sizes:
         sizes[sizes.index(-1)] = shape[before] - sum(sizes) - 1
     ends, end = [], 0
@@ -253,10 +262,14 @@ def unpack(tensor, packed_shapes, pattern):
         end += size
         ends.append(end)
     if ends and ends[-1] != shape[before]:
-        raise EinopsError(f'Error during unpack(..., "{pattern}"): could not split axis of size {shape[before]} into requested {packed_shapes}')
+        raise EinopsError(
+            f'Error during unpack(..., "{pattern}"): could not split axis of size {shape[before]} into requested {packed_shapes}'
+        )
     filler = (slice(None),) * before
-    return [tensor[(*filler, slice(end - size, end))].reshape((*shape[:before], *packed, *shape[before + 1:]))
-            for size, end, packed in zip(sizes, ends, packed_shapes)]
+    return [
+        tensor[(*filler, slice(end - size, end))].reshape((*shape[:before], *packed, *shape[before + 1 :]))
+        for size, end, packed in zip(sizes, ends, packed_shapes)
+    ]
 
 
 def parse_shape(x, pattern):
@@ -265,7 +278,7 @@ def parse_shape(x, pattern):
         raise RuntimeError(f"Can't parse shape with different number of dimensions: {pattern} {x.shape}")
     if "..." in axes:
         at = axes.index("...")
-        axes[at:at + 1] = ["_"] * (len(x.shape) - len(axes) + 1)
+        axes[at : at + 1] = ["_"] * (len(x.shape) - len(axes) + 1)
     result = {}
     for name, length in zip(axes, x.shape):
         if name.isdecimal():

@@ -5,11 +5,38 @@ import math as _math
 from functools import reduce as _reduce
 
 from numpy import _types
-from numpy._types import (bool_, complex64, complex128, dtype, float16, float32, float64, int8, int16, int32, int64, object_, uint8, uint16,
-                          uint32, uint64, of as _of, wider as _wider)
+from numpy._types import (
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    object_,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    of as _of,
+    wider as _wider,
+)
 
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
-float_, int_, double, single, half, integer, floating, uint = float64, int64, float64, float32, float16, int64, float64, uint64
+float_, int_, double, single, half, integer, floating, uint = (
+    float64,
+    int64,
+    float64,
+    float32,
+    float16,
+    int64,
+    float64,
+    uint64,
+)
 __version__ = "2.3.0"
 # Elements of larger arrays are not kept.
 _MOST = 65536
@@ -21,6 +48,7 @@ def _product(shape):
 
 def _unknown(kind=None):
     from torch import UnknownNumber, float64 as double_type
+
     return UnknownNumber(double_type)
 
 
@@ -81,7 +109,9 @@ class ndarray:
         if self._values is None:
             return ndarray(shape, self.dtype)
         strides = _strides(self.shape)
-        return ndarray(shape, self.dtype, [self._values[_place(at, [strides[axis] for axis in axes])] for at in _places(shape)])
+        return ndarray(
+            shape, self.dtype, [self._values[_place(at, [strides[axis] for axis in axes])] for at in _places(shape)]
+        )
 
     def swapaxes(self, a, b):
         axes = list(range(self.ndim))
@@ -89,7 +119,11 @@ class ndarray:
         return self.transpose(axes)
 
     def repeat(self, repeats, axis=None):
-        return ndarray((self.size * repeats,), self.dtype, None if self._values is None else [v for v in self._values for _ in range(repeats)])
+        return ndarray(
+            (self.size * repeats,),
+            self.dtype,
+            None if self._values is None else [v for v in self._values for _ in range(repeats)],
+        )
 
     # --- values
 
@@ -98,7 +132,9 @@ class ndarray:
 
     def astype(self, kind, copy=True):
         kind = _of(kind)
-        return ndarray(self.shape, kind, None if self._values is None else [_cast(value, kind) for value in self._values])
+        return ndarray(
+            self.shape, kind, None if self._values is None else [_cast(value, kind) for value in self._values]
+        )
 
     def item(self, *args):
         if args:
@@ -110,7 +146,7 @@ class ndarray:
     def tolist(self):
         values = list(self._all())
         for size in reversed(self.shape[1:]):
-            values = [values[i:i + size] for i in range(0, len(values), size)] if size else []
+            values = [values[i : i + size] for i in range(0, len(values), size)] if size else []
         return values if self.shape else values[0]
 
     def fill(self, value):
@@ -126,11 +162,17 @@ class ndarray:
 
     def __bool__(self):
         if self.size > 1:
-            raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()")
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+            )
         return bool(self.item()) if self.size else False
 
     def __repr__(self):
-        return f"array({_shown(self)})" if self.dtype.name in ("float64", "int64", "bool") else f"array({_shown(self)}, dtype={self.dtype})"
+        return (
+            f"array({_shown(self)})"
+            if self.dtype.name in ("float64", "int64", "bool")
+            else f"array({_shown(self)}, dtype={self.dtype})"
+        )
 
     def __str__(self):
         return _shown(self, " ")
@@ -160,6 +202,7 @@ class ndarray:
 
     def _to_tensor(self):
         import torch
+
         made = torch.empty(self.shape, dtype=getattr(torch, self.dtype.name), device="cpu")
         if self._values is not None and len(self._values) <= _MOST:
             made._set_values(self._values)
@@ -174,7 +217,9 @@ def _from_tensor(tensor):
     if tensor.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     if tensor.is_cuda:
-        raise TypeError(f"can't convert {tensor.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        raise TypeError(
+            f"can't convert {tensor.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
     name = str(tensor.dtype).rpartition(".")[2]
     if name == "bfloat16":
         raise TypeError("Got unsupported ScalarType BFloat16")
@@ -199,8 +244,14 @@ def _shown(array, comma=", "):
         values = values[:3] + values[-3:]
     if array.dtype.kind == "f":
         # As many digits behind the point as the longest needs, and room for them everywhere.
-        texts = [repr(v) if getattr(v, "is_unknown", False) else f"{v:.8f}".rstrip("0") if v == v and v not in (inf, -inf) else str(v)
-                 for v in map(_whole_as_float, values)]
+        texts = [
+            repr(v)
+            if getattr(v, "is_unknown", False)
+            else f"{v:.8f}".rstrip("0")
+            if v == v and v not in (inf, -inf)
+            else str(v)
+            for v in map(_whole_as_float, values)
+        ]
         behind = _builtins.max((len(text) - text.find(".") - 1 for text in texts if "." in text), default=0)
         texts = [text + " " * (behind - (len(text) - text.find(".") - 1)) if "." in text else text for text in texts]
     else:
@@ -213,7 +264,7 @@ def _shown(array, comma=", "):
         return "[" + comma.join(texts[:3]) + comma + "..." + comma + comma.join(texts[3:]) + "]"
     for depth, size in enumerate(reversed(array.shape)):
         between = comma if depth == 0 else comma.rstrip() + "\n" * depth + " " * (array.ndim - depth)
-        texts = ["[" + between.join(texts[i:i + size]) + "]" for i in range(0, len(texts), size)] if size else ["[]"]
+        texts = ["[" + between.join(texts[i : i + size]) + "]" for i in range(0, len(texts), size)] if size else ["[]"]
     return texts[0]
 
 
@@ -222,6 +273,7 @@ def _whole_as_float(value):
 
 
 # --- shapes
+
 
 def _strides(shape):
     strides, step = [], 1
@@ -233,6 +285,7 @@ def _strides(shape):
 
 def _places(shape):
     import itertools
+
     return itertools.product(*map(range, shape))
 
 
@@ -244,13 +297,15 @@ def _select(shape, index):
     """The shape of `array[index]`, and the places of its elements in the flat list."""
     index = index if isinstance(index, tuple) else (index,)
     if len(index) == 1 and isinstance(index[0], ndarray) and index[0].dtype.kind == "b":
-        step = _product(shape[index[0].ndim:])
+        step = _product(shape[index[0].ndim :])
         chosen = [i for i, is_in in enumerate(index[0]._all()) if is_in]
-        return (len(chosen), *shape[index[0].ndim:]), [i * step + j for i in chosen for j in range(step)]
+        return (len(chosen), *shape[index[0].ndim :]), [i * step + j for i in chosen for j in range(step)]
     index = list(index)
     if Ellipsis in [i for i in index if not isinstance(i, (ndarray, list))]:
         at = next(k for k, i in enumerate(index) if i is Ellipsis)
-        index[at:at + 1] = [slice(None)] * (len(shape) - _builtins.sum(1 for i in index if i is not Ellipsis and i is not None))
+        index[at : at + 1] = [slice(None)] * (
+            len(shape) - _builtins.sum(1 for i in index if i is not Ellipsis and i is not None)
+        )
     axes, found, axis, arrays = [], [], 0, None
     strides = _strides(shape)
     for part in index:
@@ -259,7 +314,9 @@ def _select(shape, index):
             axes.append([0])
             continue
         if axis >= len(shape):
-            raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, but {len(index)} were indexed")
+            raise IndexError(
+                f"too many indices for array: array is {len(shape)}-dimensional, but {len(index)} were indexed"
+            )
         size, stride = shape[axis], strides[axis]
         if isinstance(part, slice):
             chosen = range(*part.indices(size))
@@ -295,7 +352,9 @@ def broadcast_shapes(*shapes):
         for i, size in enumerate(reversed(shape)):
             if size != 1:
                 if result[-1 - i] not in (1, size):
-                    raise ValueError("operands could not be broadcast together with shapes " + " ".join(map(str, shapes)))
+                    raise ValueError(
+                        "operands could not be broadcast together with shapes " + " ".join(map(str, shapes))
+                    )
                 result[-1 - i] = size
     return tuple(result)
 
@@ -313,6 +372,7 @@ def broadcast_to(array, shape):
 
 
 # --- making arrays
+
 
 def array(object, dtype=None, copy=True, ndmin=0, **kwargs):
     if isinstance(object, ndarray):
@@ -333,13 +393,24 @@ def array(object, dtype=None, copy=True, ndmin=0, **kwargs):
             flat.append(data.item() if hasattr(data, "item") and not isinstance(data, float) else data)
         else:
             if len(data) != shape[depth]:
-                raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous shape")
+                raise ValueError(
+                    "setting an array element with a sequence. The requested array has an inhomogeneous shape"
+                )
             for item in data:
                 flatten(item, depth + 1)
+
     flatten(object, 0)
     if dtype is None:
         kinds = {type(value) for value in flat}
-        dtype = bool_ if kinds == {bool} else int64 if kinds and kinds <= {int, bool} else float64 if all_numbers(flat) else object_
+        dtype = (
+            bool_
+            if kinds == {bool}
+            else int64
+            if kinds and kinds <= {int, bool}
+            else float64
+            if all_numbers(flat)
+            else object_
+        )
     dtype = _of(dtype)
     return ndarray(shape, dtype, [_cast(value, dtype) for value in flat] if dtype.kind != "O" else flat)
 
@@ -410,7 +481,7 @@ def linspace(start, stop, num=50, endpoint=True, dtype=None):
 
 
 def logspace(start, stop, num=50, base=10.0):
-    return array([base ** v for v in linspace(start, stop, num)._all()])
+    return array([base**v for v in linspace(start, stop, num)._all()])
 
 
 def eye(N, M=None, dtype=float64):
@@ -431,6 +502,7 @@ def meshgrid(*arrays, indexing="xy"):
 
 # --- element by element
 
+
 def _binary(function, result=None):
     def apply(a, b, **kwargs):
         if hasattr(a, "is_cuda") or hasattr(b, "is_cuda"):
@@ -446,6 +518,7 @@ def _binary(function, result=None):
             a, b = _broadcast(a, shape), _broadcast(b, shape)
             made = ndarray(shape, kind, [function(x, y) for x, y in zip(a._values, b._values)])
         return made if shape else made.item()
+
     return apply
 
 
@@ -457,19 +530,37 @@ def _divide(x, y):
 
 add, subtract, multiply = (_binary(f) for f in (lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x * y))
 divide = true_divide = _binary(_divide)
-floor_divide, mod, power = (_binary(f) for f in (lambda x, y: x // y, lambda x, y: x % y, lambda x, y: x ** y))
+floor_divide, mod, power = (_binary(f) for f in (lambda x, y: x // y, lambda x, y: x % y, lambda x, y: x**y))
 maximum, minimum = _binary(lambda x, y: x if x >= y else y), _binary(lambda x, y: x if x <= y else y)
-greater, less, equal, not_equal = (_binary(f, bool_) for f in (lambda x, y: x > y, lambda x, y: x < y, lambda x, y: x == y, lambda x, y: x != y))
+greater, less, equal, not_equal = (
+    _binary(f, bool_) for f in (lambda x, y: x > y, lambda x, y: x < y, lambda x, y: x == y, lambda x, y: x != y)
+)
 greater_equal, less_equal = (_binary(f, bool_) for f in (lambda x, y: x >= y, lambda x, y: x <= y))
 logical_and, logical_or = (_binary(f, bool_) for f in (lambda x, y: bool(x and y), lambda x, y: bool(x or y)))
 _and, _or = (_binary(f) for f in (lambda x, y: x & y, lambda x, y: x | y))
 remainder = mod
-for _name, _function in (("add", add), ("sub", subtract), ("mul", multiply), ("truediv", divide), ("floordiv", floor_divide), ("mod", mod),
-                         ("pow", power), ("and", _and), ("or", _or)):
+for _name, _function in (
+    ("add", add),
+    ("sub", subtract),
+    ("mul", multiply),
+    ("truediv", divide),
+    ("floordiv", floor_divide),
+    ("mod", mod),
+    ("pow", power),
+    ("and", _and),
+    ("or", _or),
+):
     setattr(ndarray, f"__{_name}__", lambda self, other, f=_function: f(self, other))
     setattr(ndarray, f"__r{_name}__", lambda self, other, f=_function: f(other, self))
     setattr(ndarray, f"__i{_name}__", lambda self, other, f=_function: _into(self, f(self, other)))
-for _name, _function in (("gt", greater), ("lt", less), ("eq", equal), ("ne", not_equal), ("ge", greater_equal), ("le", less_equal)):
+for _name, _function in (
+    ("gt", greater),
+    ("lt", less),
+    ("eq", equal),
+    ("ne", not_equal),
+    ("ge", greater_equal),
+    ("le", less_equal),
+):
     setattr(ndarray, f"__{_name}__", lambda self, other, f=_function: f(self, other))
 ndarray.__hash__ = None
 
@@ -485,6 +576,7 @@ def _unary(function, result=None):
         kind = _of(result) if result is not None else a.dtype if a.dtype.kind == "f" or function in _KEEP else float64
         made = ndarray(a.shape, kind, None if a._values is None else [function(x) for x in a._values])
         return made if a.shape else made.item()
+
     return apply
 
 
@@ -494,15 +586,35 @@ def _negative(x):
 
 _KEEP = (_negative, _builtins.abs)
 exp, log, log2, log10, log1p, sqrt, sin, cos, tan, tanh, arctan, floor, ceil = (
-    _unary(f) for f in (_math.exp, lambda x: _math.log(x) if x > 0 else -inf if x == 0 else nan, _math.log2, _math.log10, _math.log1p,
-                        lambda x: _math.sqrt(x) if x >= 0 else nan, _math.sin, _math.cos, _math.tan, _math.tanh, _math.atan,
-                        lambda x: float(_math.floor(x)), lambda x: float(_math.ceil(x))))
+    _unary(f)
+    for f in (
+        _math.exp,
+        lambda x: _math.log(x) if x > 0 else -inf if x == 0 else nan,
+        _math.log2,
+        _math.log10,
+        _math.log1p,
+        lambda x: _math.sqrt(x) if x >= 0 else nan,
+        _math.sin,
+        _math.cos,
+        _math.tan,
+        _math.tanh,
+        _math.atan,
+        lambda x: float(_math.floor(x)),
+        lambda x: float(_math.ceil(x)),
+    )
+)
 negative, abs, square = _unary(_negative), _unary(_builtins.abs), lambda a: multiply(a, a)
 absolute, fabs = abs, abs
-isnan, isinf, isfinite = (_unary(f, bool_) for f in (lambda x: x != x, lambda x: x in (inf, -inf), lambda x: x == x and x not in (inf, -inf)))
+isnan, isinf, isfinite = (
+    _unary(f, bool_) for f in (lambda x: x != x, lambda x: x in (inf, -inf), lambda x: x == x and x not in (inf, -inf))
+)
 logical_not = _unary(lambda x: not x, bool_)
 sign = _unary(lambda x: (x > 0) - (x < 0))
-ndarray.__neg__, ndarray.__abs__, ndarray.__invert__ = lambda self: negative(self), lambda self: abs(self), lambda self: logical_not(self)
+ndarray.__neg__, ndarray.__abs__, ndarray.__invert__ = (
+    lambda self: negative(self),
+    lambda self: abs(self),
+    lambda self: logical_not(self),
+)
 
 
 def round(a, decimals=0):
@@ -544,6 +656,7 @@ def nonzero(a):
 
 # --- over axes
 
+
 def _reduction(function, result=None):
     def apply(a, axis=None, dtype=None, out=None, keepdims=False, **kwargs):
         a = asarray(a)
@@ -560,8 +673,9 @@ def _reduction(function, result=None):
             return ndarray(shape, kind)
         moved = a.transpose(rest + axes)
         count = _product([a.shape[i] for i in axes])
-        values = [function(moved._values[i:i + count], **kwargs) for i in range(0, len(moved._values), count)]
+        values = [function(moved._values[i : i + count], **kwargs) for i in range(0, len(moved._values), count)]
         return ndarray(shape, kind, values) if shape else values[0]
+
     return apply
 
 
@@ -582,9 +696,13 @@ def _median(values):
 sum, prod = _reduction(lambda v: _math.fsum(v) if any_float(v) else _builtins.sum(v)), _reduction(lambda v: _product(v))
 max = amax = nanmax = _reduction(_builtins.max)
 min = amin = nanmin = _reduction(_builtins.min)
-mean, var, std, median = (_reduction(f, "float") for f in (_mean, _var, lambda v, ddof=0: _math.sqrt(_var(v, ddof)), _median))
+mean, var, std, median = (
+    _reduction(f, "float") for f in (_mean, _var, lambda v, ddof=0: _math.sqrt(_var(v, ddof)), _median)
+)
 nanmean = mean
-argmax, argmin = (_reduction(f, int64) for f in (lambda v: v.index(_builtins.max(v)), lambda v: v.index(_builtins.min(v))))
+argmax, argmin = (
+    _reduction(f, int64) for f in (lambda v: v.index(_builtins.max(v)), lambda v: v.index(_builtins.min(v)))
+)
 any, all = (_reduction(f, bool_) for f in (lambda v: _builtins.any(v), lambda v: _builtins.all(v)))
 average = mean
 count_nonzero = _reduction(lambda v: _builtins.sum(1 for x in v if x), int64)
@@ -594,8 +712,19 @@ def any_float(values):
     return _builtins.any(isinstance(value, float) for value in values)
 
 
-for _name, _function in (("sum", sum), ("prod", prod), ("max", max), ("min", min), ("mean", mean), ("var", var), ("std", std),
-                         ("argmax", argmax), ("argmin", argmin), ("any", any), ("all", all)):
+for _name, _function in (
+    ("sum", sum),
+    ("prod", prod),
+    ("max", max),
+    ("min", min),
+    ("mean", mean),
+    ("var", var),
+    ("std", std),
+    ("argmax", argmax),
+    ("argmin", argmin),
+    ("any", any),
+    ("all", all),
+):
     setattr(ndarray, _name, lambda self, *args, f=_function, **kwargs: f(self, *args, **kwargs))
 
 
@@ -610,6 +739,7 @@ def percentile(a, q, axis=None):
         at = (len(values) - 1) * q / 100
         low = int(at)
         return values[low] + (values[_builtins.min(low + 1, len(values) - 1)] - values[low]) * (at - low)
+
     return array([one(x) for x in q]) if isinstance(q, (list, tuple, ndarray)) else one(q)
 
 
@@ -657,17 +787,21 @@ def unique(ar, return_index=False, return_inverse=False, return_counts=False):
 
 def bincount(x, weights=None, minlength=0):
     values = asarray(x)._all()
-    return array([values.count(i) for i in range(_builtins.max(minlength, _builtins.max(values, default=-1) + 1))], int64)
+    return array(
+        [values.count(i) for i in range(_builtins.max(minlength, _builtins.max(values, default=-1) + 1))], int64
+    )
 
 
 def searchsorted(a, v, side="left"):
     import bisect
+
     find = bisect.bisect_left if side == "left" else bisect.bisect_right
     values = asarray(a)._all()
     return array([find(values, x) for x in v], int64) if isinstance(v, (list, tuple, ndarray)) else find(values, v)
 
 
 # --- several arrays
+
 
 def concatenate(arrays, axis=0, **kwargs):
     arrays = [asarray(a) for a in arrays]
@@ -682,7 +816,7 @@ def concatenate(arrays, axis=0, **kwargs):
     for i in range(outer):
         for a in arrays:
             step = a.size // outer
-            values.extend(a._values[i * step:(i + 1) * step])
+            values.extend(a._values[i * step : (i + 1) * step])
     return ndarray(shape, kind, values)
 
 
@@ -706,7 +840,8 @@ def hstack(arrays):
     return concatenate(arrays, 0 if asarray(arrays[0]).ndim == 1 else 1)
 
 
-append = lambda arr, values, axis=None: concatenate([asarray(arr).ravel(), asarray(values).ravel()])
+def append(arr, values, axis=None):
+    return concatenate([asarray(arr).ravel(), asarray(values).ravel()])
 
 
 def split(ary, sections, axis=0):
@@ -760,8 +895,8 @@ def dot(a, b):
     if a._values is None or b._values is None or _product(shape) > _MOST:
         return ndarray(shape, kind)
     width = a.shape[-1]
-    rows = [a._values[i:i + width] for i in range(0, a.size, width)]
-    cols = [columns._values[i:i + width] for i in range(0, columns.size, width)]
+    rows = [a._values[i : i + width] for i in range(0, a.size, width)]
+    cols = [columns._values[i : i + width] for i in range(0, columns.size, width)]
     return ndarray(shape, kind, [_builtins.sum(x * y for x, y in zip(row, column)) for row in rows for column in cols])
 
 
@@ -775,7 +910,9 @@ def outer(a, b):
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     a, b = asarray(a), asarray(b)
-    return _builtins.all(_builtins.abs(x - y) <= atol + rtol * _builtins.abs(y) for x, y in zip(a._all(), _broadcast(b, a.shape)._all()))
+    return _builtins.all(
+        _builtins.abs(x - y) <= atol + rtol * _builtins.abs(y) for x, y in zip(a._all(), _broadcast(b, a.shape)._all())
+    )
 
 
 isclose = _binary(lambda x, y: _builtins.abs(x - y) <= 1e-08 + 1e-05 * _builtins.abs(y), bool_)
@@ -795,11 +932,13 @@ def set_printoptions(**kwargs):
 
 def save(file, arr, **kwargs):
     import _files
+
     _files.store(file, asarray(arr).copy())
 
 
 def load(file, **kwargs):
     import _files
+
     return _files.load(file)
 
 
@@ -810,8 +949,9 @@ class _Limit(float):
 
 class finfo:
     def __init__(self, kind):
-        limits = {"float32": (1.1920929e-07, 3.4028235e+38, 1.1754944e-38), "float16": (0.000977, 65504.0, 6.1e-05)}.get(
-            _of(kind).name, (2.220446049250313e-16, 1.7976931348623157e+308, 2.2250738585072014e-308))
+        limits = {"float32": (1.1920929e-07, 3.4028235e38, 1.1754944e-38), "float16": (0.000977, 65504.0, 6.1e-05)}.get(
+            _of(kind).name, (2.220446049250313e-16, 1.7976931348623157e308, 2.2250738585072014e-308)
+        )
         self.eps, self.max, self.tiny = map(_Limit, limits)
         self.min = _Limit(-self.max)
 

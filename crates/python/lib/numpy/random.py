@@ -1,9 +1,9 @@
 """NumPy's first generator, with its numbers; those of `default_rng` are not known."""
 
 import math as _math
+from _random import Random as _Twister
 
 import numpy as _np
-from _random import Random as _Twister
 
 
 class RandomState:
@@ -31,6 +31,7 @@ class RandomState:
 
     def _placeholder(self, one):
         from _host import note
+
         note("numpy's generator was not seeded: its numbers here are not those of a real run")
         return one()
 
@@ -102,7 +103,10 @@ class RandomState:
             for part in p:
                 total += part
                 sums.append(total)
-            places = [next((i for i, s in enumerate(sums) if self._twister.random() < s / total), len(sums) - 1) for _ in range(count)]
+            places = [
+                next((i for i, s in enumerate(sums) if self._twister.random() < s / total), len(sums) - 1)
+                for _ in range(count)
+            ]
         elif replace:
             places = [self._below(len(items) - 1) if len(items) > 1 else 0 for _ in range(count)]
         else:
@@ -119,10 +123,44 @@ class RandomState:
 
 
 _shared = RandomState()
-(seed, rand, randn, randint, random, random_sample, ranf, sample, uniform, normal, standard_normal, shuffle, permutation, choice, get_state,
- set_state) = (getattr(_shared, name) for name in (
-     "seed", "rand", "randn", "randint", "random", "random_sample", "ranf", "sample", "uniform", "normal", "standard_normal", "shuffle",
-     "permutation", "choice", "get_state", "set_state"))
+(
+    seed,
+    rand,
+    randn,
+    randint,
+    random,
+    random_sample,
+    ranf,
+    sample,
+    uniform,
+    normal,
+    standard_normal,
+    shuffle,
+    permutation,
+    choice,
+    get_state,
+    set_state,
+) = (
+    getattr(_shared, name)
+    for name in (
+        "seed",
+        "rand",
+        "randn",
+        "randint",
+        "random",
+        "random_sample",
+        "ranf",
+        "sample",
+        "uniform",
+        "normal",
+        "standard_normal",
+        "shuffle",
+        "permutation",
+        "choice",
+        "get_state",
+        "set_state",
+    )
+)
 
 
 class Generator(RandomState):

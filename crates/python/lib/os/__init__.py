@@ -13,6 +13,7 @@ class _Environ(dict):
             raise TypeError(f"str expected, not {type(value).__name__}")
         super().__setitem__(key, value)
         from _host import environment_changed
+
         environment_changed(key, value)
 
     def setdefault(self, key, value):
@@ -50,11 +51,13 @@ def getcwd():
 
 def urandom(n):
     import random
+
     return random.randbytes(n)
 
 
 def makedirs(name, mode=0o777, exist_ok=False):
     import _files
+
     _files.make_folder(name)
 
 
@@ -63,11 +66,13 @@ mkdir = makedirs
 
 def listdir(path="."):
     import _files
+
     return _files.names_in(path)
 
 
 def remove(path):
     import _files
+
     _files.remove(path)
 
 
@@ -76,6 +81,7 @@ unlink = remove
 
 def rename(src, dst):
     import shutil
+
     shutil.move(src, dst)
 
 
@@ -84,9 +90,14 @@ replace = rename
 
 def walk(top, **kwargs):
     import _files
+
     if _files.is_folder(top):
         names = _files.names_in(top)
-        yield str(top), [n for n in names if _files.is_folder(path.join(top, n))], [n for n in names if _files.is_file(path.join(top, n))]
+        yield (
+            str(top),
+            [n for n in names if _files.is_folder(path.join(top, n))],
+            [n for n in names if _files.is_file(path.join(top, n))],
+        )
 
 
 def chdir(path):
@@ -111,6 +122,7 @@ def unsetenv(key):
 
 def uname():
     from types import SimpleNamespace
+
     return SimpleNamespace(sysname="Linux", nodename="localhost", release="", version="", machine="x86_64")
 
 
@@ -121,6 +133,7 @@ def sched_getaffinity(pid):
 def _refuse(what):
     def refuse(*args, **kwargs):
         raise OSError(f"{what} is not modeled: a program here has no files and starts no processes")
+
     return refuse
 
 
@@ -132,6 +145,7 @@ def popen(command, mode="r", buffering=-1):
         _refuse("os.popen")()
     # How large the terminal is, in the answer's form.
     from io import StringIO
+
     return StringIO("24 80\n")
 
 

@@ -35,11 +35,13 @@ def splitext(name):
 
 def isfile(name):
     import _files
+
     return _files.is_file(name)
 
 
 def isdir(name):
     import _files
+
     return _files.is_folder(name)
 
 
@@ -81,6 +83,7 @@ expandvars = expanduser
 
 def getsize(name):
     import _files
+
     return _files.size(name)
 
 
@@ -91,7 +94,7 @@ def getmtime(name):
 
 def relpath(name, start="/"):
     name, start = abspath(name), abspath(start).rstrip("/") + "/"
-    return name[len(start):] if name.startswith(start) else name
+    return name[len(start) :] if name.startswith(start) else name
 
 
 def commonprefix(names):

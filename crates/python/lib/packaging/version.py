@@ -11,7 +11,10 @@ class InvalidVersion(ValueError):
 @total_ordering
 class Version:
     def __init__(self, version):
-        found = re.match(r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|alpha|b|beta|rc|c|pre|preview|dev)[-_.]?(\d*))?(?:[-_.]?post(\d+))?(?:\+([a-z0-9.]+))?\s*$", version.lower())
+        found = re.match(
+            r"\s*v?(\d+(?:\.\d+)*)(?:[-_.]?(a|alpha|b|beta|rc|c|pre|preview|dev)[-_.]?(\d*))?(?:[-_.]?post(\d+))?(?:\+([a-z0-9.]+))?\s*$",
+            version.lower(),
+        )
         if found is None:
             raise InvalidVersion(f"Invalid version: {version!r}")
         numbers, kind, number, post, self.local = found.groups()
@@ -21,7 +24,13 @@ class Version:
         release = list(self.release)
         while len(release) > 1 and release[-1] == 0:
             release.pop()
-        self._key = (tuple(release), order.get(kind, 3), int(number or 0), int(post) + 1 if post else 0, self.local or "")
+        self._key = (
+            tuple(release),
+            order.get(kind, 3),
+            int(number or 0),
+            int(post) + 1 if post else 0,
+            self.local or "",
+        )
         self.is_prerelease = kind is not None
 
     @property

@@ -6,14 +6,45 @@ import math as _math
 import _torch
 import _torch_autograd
 import _torch_memory
-from _torch import device, dtype, memory_format, dtype_of as _dtype_of, format_of as _format_of, operator as _operator, promote_types
+from _torch import (
+    device,
+    dtype,
+    memory_format,
+    dtype_of as _dtype_of,
+    format_of as _format_of,
+    operator as _operator,
+    promote_types,
+)
 
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
-for _name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-              "float8_e4m3fn", "float8_e5m2", "half", "float", "double", "short", "int", "long", "cfloat", "cdouble"):
+for _name in (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "half",
+    "float",
+    "double",
+    "short",
+    "int",
+    "long",
+    "cfloat",
+    "cdouble",
+):
     globals()[_name] = _dtype_of(_name)
 contiguous_format, channels_last, channels_last_3d, preserve_format = map(
-    _format_of, ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format"))
+    _format_of, ("contiguous_format", "channels_last", "channels_last_3d", "preserve_format")
+)
 
 
 class layout:
@@ -37,9 +68,18 @@ from torch._tensor import Tensor, Size, UnknownNumber, UntypedStorage
 from torch import return_types
 
 newaxis = None
-_TYPE_NAMES = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
-               "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "ByteTensor": "uint8", "CharTensor": "int8",
-               "BoolTensor": "bool"}
+_TYPE_NAMES = {
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "ShortTensor": "int16",
+    "ByteTensor": "uint8",
+    "CharTensor": "int8",
+    "BoolTensor": "bool",
+}
 
 
 class _TypeOfTensors(type):
@@ -55,7 +95,10 @@ class _TypeOfTensors(type):
 
 
 def _types_of_tensors(kind, module):
-    return {name: _TypeOfTensors(name, (), {"dtype": _dtype_of(of), "kind": kind, "__module__": module}) for name, of in _TYPE_NAMES.items()}
+    return {
+        name: _TypeOfTensors(name, (), {"dtype": _dtype_of(of), "kind": kind, "__module__": module})
+        for name, of in _TYPE_NAMES.items()
+    }
 
 
 globals().update(_types_of_tensors("cpu", "torch"))
@@ -68,6 +111,7 @@ class version:
 
 
 import sys as _sys
+
 _sys.modules["torch.version"] = version
 _empty, full, zeros, ones = map(_operator, ("empty", "full", "zeros", "ones"))
 
@@ -82,10 +126,17 @@ def empty(*size, memory_format=None, out=None, **options):
     return ends_with_channels.permute(0, _builtins.len(shape) - 1, *range(1, _builtins.len(shape) - 1))
 
 
-
 # --- modes
 
-from torch._modes import (no_grad, enable_grad, inference_mode, set_grad_enabled, is_grad_enabled, is_inference_mode_enabled, autocast)
+from torch._modes import (
+    no_grad,
+    enable_grad,
+    inference_mode,
+    set_grad_enabled,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    autocast,
+)
 
 
 def is_autocast_enabled(device_type="cuda"):
@@ -147,6 +198,7 @@ def get_num_threads():
 def use_deterministic_algorithms(mode, *, warn_only=False):
     if mode:
         from _host import note
+
         note("deterministic algorithms may run other kernels than the recorded kernels, whose memory counts here")
 
 
@@ -177,13 +229,14 @@ def numel(input):
 # --- random numbers of the host: PyTorch's own, once a seed was set
 
 _new_generator, _seed_generator, _seed_of, _choose_generator, _forget_generator = map(
-    _operator, ("_generator", "_generator_seed", "_generator_initial_seed", "_generator_choose", "_generator_forget"))
+    _operator, ("_generator", "_generator_seed", "_generator_initial_seed", "_generator_choose", "_generator_forget")
+)
 
 
 def _signed(seed):
-    if not -0x8000_0000_0000_0000 <= seed <= 0xffff_ffff_ffff_ffff:
+    if not -0x8000_0000_0000_0000 <= seed <= 0xFFFF_FFFF_FFFF_FFFF:
         raise RuntimeError("Overflow when unpacking long long")
-    return seed - (1 << 64) if seed > 0x7fff_ffff_ffff_ffff else seed
+    return seed - (1 << 64) if seed > 0x7FFF_FFFF_FFFF_FFFF else seed
 
 
 class Generator:
@@ -196,7 +249,7 @@ class Generator:
         return self
 
     def initial_seed(self):
-        return _seed_of(self._number) & 0xffff_ffff_ffff_ffff
+        return _seed_of(self._number) & 0xFFFF_FFFF_FFFF_FFFF
 
     def seed(self):
         # PyTorch takes a number of the system's, which nobody knows.
@@ -256,6 +309,7 @@ def _drawn(name):
             return plain(*args, **kwargs)
         with _drawing_from(generator):
             return plain(*args, **kwargs)
+
     function.__name__ = name
     return function
 
@@ -269,7 +323,9 @@ def normal(mean, std=1.0, size=None, **options):
     if not tensors:
         return _normal(mean, std, size, **options)
     if is_grad_enabled() and _builtins.any(t.requires_grad for t in tensors):
-        raise NotImplementedError("torch.normal is modeled for tensors without a gradient; use mean + std * torch.randn_like(mean)")
+        raise NotImplementedError(
+            "torch.normal is modeled for tensors without a gradient; use mean + std * torch.randn_like(mean)"
+        )
     with no_grad():
         return _normal_of(mean, std, options.get("generator"))
 
@@ -297,6 +353,7 @@ for _name in ("uniform_", "normal_", "random_", "bernoulli_", "exponential_", "m
 
 
 # --- making tensors
+
 
 def _shape_of(data):
     shape = []
@@ -327,7 +384,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if isinstance(data, Tensor):
         made = data.detach().clone()
         if dtype is not None or device is not None:
-            made = made.to(device=device if device is not None else made.device, dtype=dtype if dtype is not None else made.dtype)
+            made = made.to(
+                device=device if device is not None else made.device, dtype=dtype if dtype is not None else made.dtype
+            )
         return made.requires_grad_() if requires_grad else made
     if hasattr(data, "_to_tensor"):
         return data._to_tensor().to(device=device or "cpu", dtype=dtype or data._to_tensor().dtype)
@@ -351,8 +410,16 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         dtype = _type_of(dtype)
     made = empty(shape, dtype=dtype, pin_memory=pin_memory, device="cpu")
     if _builtins.len(values) <= 65536:
-        made._set_values([v if dtype.is_floating_point or dtype.is_complex or isinstance(v, UnknownNumber) else
-                          _builtins.bool(v) if dtype is globals()["bool"] else _builtins.int(v) for v in values])
+        made._set_values(
+            [
+                v
+                if dtype.is_floating_point or dtype.is_complex or isinstance(v, UnknownNumber)
+                else _builtins.bool(v)
+                if dtype is globals()["bool"]
+                else _builtins.int(v)
+                for v in values
+            ]
+        )
     target = device if device is not None else get_default_device()
     if not isinstance(target, _torch.device):
         target = _torch.device(target)
@@ -367,7 +434,9 @@ def all_same(values):
 
 def as_tensor(data, dtype=None, device=None):
     if isinstance(data, Tensor):
-        return data.to(device=device if device is not None else data.device, dtype=dtype if dtype is not None else data.dtype)
+        return data.to(
+            device=device if device is not None else data.device, dtype=dtype if dtype is not None else data.dtype
+        )
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -393,7 +462,9 @@ def _legacy_tensor(cls, args, kwargs):
         made = empty(args[0])
     else:
         made = empty(args)
-    return made._as_class(cls, False) if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor else made
+    return (
+        made._as_class(cls, False) if isinstance(cls, type) and issubclass(cls, Tensor) and cls is not Tensor else made
+    )
 
 
 def _type_name(t):
@@ -432,7 +503,9 @@ def _to(self, args, kwargs):
     for arg in rest:
         if isinstance(arg, Tensor):
             device, dtype = arg.device, arg.dtype
-        elif isinstance(arg, (_torch.device, str)) or (isinstance(arg, _builtins.int) and not isinstance(arg, _builtins.bool)):
+        elif isinstance(arg, (_torch.device, str)) or (
+            isinstance(arg, _builtins.int) and not isinstance(arg, _builtins.bool)
+        ):
             device = arg
         elif isinstance(arg, _torch.dtype) or arg in (_builtins.float, _builtins.int, _builtins.bool):
             dtype = arg
@@ -448,7 +521,14 @@ def _to(self, args, kwargs):
     if kwargs.get("memory_format") is not None:
         keywords["memory_format"] = kwargs["memory_format"]
     del rest, args, kwargs, flags
-    return _to_operator(self, device=device, dtype=_type_of(dtype) if dtype is not None else None, non_blocking=non_blocking, copy=copy, **keywords)
+    return _to_operator(
+        self,
+        device=device,
+        dtype=_type_of(dtype) if dtype is not None else None,
+        non_blocking=non_blocking,
+        copy=copy,
+        **keywords,
+    )
 
 
 def empty_like(input, **kwargs):
@@ -461,8 +541,12 @@ def typename(obj):
 
 def result_type(a, b):
     # A number decides less than a tensor without dimensions, and that less than one with dimensions.
-    kind = lambda x: x.dtype if isinstance(x, Tensor) else _type_of(type(x))
-    rank = lambda x: (2 if x.dim() > 0 else 1) if isinstance(x, Tensor) else 0
+    def kind(x):
+        return x.dtype if isinstance(x, Tensor) else _type_of(type(x))
+
+    def rank(x):
+        return (2 if x.dim() > 0 else 1) if isinstance(x, Tensor) else 0
+
     if rank(a) == rank(b):
         return promote_types(kind(a), kind(b))
     higher, lower = (kind(a), kind(b)) if rank(a) > rank(b) else (kind(b), kind(a))
@@ -473,10 +557,12 @@ def result_type(a, b):
 
 
 class finfo:
-    _TABLE = {"float32": (1.1920928955078125e-07, 3.4028234663852886e+38, 1.1754943508222875e-38, 32),
-              "float64": (2.220446049250313e-16, 1.7976931348623157e+308, 2.2250738585072014e-308, 64),
-              "float16": (0.0009765625, 65504.0, 6.103515625e-05, 16),
-              "bfloat16": (0.0078125, 3.3895313892515355e+38, 1.1754943508222875e-38, 16)}
+    _TABLE = {
+        "float32": (1.1920928955078125e-07, 3.4028234663852886e38, 1.1754943508222875e-38, 32),
+        "float64": (2.220446049250313e-16, 1.7976931348623157e308, 2.2250738585072014e-308, 64),
+        "float16": (0.0009765625, 65504.0, 6.103515625e-05, 16),
+        "bfloat16": (0.0078125, 3.3895313892515355e38, 1.1754943508222875e-38, 16),
+    }
 
     def __init__(self, type=None):
         type = type or get_default_dtype()
@@ -498,6 +584,7 @@ class iinfo:
 
 # --- operators whose Python form is more than their schema
 
+
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if dim is None and p in ("fro", 2, 2.0):
         return _operator("linalg_vector_norm")(input, 2, None, keepdim)
@@ -516,6 +603,7 @@ def randint(*args, **kwargs):
         # Without a seed: numbers of the range, so that they can stand in slices; whoever reads one is told that it is not PyTorch's.
         if _placeholders is None:
             from random import Random
+
             _placeholders = Random(0)
         two = _builtins.len(args) > 1 and isinstance(args[1], _builtins.int)
         low = kwargs.get("low", args[0] if two else 0)
@@ -542,7 +630,10 @@ def meshgrid(*tensors, indexing=None):
     if swaps:
         tensors[:2] = tensors[1::-1]
     shape = [t.numel() for t in tensors]
-    made = [t.reshape([-1 if d == i else 1 for d in range(_builtins.len(tensors))]).expand(shape) for i, t in enumerate(tensors)]
+    made = [
+        t.reshape([-1 if d == i else 1 for d in range(_builtins.len(tensors))]).expand(shape)
+        for i, t in enumerate(tensors)
+    ]
     if swaps:
         made = [made[1].transpose(0, 1), made[0].transpose(0, 1)] + [t.transpose(0, 1) for t in made[2:]]
     return tuple(made)
@@ -553,7 +644,9 @@ def where(condition, input=None, other=None):
         return nonzero(condition, as_tuple=True)
     if not isinstance(input, Tensor) and not isinstance(other, Tensor):
         # Two numbers become tensors on the condition's device first.
-        input, other = (scalar_tensor(value, dtype=_type_of(type(value)), device=condition.device) for value in (input, other))
+        input, other = (
+            scalar_tensor(value, dtype=_type_of(type(value)), device=condition.device) for value in (input, other)
+        )
     elif not isinstance(input, Tensor) or not isinstance(other, Tensor):
         # So does one number, of the type that both have together.
         tensor, value = (input, other) if isinstance(input, Tensor) else (other, input)
@@ -607,6 +700,7 @@ def equal(a, b):
 
 def compile(model=None, **kwargs):
     from _host import note
+
     note("torch.compile runs the function without compiling: the memory that a compiler saves or keeps is not modeled")
     return model if model is not None else (lambda m: m)
 
@@ -623,21 +717,26 @@ def __getattr__(name):
         raise AttributeError(name)
     if name == "vmap":
         import torch.func
+
         return torch.func.vmap
     if name in _LAZY:
         import sys
+
         __import__("torch." + name)
         return sys.modules["torch." + name]
     operator = _operator(name)
     if operator is None and not name.startswith("_"):
         from torch import _composite
+
         operator = _operator(_composite.OTHER_NAMES.get(name, "")) or getattr(_composite, name, None)
     if operator is None:
         if name in _PACKAGES or name.startswith("_") and name not in _INSIDES:
             raise AttributeError(f"module 'torch' has no attribute '{name}'")
         from torch import _names
+
         if name in _names.STAND_INS:
             from _refused import Missing
+
             return Missing(f"torch.{name}", _names.advice_or_none(name))
         _names.refuse("torch", name)
     globals()[name] = operator
@@ -648,8 +747,31 @@ def __getattr__(name):
 _PACKAGES = {"nn", "autograd", "cuda", "optim", "utils", "amp", "backends"}
 # Modules of PyTorch's own insides that programs name all the same.
 _INSIDES = {"_C", "_inductor", "_export", "_functorch", "_logging"}
-_LAZY = {"_dynamo", "_decompositions", "distributions", "fft", "func", "functional", "futures", "signal", "hub", "multiprocessing", "onnx", "overrides", "serialization", "special", "testing", "types",
-         "linalg", "profiler", "jit", "distributed", "accelerator", "compiler", "random"}
+_LAZY = {
+    "_dynamo",
+    "_decompositions",
+    "distributions",
+    "fft",
+    "func",
+    "functional",
+    "futures",
+    "signal",
+    "hub",
+    "multiprocessing",
+    "onnx",
+    "overrides",
+    "serialization",
+    "special",
+    "testing",
+    "types",
+    "linalg",
+    "profiler",
+    "jit",
+    "distributed",
+    "accelerator",
+    "compiler",
+    "random",
+}
 
 from torch import autograd
 from torch import nn
@@ -666,7 +788,9 @@ from torch import compiler
 from torch import profiler
 
 import torch._tensor as _complete
+
 _complete.complete()
 from sys import modules as _modules
 from torch import _names as _complete
+
 _complete.complete(_modules)

@@ -13,6 +13,7 @@ def alias(package, names, source):
             if attribute.startswith("__"):
                 raise AttributeError(attribute)
             return getattr(source, attribute)
+
         module.__getattr__ = get
         module.__path__ = []
         sys.modules[module.__name__] = module

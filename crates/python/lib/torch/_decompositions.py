@@ -3,8 +3,9 @@
 cuSOLVER's workspaces are not known here, so on a GPU each one is marked as an estimate; gradients have their inputs' sizes.
 """
 
-import torch
 import _torch_memory as _memory
+
+import torch
 from torch.autograd.function import Function as _Function
 
 
@@ -22,8 +23,10 @@ class _Decomposed(_Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        made = [None if kind is None or not need else torch.empty(kind[0], dtype=kind[1], device=kind[2])
-                for kind, need in zip(ctx.inputs, ctx.needs_input_grad[2:])]
+        made = [
+            None if kind is None or not need else torch.empty(kind[0], dtype=kind[1], device=kind[2])
+            for kind, need in zip(ctx.inputs, ctx.needs_input_grad[2:])
+        ]
         return (None, None, *made)
 
 
@@ -36,5 +39,7 @@ def square(A, name):
     if A.dim() < 2:
         raise RuntimeError(f"linalg.{name}: The input tensor A must have at least 2 dimensions.")
     if A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"linalg.{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
     return A.shape[:-2]

@@ -16,4 +16,5 @@ def disable(function=None, recursive=True):
 allow_in_graph = mark_dynamic = disable
 
 from torch import _names
+
 __getattr__ = _names.refuses(__name__)

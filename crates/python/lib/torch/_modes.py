@@ -19,6 +19,7 @@ class _Decorator:
         def decorated(*args, **kwargs):
             with self.clone():
                 return function(*args, **kwargs)
+
         return decorated
 
 
@@ -78,7 +79,10 @@ class inference_mode(_Decorator):
         return self.__class__(self.mode)
 
     def __enter__(self):
-        self.before = (_native.set_inference(self.mode), _native.set_grad_enabled(not self.mode and _native.is_grad_enabled()))
+        self.before = (
+            _native.set_inference(self.mode),
+            _native.set_grad_enabled(not self.mode and _native.is_grad_enabled()),
+        )
 
     def __exit__(self, *exc):
         inference, grad = self.before
@@ -97,6 +101,7 @@ def is_inference_mode_enabled():
 class autocast(_Decorator):
     def __init__(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
         import torch
+
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type

@@ -18,44 +18,121 @@ _ADVICE = {
     "sparse": _SPARSE,
     "quantization": _QUANTIZED,
     "ao": _QUANTIZED,
-    "forward_ad": "use torch.autograd.grad", "gradcheck": "values are not computed here",
+    "forward_ad": "use torch.autograd.grad",
+    "gradcheck": "values are not computed here",
     "futures": "a program here is one process",
     "while_loop": "use a while",
-    "view_as_complex": _COMPLEX, "view_as_real": _COMPLEX, "polar": _COMPLEX, "complex": _COMPLEX, "complex32": _COMPLEX, "chalf": _COMPLEX,
-    "cdouble": _COMPLEX, "eig": _COMPLEX, "eigvals": _COMPLEX, "lobpcg": "use torch.linalg.eigh",
-    "SparseAdam": "use torch.optim.Adam", 
-    "xpu": "the device is CUDA", "mps": "the device is CUDA", "mtia": "the device is CUDA",
-    "masked": "masked tensors are not modeled; use torch.where", "package": "files are not written here",
-    "sparse_coo_tensor": _SPARSE, "sparse_csr_tensor": _SPARSE,
-    "_inductor": "nothing is compiled here; call the module itself", "_export": "call the module itself", "_logging": "print",
-    "_C": "these are PyTorch's own insides; use the public function", "_functorch": "function transforms are not modeled; use torch.autograd.grad",
+    "view_as_complex": _COMPLEX,
+    "view_as_real": _COMPLEX,
+    "polar": _COMPLEX,
+    "complex": _COMPLEX,
+    "complex32": _COMPLEX,
+    "chalf": _COMPLEX,
+    "cdouble": _COMPLEX,
+    "eig": _COMPLEX,
+    "eigvals": _COMPLEX,
+    "lobpcg": "use torch.linalg.eigh",
+    "SparseAdam": "use torch.optim.Adam",
+    "xpu": "the device is CUDA",
+    "mps": "the device is CUDA",
+    "mtia": "the device is CUDA",
+    "masked": "masked tensors are not modeled; use torch.where",
+    "package": "files are not written here",
+    "sparse_coo_tensor": _SPARSE,
+    "sparse_csr_tensor": _SPARSE,
+    "_inductor": "nothing is compiled here; call the module itself",
+    "_export": "call the module itself",
+    "_logging": "print",
+    "_C": "these are PyTorch's own insides; use the public function",
+    "_functorch": "function transforms are not modeled; use torch.autograd.grad",
     "swap_tensors": "assign the tensors anew",
     "nested": "nested tensors are not modeled; pad the batch",
-    "CUDAGraph": "run the work without a graph", "graph": "run the work without a graph", "make_graphed_callables": "run the work without a graph",
-    "Muon": "use torch.optim.AdamW or SGD", "DistributedDataParallel": "it needs several processes; use the module itself",
+    "CUDAGraph": "run the work without a graph",
+    "graph": "run the work without a graph",
+    "make_graphed_callables": "run the work without a graph",
+    "Muon": "use torch.optim.AdamW or SGD",
+    "DistributedDataParallel": "it needs several processes; use the module itself",
     "DistributedSampler": "it needs several processes; use RandomSampler",
-    "stft": "Fourier transforms are not modeled", "istft": "Fourier transforms are not modeled",
+    "stft": "Fourier transforms are not modeled",
+    "istft": "Fourier transforms are not modeled",
     "quantize_per_tensor": _QUANTIZED,
-    "range": "use torch.arange", "to_sparse": _SPARSE,
-    "from_dlpack": "make the tensor with torch", "from_file": "there are no files here", "frombuffer": "make the tensor with torch",
-    "list_gpu_processes": "a program here is one process", "CUDAPluggableAllocator": "the allocator is PyTorch's own",
-    "change_current_allocator": "the allocator is PyTorch's own", "temperature": "there is no GPU that could be asked",
-    "power_draw": "there is no GPU that could be asked", "clock_rate": "there is no GPU that could be asked",
-    "device_memory_used": "use torch.cuda.memory_allocated()", "imag": _COMPLEX,
+    "range": "use torch.arange",
+    "to_sparse": _SPARSE,
+    "from_dlpack": "make the tensor with torch",
+    "from_file": "there are no files here",
+    "frombuffer": "make the tensor with torch",
+    "list_gpu_processes": "a program here is one process",
+    "CUDAPluggableAllocator": "the allocator is PyTorch's own",
+    "change_current_allocator": "the allocator is PyTorch's own",
+    "temperature": "there is no GPU that could be asked",
+    "power_draw": "there is no GPU that could be asked",
+    "clock_rate": "there is no GPU that could be asked",
+    "device_memory_used": "use torch.cuda.memory_allocated()",
+    "imag": _COMPLEX,
     "allow_mutation_on_saved_tensors": "clone the tensor before it is changed",
 }
 # What stands for itself until it is used, so that `from torch import vmap` passes.
-STAND_INS = {"fx", "export", "sparse", "quantization", "ao", "nested", "masked", "while_loop", "xpu", "mps", "mtia", "package",
-             "sparse_coo_tensor", "sparse_csr_tensor", "_inductor", "_C", "_export", "_functorch", "_logging"}
+STAND_INS = {
+    "fx",
+    "export",
+    "sparse",
+    "quantization",
+    "ao",
+    "nested",
+    "masked",
+    "while_loop",
+    "xpu",
+    "mps",
+    "mtia",
+    "package",
+    "sparse_coo_tensor",
+    "sparse_csr_tensor",
+    "_inductor",
+    "_C",
+    "_export",
+    "_functorch",
+    "_logging",
+}
+
+_QUANTIZED_BEGINNINGS = (
+    "q_",
+    "qint",
+    "quint",
+    "QInt",
+    "QUInt",
+    "quantize",
+    "fbgemm_",
+    "fake_quant",
+    "dequant",
+    "int_repr",
+    "per_",
+)
 
 
 def advice_or_none(name):
     found = _ADVICE.get(name)
-    if found is None and (name.startswith(("q_", "qint", "quint", "QInt", "QUInt", "quantize", "fbgemm_", "fake_quant", "dequant", "int_repr")) or
-                          name.startswith("per_") or "qparams" in name or name == "qscheme"):
+    if found is None and (name.startswith(_QUANTIZED_BEGINNINGS) or "qparams" in name or name == "qscheme"):
         return _QUANTIZED
-    if found is None and ("sparse" in name or name in ("spmm", "smm", "hspmm", "sspaddmm", "saddmm", "dsmm", "hsmm", "coalesce", "indices", "values",
-                                                      "crow_indices", "col_indices", "ccol_indices", "row_indices")):
+    if found is None and (
+        "sparse" in name
+        or name
+        in (
+            "spmm",
+            "smm",
+            "hspmm",
+            "sspaddmm",
+            "saddmm",
+            "dsmm",
+            "hsmm",
+            "coalesce",
+            "indices",
+            "values",
+            "crow_indices",
+            "col_indices",
+            "ccol_indices",
+            "row_indices",
+        )
+    ):
         return _SPARSE
     return found
 
@@ -68,12 +145,14 @@ def advice(name):
 def is_public(package, name):
     """Whether PyTorch's module or class of this name has that public name."""
     from torch._public import NAMES
+
     return name in NAMES.get(package, "").split()
 
 
 def is_module(path):
     """Whether PyTorch has a module of this name, or may have: of packages that are not here nobody knows."""
     from torch._public import MODULES, NAMES
+
     package, _, name = path.rpartition(".")
     return name.startswith("_") or name in MODULES.get(package, "").split() or package not in NAMES
 
@@ -87,10 +166,12 @@ def refuse(package, name):
 
 def refuses(package):
     """The `__getattr__` of a module of this name."""
+
     def get(name):
         if name.startswith("__"):
             raise AttributeError(name)
         refuse(package, name)
+
     return get
 
 

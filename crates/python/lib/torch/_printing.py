@@ -3,6 +3,7 @@
 
 def _number(value, is_float, width_of=None):
     from torch._tensor import UnknownNumber
+
     if isinstance(value, UnknownNumber):
         return "?"
     if isinstance(value, bool):
@@ -15,7 +16,10 @@ def _number(value, is_float, width_of=None):
 def _column(values, is_float):
     """All numbers in one format, as wide as the widest."""
     from torch._tensor import UnknownNumber
-    known = [v for v in values if not isinstance(v, UnknownNumber) and v == v and v not in (float("inf"), -float("inf"))]
+
+    known = [
+        v for v in values if not isinstance(v, UnknownNumber) and v == v and v not in (float("inf"), -float("inf"))
+    ]
     if not is_float or any(isinstance(v, bool) for v in values):
         texts = [_number(v, False) for v in values]
     elif all(v == int(v) for v in known):
@@ -23,7 +27,10 @@ def _column(values, is_float):
         if nonzero and max(nonzero) / min(nonzero) > 1000.0 or nonzero and max(nonzero) > 1e8:
             texts = ["?" if isinstance(v, UnknownNumber) else f"{v:.4e}" for v in values]
         else:
-            texts = ["?" if isinstance(v, UnknownNumber) else f"{v:.0f}." if v == v and abs(v) != float("inf") else str(v) for v in values]
+            texts = [
+                "?" if isinstance(v, UnknownNumber) else f"{v:.0f}." if v == v and abs(v) != float("inf") else str(v)
+                for v in values
+            ]
     else:
         nonzero = [abs(v) for v in known if v]
         scientific = max(nonzero) / min(nonzero) > 1000.0 or max(nonzero) > 1e8 or min(nonzero) < 1e-4
@@ -38,17 +45,17 @@ def _nested(texts, shape, indent):
     if len(shape) == 1:
         shown = texts if len(texts) <= 1000 else texts[:3] + [" ..."] + texts[-3:]
         per_line = max(1, (80 - indent) // (len(texts[0]) + 2)) if texts else 1
-        lines = [shown[i:i + per_line] for i in range(0, len(shown), per_line)] or [[]]
+        lines = [shown[i : i + per_line] for i in range(0, len(shown), per_line)] or [[]]
         return "[" + (",\n" + " " * (indent + 1)).join(", ".join(line) for line in lines) + "]"
     step = len(texts) // shape[0] if shape[0] else 0
-    parts = [_nested(texts[i * step:(i + 1) * step], shape[1:], indent + 1) for i in range(shape[0])]
+    parts = [_nested(texts[i * step : (i + 1) * step], shape[1:], indent + 1) for i in range(shape[0])]
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
 def text(tensor):
     import torch
-    from torch._tensor import UnknownNumber
-    from torch._tensor import _note_placeholders
+    from torch._tensor import UnknownNumber, _note_placeholders
+
     _note_placeholders(tensor)
     is_parameter = isinstance(tensor, torch.nn.Parameter)
     suffix = []
@@ -57,6 +64,7 @@ def text(tensor):
         suffix.append(f"device='{tensor.device}'")
     if values is None:
         from _host import note
+
         note("the values of this tensor are not computed here; its shape is printed")
         body = "..."
         suffix.append(f"size={tuple(tensor.shape)}")

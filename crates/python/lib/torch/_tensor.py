@@ -1,126 +1,44 @@
 """`torch.Tensor`: the native tensor with what Python adds to it."""
 
-import sys
-from _torch import TensorBase, Operator, operator as _operator, operator_names as _operator_names, register as _register
-from _torch import dtype_of as _dtype_of, format_of as _format_of
 import _torch_autograd
-from _host import is_asserted as _is_asserted, is_subscript as _is_subscript, note as _note
+from _host import is_asserted as _is_asserted
+from _host import is_subscript as _is_subscript
+from _host import note as _note
+from _torch import Operator, TensorBase
+from _torch import dtype_of as _dtype_of
+from _torch import format_of as _format_of
+from _torch import operator as _operator
+from _torch import operator_names as _operator_names
+from _torch import register as _register
+
+from torch._storage import GradFn, UntypedStorage
+from torch._tensor_functions import (
+    _SPECIAL,
+    _floor_divide,
+    _getitem,
+    _index,
+    _matmul,
+    _need,
+    _operator_item,
+    _pow,
+    _reflected,
+    _remainder,
+    _rsub,
+    _setitem,
+    _split,
+    _split_size,
+    _split_sizes,
+    _unflatten,
+)
+from torch._unknown import Size, UnknownNumber, _asserted, _false
 
 _contiguous_format = _format_of("contiguous_format")
-
-
-class Size(tuple):
-    def numel(self):
-        count = 1
-        for size in self:
-            count *= size
-        return count
-
-    def __repr__(self):
-        return "torch.Size([" + ", ".join(map(repr, self)) + "])"
-
-    __str__ = __repr__
-
-    def __getitem__(self, index):
-        item = tuple.__getitem__(self, index)
-        return Size(item) if isinstance(index, slice) else item
-
-    def __add__(self, other):
-        return Size(tuple.__add__(self, tuple(other)))
-
-    def __reduce__(self):
-        return Size, (tuple(self),)
-
-
-def _asserted():
-    """What a program asserts about values that nobody knows is taken as true."""
-    if _is_asserted():
-        _note("the assertion depends on values that are not computed; it is assumed to hold")
-        return True
-    return False
-
-
-def _false(text):
-    _note(text)
-    return False
-
-
-class UnknownNumber(float):
-    """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
-
-    is_unknown = True
-
-    def __new__(cls, dtype=None):
-        self = float.__new__(cls, "nan")
-        self.dtype = dtype
-        return self
-
-    def _same(self, *others):
-        return UnknownNumber(self.dtype)
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _same
-    __neg__ = __pos__ = __abs__ = __round__ = conjugate = item = _same
-
-    def __divmod__(self, other):
-        return self, self
-
-    def _unknown_comparison(self, other):
-        return _asserted() or _false("a comparison with a number on the GPU is assumed to be false")
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
-
-    def __bool__(self):
-        return _asserted() or _false("a number on the GPU is assumed to be false")
-
-    def __hash__(self):
-        return id(self)
-
-    def _refuse(self):
-        raise ValueError("the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
-                         "use a number in its place")
-
-    def __index__(self):
-        if _is_subscript():
-            _note("the element depends on a number that is not computed here; the first element is assumed")
-            return 0
-        self._refuse()
-
-    __int__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
-
-    def __float__(self):
-        return self
-
-    def __repr__(self):
-        return "?"
-
-    __str__ = __repr__
-
-    def __format__(self, spec):
-        # The width of the text is all that is left of a number's format.
-        width = ""
-        digits = spec.split(".")[0].rstrip("eEfFgGdn%,_").lstrip("+- 0")
-        for character in reversed(digits):
-            if not character.isdigit():
-                break
-            width = character + width
-        return "?".rjust(int(width)) if width else "?"
-
-    def __deepcopy__(self, memo):
-        return self
-
-
-def _reflected(name):
-    operator = _operator(name)
-
-    def method(self, other):
-        return operator(other, self)
-    return method
 
 
 class Tensor(TensorBase):
     def __new__(cls, *args, **kwargs):
         import torch
+
         return torch._legacy_tensor(cls, args, kwargs)
 
     def __init__(self, *args, **kwargs):
@@ -149,7 +67,9 @@ class Tensor(TensorBase):
             return shape
         rank = len(shape)
         if not -max(rank, 1) <= dim < max(rank, 1):
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})"
+            )
         return shape[dim]
 
     def ndimension(self):
@@ -170,13 +90,16 @@ class Tensor(TensorBase):
     def is_sparse(self):
         return False
 
-    is_quantized = is_mps = is_xpu = is_sparse_csr = is_mkldnn = is_vulkan = is_xla = is_mtia = is_maia = is_ipu = is_sparse
+    is_quantized = is_mps = is_xpu = is_sparse_csr = is_mkldnn = is_vulkan = is_xla = is_mtia = is_maia = is_ipu = (
+        is_sparse
+    )
     is_nested = is_sparse
     name = volatile = property(lambda self: None)
 
     @property
     def layout(self):
         import torch
+
         return torch.strided
 
     @property
@@ -212,8 +135,10 @@ class Tensor(TensorBase):
     def type(self, dtype=None, non_blocking=False):
         if dtype is None:
             import torch
+
             return torch._type_name(self)
         import torch
+
         kind = torch._kind_of_type(dtype)
         moves = kind is not None and kind != self.device.type
         return self.to(kind, torch._type_of(dtype)) if moves else self.to(torch._type_of(dtype))
@@ -223,10 +148,12 @@ class Tensor(TensorBase):
 
     def to(self, *args, **kwargs):
         import torch
+
         return torch._to(self, args, kwargs)
 
     def cuda(self, device=None, non_blocking=False, memory_format=None):
         import torch
+
         if device is None:
             device = self.device if self.is_cuda else torch.device("cuda", torch.cuda.current_device())
         elif isinstance(device, int):
@@ -235,10 +162,12 @@ class Tensor(TensorBase):
 
     def cpu(self, memory_format=None):
         import torch
+
         return self.to(torch.device("cpu"))
 
     def numpy(self, *, force=False):
         import numpy
+
         return numpy._from_tensor(self)
 
     def __array__(self, *args, **kwargs):
@@ -270,14 +199,22 @@ class Tensor(TensorBase):
         if values is None:
             values = [UnknownNumber(self.dtype) for _ in range(self.numel())]
         for size in reversed(self.shape[1:]):
-            values = [values[i:i + size] for i in range(0, len(values), size)] if size else [[] for _ in range(self.shape[0])]
+            values = (
+                [values[i : i + size] for i in range(0, len(values), size)]
+                if size
+                else [[] for _ in range(self.shape[0])]
+            )
         return values if self.dim() else values[0]
 
     def _number(self, what):
         if self.numel() != 1:
-            raise RuntimeError(f"only one element tensors can be converted to Python scalars" if what != "bool" else
-                               "Boolean value of Tensor with more than one value is ambiguous" if self.numel() else
-                               "Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError(
+                "only one element tensors can be converted to Python scalars"
+                if what != "bool"
+                else "Boolean value of Tensor with more than one value is ambiguous"
+                if self.numel()
+                else "Boolean value of Tensor with no values is ambiguous"
+            )
         return self.item()
 
     def __bool__(self):
@@ -318,16 +255,20 @@ class Tensor(TensorBase):
 
     def __repr__(self, *, tensor_contents=None):
         import torch._printing
+
         return torch._printing.text(self)
 
     def __deepcopy__(self, memo):
         if id(self) in memo:
             return memo[id(self)]
         if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                               "the moment.  If you were attempting to deepcopy a module, this may be because of a "
-                               "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                "the moment.  If you were attempting to deepcopy a module, this may be because of a "
+                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            )
         import torch
+
         with torch.no_grad():
             storages = memo.setdefault("torch", {})
             key = self._storage_ptr()
@@ -346,6 +287,7 @@ class Tensor(TensorBase):
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         import torch.autograd
+
         torch.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     @property
@@ -407,28 +349,35 @@ class Tensor(TensorBase):
 
     def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
         import torch
+
         return torch.norm(self, p, dim, keepdim, dtype=dtype)
 
     def stft(self, *args, **kwargs):
-        raise NotImplementedError("Tensor.stft is not modeled here; remove the call or put a tensor of its shape in its place")
+        raise NotImplementedError(
+            "Tensor.stft is not modeled here; remove the call or put a tensor of its shape in its place"
+        )
 
     def apply_(self, function):
         raise NotImplementedError("Tensor.apply_ is not modeled here; use an operator over the whole tensor")
 
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         import torch
+
         return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
     def where(self, condition, other):
         import torch
+
         return torch.where(condition, self, other)
 
     def equal(self, other):
         import torch
+
         return torch.equal(self, other)
 
     def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
         import torch
+
         return torch.allclose(self, other, rtol, atol, equal_nan)
 
     def is_shared(self):
@@ -442,17 +391,26 @@ class Tensor(TensorBase):
 
     def is_set_to(self, tensor):
         return (self._storage_ptr(), self.shape, self.stride(), self.storage_offset()) == (
-            tensor._storage_ptr(), tensor.shape, tensor.stride(), tensor.storage_offset())
+            tensor._storage_ptr(),
+            tensor.shape,
+            tensor.stride(),
+            tensor.storage_offset(),
+        )
 
     def dim_order(self):
         return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
 
     def polygamma(self, n):
         import torch
+
         return torch.polygamma(n, self)
 
     def as_subclass(self, cls):
-        return self._as_class(cls, self.requires_grad) if not self.requires_grad or self.is_leaf else self.detach()._as_class(cls, False)
+        return (
+            self._as_class(cls, self.requires_grad)
+            if not self.requires_grad or self.is_leaf
+            else self.detach()._as_class(cls, False)
+        )
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
         if not isinstance(source, Tensor):
@@ -484,13 +442,16 @@ class Tensor(TensorBase):
 def _refused_method(name):
     def refuse(self):
         import torch._names
+
         raise AttributeError(f"Tensor.{name} is not modeled here{torch._names.advice(name)}")
+
     return property(refuse)
 
 
 def _percent(text, values):
     """`text % values`, where a value may be a number that nobody knows."""
     import re
+
     left = list(values) if isinstance(values, tuple) else [values]
 
     def take():
@@ -512,6 +473,7 @@ def _percent(text, values):
         if isinstance(value, UnknownNumber):
             return "?".ljust(int(width or 0)) if "-" in flags else "?".rjust(int(width or 0))
         return ("%" + flags + width + precision + kind) % (value,)
+
     made = re.sub(r"%(\(\w+\))?([#0\- +]*)(\*|\d+)?(\.\d+)?[hlL]?([a-zA-Z%])", one, text)
     if left and not isinstance(values, dict):
         raise TypeError("not all arguments converted during string formatting")
@@ -520,83 +482,30 @@ def _percent(text, values):
 
 def _note_placeholders(tensor):
     import torch
+
     if torch._placeholders is not None and tensor.is_cpu:
-        _note("random integers of the host are placeholders here: a number that the program reads from them is not PyTorch's")
-
-
-class GradFn:
-    """A node of the backward graph; while a program holds one, the graph behind it lives."""
-
-    def __init__(self, node):
-        self._node = node
-
-    def name(self):
-        name = self._node.name()
-        return "torch::autograd::" + name if name == "AccumulateGrad" else name
-
-    def _sequence_nr(self):
-        return self._node.sequence()
-
-    @property
-    def next_functions(self):
-        return tuple((None, 0) if edge is None else (GradFn(edge[0]), edge[1]) for edge in self._node.edges())
-
-    def __eq__(self, other):
-        return isinstance(other, GradFn) and self._node.sequence() == other._node.sequence() and self.name() == other.name()
-
-    def __hash__(self):
-        return hash((self._node.sequence(), self.name()))
-
-    def __getattr__(self, name):
-        if name.startswith("_saved_"):
-            return getattr(self._node, name)
-        raise AttributeError(f"{name} of a node of the backward graph is not modeled here: its name, next_functions, saved tensors and hooks of "
-                             "tensors are")
-
-    def __repr__(self):
-        return f"<{self._node.name()} object>"
-
-
-class UntypedStorage:
-    def __init__(self, tensor):
-        self._tensor = tensor
-
-    def nbytes(self):
-        return self._tensor._storage_bytes()
-
-    size = __len__ = nbytes
-
-    def data_ptr(self):
-        return self._tensor._storage_ptr()
-
-    def resize_(self, size):
-        self._tensor._resize_storage(size)
-        return self
-
-    @property
-    def device(self):
-        return self._tensor.device
-
-    is_cuda = property(lambda self: self._tensor.is_cuda)
+        _note(
+            "random integers of the host are placeholders here: a number that the program reads from them is not PyTorch's"
+        )
 
 
 for _name in _operator_names():
     _made = _operator(_name)
-    if _made.is_method and not _name.startswith("_") and _name not in Tensor.__dict__ and not hasattr(TensorBase, _name):
+    if (
+        _made.is_method
+        and not _name.startswith("_")
+        and _name not in Tensor.__dict__
+        and not hasattr(TensorBase, _name)
+    ):
         setattr(Tensor, _name, _made)
-for _special, _name in (
-        ("__add__", "add"), ("__radd__", "add"), ("__sub__", "sub"), ("__mul__", "mul"), ("__rmul__", "mul"), ("__truediv__", "div"),
-        ("__floordiv__", "floor_divide"), ("__mod__", "remainder"), ("__pow__", "pow"), ("__matmul__", "matmul"), ("__neg__", "neg"),
-        ("__abs__", "abs"), ("__invert__", "bitwise_not"), ("__and__", "bitwise_and"), ("__rand__", "bitwise_and"),
-        ("__or__", "bitwise_or"), ("__ror__", "bitwise_or"), ("__xor__", "bitwise_xor"), ("__rxor__", "bitwise_xor"),
-        ("__lshift__", "bitwise_left_shift"), ("__rshift__", "bitwise_right_shift"),
-        ("__eq__", "eq"), ("__ne__", "ne"), ("__lt__", "lt"), ("__le__", "le"), ("__gt__", "gt"), ("__ge__", "ge"),
-        ("__iadd__", "add_"), ("__isub__", "sub_"), ("__imul__", "mul_"), ("__itruediv__", "div_"), ("__ifloordiv__", "floor_divide_"),
-        ("__imod__", "remainder_"), ("__ipow__", "pow_"), ("__iand__", "bitwise_and_"), ("__ior__", "bitwise_or_"),
-        ("__ixor__", "bitwise_xor_")):
+
+
+for _special, _name in _SPECIAL.items():
     _made = _operator(_name)
     if _made is not None:
         setattr(Tensor, _special, _made)
+
+
 Tensor.__hash__ = TensorBase.__hash__
 
 
@@ -604,6 +513,7 @@ def complete():
     """Methods under other names, those that are functions of ours, and refusals of the rest: as attributes of the class, since with a
     `__getattr__` the interpreter makes an object for each call of a method."""
     from torch import _composite, _names
+
     for name, other in _composite.OTHER_NAMES.items():
         made = _operator(name) or _operator(other)
         if made is not None and made.is_method and not hasattr(Tensor, name):
@@ -613,39 +523,10 @@ def complete():
             setattr(Tensor, name, getattr(_composite, name))
     Tensor.real = property(_composite.real)
     from torch._public import NAMES
+
     for name in NAMES["torch.Tensor"].split():
         if not hasattr(Tensor, name):
             setattr(Tensor, name, _refused_method(name))
-
-
-def _index(index):
-    import torch
-    if type(index) is list:
-        return torch.tensor(index) if all(not isinstance(i, (slice, type(...), type(None))) for i in index) else tuple(index)
-    return tuple(torch.tensor(i) if type(i) in (list, range) else i for i in index)
-
-
-def _need(name):
-    made = _operator(name)
-    if made is None:
-        def missing(*args, **kwargs):
-            raise NotImplementedError(f"the operator {name} is not modeled here")
-        return missing
-    return made
-
-
-_rsub, _pow, _floor_divide, _remainder, _matmul = map(_need, ("rsub", "pow", "floor_divide", "remainder", "matmul"))
-_operator_item, _getitem, _setitem = _need("item"), _need("__getitem__"), _need("__setitem__")
-_split_sizes, _split_size = _need("split_with_sizes"), _need("split")
-
-
-def _split(tensor, split_size, dim=0):
-    return _split_sizes(tensor, list(split_size), dim) if isinstance(split_size, (list, tuple)) else _split_size(tensor, split_size, dim)
-
-
-def _unflatten(tensor, dim, sizes):
-    dim = dim + tensor.dim() if dim < 0 else dim
-    return tensor.view(*tensor.shape[:dim], *sizes, *tensor.shape[dim + 1:])
 
 
 _register("Tensor", Tensor)

@@ -1,7 +1,20 @@
 """`torch.accelerator`: the GPU under its general name."""
+
 import torch
-from torch.cuda import (device_count, synchronize, memory_allocated, max_memory_allocated, memory_reserved, max_memory_reserved, memory_stats,
-                        empty_cache, reset_peak_memory_stats, reset_accumulated_memory_stats, current_stream, set_device as set_device_index)
+from torch.cuda import (
+    current_stream,
+    device_count,
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+    synchronize,
+)
+from torch.cuda import set_device as set_device_index
 
 
 def is_available():
@@ -24,7 +37,18 @@ class device_index(torch.cuda.device):
 
 
 def get_device_capability(device=None):
-    types = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.bool]
+    types = [
+        torch.float32,
+        torch.float64,
+        torch.float16,
+        torch.bfloat16,
+        torch.int8,
+        torch.int16,
+        torch.int32,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+    ]
     return {"supported_dtypes": set(types)}
 
 
@@ -40,4 +64,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.accelerator", name)

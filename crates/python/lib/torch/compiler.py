@@ -23,6 +23,7 @@ assume_constant_result = wrap_numpy = nested_compile_region = disable
 
 def compile(*args, **kwargs):
     import torch
+
     return torch.compile(*args, **kwargs)
 
 

@@ -17,6 +17,7 @@ def ifftshift(input, dim=None):
 
 def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False):
     import torch
+
     with torch.no_grad():
         made = torch.arange(n, dtype=dtype or torch.get_default_dtype(), device=device)
         made.narrow(0, (n + 1) // 2, n // 2).copy_(torch.arange(-(n // 2), 0, dtype=made.dtype, device=device))
@@ -26,6 +27,7 @@ def fftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False):
 
 def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False):
     import torch
+
     with torch.no_grad():
         made = torch.arange(n // 2 + 1, dtype=dtype or torch.get_default_dtype(), device=device).mul_(1.0 / (n * d))
     return made.requires_grad_() if requires_grad else made
@@ -34,4 +36,7 @@ def rfftfreq(n, d=1.0, *, dtype=None, device=None, requires_grad=False):
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
-    return _Missing(f"torch.fft.{name}", "Fourier transforms are not modeled: put a tensor of the result's shape in their place, or run the program with `blockyard dry-run`")
+    return _Missing(
+        f"torch.fft.{name}",
+        "Fourier transforms are not modeled: put a tensor of the result's shape in their place, or run the program with `blockyard dry-run`",
+    )

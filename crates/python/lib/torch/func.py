@@ -5,11 +5,11 @@ __path__ = []  # Modules below are found, and refused in a sentence.
 import contextlib as _contextlib
 import functools as _functools
 
+from _refused import Missing as _Missing
+
 import torch
 import torch.autograd.functional
 from torch.utils._pytree import tree_map as _tree_map
-
-from _refused import Missing as _Missing
 
 
 def _owner(module, name):
@@ -73,8 +73,16 @@ def _like(tree, found):
 
 def _wrapped(tree):
     """Views at a new level: a gradient that a caller asks for still reaches what they view."""
-    return _tree_map(lambda leaf: leaf.view_as(leaf) if isinstance(leaf, torch.Tensor) and leaf.requires_grad else
-                     leaf.detach() if isinstance(leaf, torch.Tensor) else leaf, tree)
+    return _tree_map(
+        lambda leaf: (
+            leaf.view_as(leaf)
+            if isinstance(leaf, torch.Tensor) and leaf.requires_grad
+            else leaf.detach()
+            if isinstance(leaf, torch.Tensor)
+            else leaf
+        ),
+        tree,
+    )
 
 
 def _unwrapped(tree, is_outer):
@@ -97,7 +105,9 @@ def _gradients(outputs, inputs, grads=None, retain_graph=True, create_graph=True
     pairs = [(out, grad) for out, grad in zip(outputs, grads) if out.requires_grad]
     if not pairs:
         return [torch.zeros_like(t) for t in inputs]
-    found = torch.autograd.grad([out for out, _ in pairs], inputs, [grad for _, grad in pairs], retain_graph, create_graph, allow_unused=True)
+    found = torch.autograd.grad(
+        [out for out, _ in pairs], inputs, [grad for _, grad in pairs], retain_graph, create_graph, allow_unused=True
+    )
     return [torch.zeros_like(t) if g is None else g for g, t in zip(found, inputs)]
 
 
@@ -117,17 +127,24 @@ def grad_and_value(func, argnums=0, has_aux=False):
             output, aux = func(*args, **kwargs), None
             if has_aux:
                 if not (isinstance(output, tuple) and len(output) == 2):
-                    raise RuntimeError("grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True")
+                    raise RuntimeError(
+                        "grad_and_value(f)(*args): output of function f should be a tuple: (output, aux) if has_aux is True"
+                    )
                 output, aux = output
             if not isinstance(output, torch.Tensor):
-                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+                raise RuntimeError(
+                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
+                )
             if output.dim() != 0:
-                raise RuntimeError("grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
-                                   f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
             found = _gradients([output], _tensors(chosen))
             found = _unwrapped(_like(chosen, iter(found)), is_outer)
             output, aux = _unwrapped(output, is_outer), _unwrapped(aux, is_outer)
         return (found, (output, aux)) if has_aux else (found, output)
+
     return wrapper
 
 
@@ -138,6 +155,7 @@ def grad(func, argnums=0, has_aux=False):
     def wrapper(*args, **kwargs):
         found, value = both(*args, **kwargs)
         return (found, value[1]) if has_aux else found
+
     return wrapper
 
 
@@ -156,6 +174,7 @@ def vjp(func, *primals, has_aux=False):
         create_graph = torch.is_grad_enabled() if create_graph is None else create_graph
         found = _gradients(flat, _tensors(primals), _tensors(cotangents), retain_graph, create_graph)
         return _like(primals, iter(found))
+
     return (results, wrapper, aux) if has_aux else (results, wrapper)
 
 
@@ -182,10 +201,16 @@ def _jacobian(name):
                 for position, tensor in zip(positions, chosen):
                     given[position] = tensor
                 return func(*given)
-            found = torch.autograd.functional.jacobian(of_chosen, tuple(args[i] for i in positions), create_graph=torch.is_grad_enabled() and any(
-                t.requires_grad for t in _tensors(args)))
+
+            found = torch.autograd.functional.jacobian(
+                of_chosen,
+                tuple(args[i] for i in positions),
+                create_graph=torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(args)),
+            )
             return found[0] if isinstance(argnums, int) else found
+
         return wrapper
+
     transform.__name__ = name
     return transform
 
@@ -198,11 +223,15 @@ def hessian(func, argnums=0):
     def wrapper(*args):
         _estimated("hessian", "the rows of a Hessian are computed one after the other here")
         if not isinstance(argnums, int):
-            raise NotImplementedError("torch.func.hessian is modeled for one argument; use torch.autograd.functional.hessian")
+            raise NotImplementedError(
+                "torch.func.hessian is modeled for one argument; use torch.autograd.functional.hessian"
+            )
 
         def of_chosen(tensor):
-            return func(*args[:argnums], tensor, *args[argnums + 1:])
+            return func(*args[:argnums], tensor, *args[argnums + 1 :])
+
         return torch.autograd.functional.hessian(of_chosen, args[argnums])
+
     return wrapper
 
 
@@ -218,19 +247,28 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
                 return [dim] * len(_tensors(arg))
             pairs = [(arg[key], dim[key]) for key in arg] if isinstance(arg, dict) else list(zip(arg, dim))
             return [d for pair in pairs for d in dims_of(*pair)]
+
         batched = [(arg, dims_of(arg, dim)) for arg, dim in zip(args, dims)]
         sizes = {t.shape[d] for arg, of_arg in batched for t, d in zip(_tensors(arg), of_arg) if d is not None}
         sizes |= {t.shape[0] for t in _tensors(kwargs)}
         if len(sizes) != 1:
-            raise ValueError("vmap: Expected all tensors to have the same size in the mapped dimension, and at least one such tensor, got sizes "
-                             f"{sorted(sizes)}")
+            raise ValueError(
+                "vmap: Expected all tensors to have the same size in the mapped dimension, and at least one such tensor, got sizes "
+                f"{sorted(sizes)}"
+            )
         results = []
         for i in range(sizes.pop()):
-            given = [_like(arg, iter([t if d is None else t.select(d, i) for t, d in zip(_tensors(arg), of_arg)])) for arg, of_arg in batched]
-            results.append(func(*given, **_tree_map(lambda t: t.select(0, i) if isinstance(t, torch.Tensor) else t, kwargs)))
+            given = [
+                _like(arg, iter([t if d is None else t.select(d, i) for t, d in zip(_tensors(arg), of_arg)]))
+                for arg, of_arg in batched
+            ]
+            results.append(
+                func(*given, **_tree_map(lambda t, i=i: t.select(0, i) if isinstance(t, torch.Tensor) else t, kwargs))
+            )
         out = out_dims if isinstance(out_dims, int) else 0
         stacked = iter([torch.stack(parts, out) for parts in zip(*map(_tensors, results))])
         return _like(results[0], stacked)
+
     return wrapper
 
 
@@ -244,6 +282,7 @@ def stack_module_state(models):
             parts = [dict(named(model))[name] for model in models]
             made[name] = torch.stack([p.detach() for p in parts]).requires_grad_(parts[0].requires_grad)
         return made
+
     return stacked(lambda model: model.named_parameters()), stacked(lambda model: model.named_buffers())
 
 

@@ -4,7 +4,6 @@ __path__ = []  # Modules below are found, and refused in a sentence.
 
 from _refused import Missing as _Missing
 
-
 _folder = ["~/.cache/torch/hub"]
 
 

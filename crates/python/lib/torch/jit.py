@@ -28,7 +28,10 @@ unused = export = ignore
 Final = type("Final", (), {"__class_getitem__": classmethod(lambda cls, item: cls)})
 
 
-load, save = (_Missing(f"torch.jit.{name}", "files of scripts are not read or written; keep the module itself") for name in ("load", "save"))
+load, save = (
+    _Missing(f"torch.jit.{name}", "files of scripts are not read or written; keep the module itself")
+    for name in ("load", "save")
+)
 script_method, script_if_tracing = ignore, ignore
 
 
@@ -38,6 +41,7 @@ def annotate(the_type, the_value):
 
 def isinstance(obj, target_type):
     import builtins
+
     return builtins.isinstance(obj, target_type)
 
 
@@ -118,6 +122,8 @@ def __getattr__(name):
         raise AttributeError(name)
     if name == "ScriptModule":
         from torch.nn import Module
+
         return Module
     from torch import _names
+
     _names.refuse("torch.jit", name)

@@ -2,10 +2,12 @@
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 
+from _torch import operator as _operator
+
 import torch
 from torch import return_types as _types
-from torch._decompositions import decomposed as _decomposed, square as _square
-from _torch import operator as _operator
+from torch._decompositions import decomposed as _decomposed
+from torch._decompositions import square as _square
 
 
 class LinAlgError(RuntimeError):
@@ -17,8 +19,15 @@ def vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):
 
 
 def norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
-    if isinstance(ord, str) and ord == "nuc" or (ord is not None and ord != "fro" and (
-            isinstance(dim, (tuple, list)) and len(dim) == 2 or dim is None and A.dim() == 2)):
+    if (
+        isinstance(ord, str)
+        and ord == "nuc"
+        or (
+            ord is not None
+            and ord != "fro"
+            and (isinstance(dim, (tuple, list)) and len(dim) == 2 or dim is None and A.dim() == 2)
+        )
+    ):
         return matrix_norm(A, ord, dim if dim is not None else (-2, -1), keepdim, dtype=dtype)
     return vector_norm(A, 2 if ord in (None, "fro") else ord, dim, keepdim)
 
@@ -31,7 +40,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
         moved = A.movedim((first, second), (-2, -1))
         values = svdvals(moved)
         found = values.sum(-1) if ord == "nuc" else values.amax(-1) if ord > 0 else values.amin(-1)
-        return found.reshape([1 if d in (first, second) else size for d, size in enumerate(A.shape)]) if keepdim else found
+        return (
+            found.reshape([1 if d in (first, second) else size for d, size in enumerate(A.shape)]) if keepdim else found
+        )
     if ord not in (1, -1, float("inf"), -float("inf")):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if abs(ord) == float("inf"):
@@ -59,7 +70,9 @@ def vecdot(x, y, *, dim=-1):
 def matrix_power(A, n):
     _square(A, "matrix_power")
     if n == 0:
-        return A.clone(memory_format=torch.contiguous_format).copy_(torch.eye(A.shape[-1], dtype=A.dtype, device=A.device))
+        return A.clone(memory_format=torch.contiguous_format).copy_(
+            torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+        )
     if n == 1:
         return A.clone()
     if n == -1:
@@ -83,7 +96,9 @@ _int = torch.int32
 
 
 def cholesky_ex(input, *, upper=False, check_errors=False):
-    return _types.linalg_cholesky_ex(_decomposed("linalg.cholesky", [input], (input.shape, None), (_square(input, "cholesky"), _int)))
+    return _types.linalg_cholesky_ex(
+        _decomposed("linalg.cholesky", [input], (input.shape, None), (_square(input, "cholesky"), _int))
+    )
 
 
 def cholesky(input, *, upper=False):
@@ -111,7 +126,9 @@ def qr(A, mode="reduced"):
     *batch, m, n = A.shape
     k = min(m, n)
     columns, rows = (k, k) if mode != "complete" else (m, m)
-    return _types.linalg_qr(_decomposed("linalg.qr", [A], ((*batch, m, columns) if mode != "r" else (0,), None), ((*batch, rows, n), None)))
+    return _types.linalg_qr(
+        _decomposed("linalg.qr", [A], ((*batch, m, columns) if mode != "r" else (0,), None), ((*batch, rows, n), None))
+    )
 
 
 def eigh(A, UPLO="L"):
@@ -126,8 +143,15 @@ def eigvalsh(A, UPLO="L"):
 def svd(A, full_matrices=True, *, driver=None):
     *batch, m, n = A.shape
     k = min(m, n)
-    return _types.linalg_svd(_decomposed("linalg.svd", [A], ((*batch, m, m if full_matrices else k), None), ((*batch, k), None),
-                             ((*batch, n if full_matrices else k, n), None)))
+    return _types.linalg_svd(
+        _decomposed(
+            "linalg.svd",
+            [A],
+            ((*batch, m, m if full_matrices else k), None),
+            ((*batch, k), None),
+            ((*batch, n if full_matrices else k, n), None),
+        )
+    )
 
 
 def svdvals(A, *, driver=None):
@@ -163,7 +187,9 @@ def _right_side(A, B, left):
 
 
 def solve_ex(A, B, *, left=True, check_errors=False):
-    return _types.linalg_solve_ex(_decomposed("linalg.solve", [A, B], (_right_side(A, B, left), None), (A.shape[:-2], _int)))
+    return _types.linalg_solve_ex(
+        _decomposed("linalg.solve", [A, B], (_right_side(A, B, left), None), (A.shape[:-2], _int))
+    )
 
 
 def solve(A, B, *, left=True):
@@ -176,7 +202,9 @@ def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
 
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
     *batch, m, n = A.shape
-    return _types.linalg_lu_factor_ex(_decomposed("linalg.lu_factor", [A], (A.shape, None), ((*batch, min(m, n)), _int), (batch, _int)))
+    return _types.linalg_lu_factor_ex(
+        _decomposed("linalg.lu_factor", [A], (A.shape, None), ((*batch, min(m, n)), _int), (batch, _int))
+    )
 
 
 def lu_factor(A, *, pivot=True):
@@ -186,7 +214,11 @@ def lu_factor(A, *, pivot=True):
 def lu(A, *, pivot=True):
     *batch, m, n = A.shape
     k = min(m, n)
-    return _types.linalg_lu(_decomposed("linalg.lu", [A], ((*batch, m, m) if pivot else (0,), None), ((*batch, m, k), None), ((*batch, k, n), None)))
+    return _types.linalg_lu(
+        _decomposed(
+            "linalg.lu", [A], ((*batch, m, m) if pivot else (0,), None), ((*batch, m, k), None), ((*batch, k, n), None)
+        )
+    )
 
 
 def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
@@ -195,7 +227,9 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
 
 def ldl_factor_ex(A, *, hermitian=False, check_errors=False):
     batch = _square(A, "ldl_factor")
-    return _types.linalg_ldl_factor_ex(_decomposed("linalg.ldl_factor", [A], (A.shape, None), (A.shape[:-1], _int), (batch, _int)))
+    return _types.linalg_ldl_factor_ex(
+        _decomposed("linalg.ldl_factor", [A], (A.shape, None), (A.shape[:-1], _int), (batch, _int))
+    )
 
 
 def ldl_factor(A, *, hermitian=False):
@@ -209,7 +243,9 @@ def ldl_solve(LD, pivots, B, *, hermitian=False):
 def lstsq(A, B, rcond=None, *, driver=None):
     *batch, m, n = A.shape
     columns = () if B.dim() == 1 else B.shape[-1:]
-    made = _decomposed("linalg.lstsq", [A, B], ((*batch, n, *columns), None), ((0,), None), ((0,), torch.int64), ((0,), None))
+    made = _decomposed(
+        "linalg.lstsq", [A, B], ((*batch, n, *columns), None), ((0,), None), ((0,), torch.int64), ((0,), None)
+    )
     return _types.linalg_lstsq(made)
 
 
@@ -231,7 +267,7 @@ def tensorinv(A, ind=2):
 def tensorsolve(A, B, dims=None):
     if dims is not None:
         A = A.movedim(list(dims), list(range(-len(dims), 0)))
-    rest = A.shape[B.dim():]
+    rest = A.shape[B.dim() :]
     return solve(A.reshape(B.numel(), -1), B.flatten()).reshape(rest)
 
 
@@ -241,5 +277,6 @@ def __getattr__(name):
     made = _operator("linalg_" + name)
     if made is None:
         from torch import _names
+
         _names.refuse("torch.linalg", name)
     return made

@@ -7,6 +7,7 @@ from _refused import Missing as _Missing
 
 def is_tensor_like(inp):
     import torch
+
     return isinstance(inp, torch.Tensor) or hasattr(type(inp), "__torch_function__")
 
 

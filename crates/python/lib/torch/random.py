@@ -1,7 +1,9 @@
 """`torch.random`."""
+
 from contextlib import contextmanager
+
 import torch
-from torch import Generator, manual_seed, seed, initial_seed, get_rng_state, set_rng_state, default_generator
+from torch import Generator, default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 
 @contextmanager

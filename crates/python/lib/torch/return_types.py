@@ -1,6 +1,7 @@
 """The named tuples that some operators return."""
 
 from collections import namedtuple as _namedtuple
+
 from _torch import register as _register
 
 
@@ -18,22 +19,50 @@ def _make(name, fields):
         def __repr__(self):
             lines = [f"{field}={value!r}" for field, value in zip(base._fields, self)]
             return f"torch.return_types.{name}(\n" + ",\n".join(lines) + ")"
+
     Result.__name__ = Result.__qualname__ = name
     return Result
 
 
-_TABLE = {name: _make(name, "values indices") for name in ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")}
+_TABLE = {
+    name: _make(name, "values indices")
+    for name in ("max", "min", "sort", "topk", "median", "nanmedian", "mode", "kthvalue", "cummax", "cummin")
+}
 _TABLE["aminmax"] = _make("aminmax", "min max")
-_FIELDS = {"frexp": "mantissa exponent", "geqrf": "a tau", "histogram": "hist bin_edges", "histogramdd": "hist bin_edges", "qr": "Q R", "svd": "U S V",
-           "slogdet": "sign logabsdet", "lu_unpack": "P L U", "triangular_solve": "solution cloned_coefficient", "linalg_cholesky_ex": "L info",
-           "linalg_eig": "eigenvalues eigenvectors", "linalg_eigh": "eigenvalues eigenvectors", "linalg_inv_ex": "inverse info",
-           "linalg_ldl_factor": "LD pivots", "linalg_ldl_factor_ex": "LD pivots info", "linalg_lstsq": "solution residuals rank singular_values",
-           "linalg_lu": "P L U", "linalg_lu_factor": "LU pivots", "linalg_lu_factor_ex": "LU pivots info", "linalg_qr": "Q R",
-           "linalg_slogdet": "sign logabsdet", "linalg_solve_ex": "result info", "linalg_svd": "U S Vh"}
+_FIELDS = {
+    "frexp": "mantissa exponent",
+    "geqrf": "a tau",
+    "histogram": "hist bin_edges",
+    "histogramdd": "hist bin_edges",
+    "qr": "Q R",
+    "svd": "U S V",
+    "slogdet": "sign logabsdet",
+    "lu_unpack": "P L U",
+    "triangular_solve": "solution cloned_coefficient",
+    "linalg_cholesky_ex": "L info",
+    "linalg_eig": "eigenvalues eigenvectors",
+    "linalg_eigh": "eigenvalues eigenvectors",
+    "linalg_inv_ex": "inverse info",
+    "linalg_ldl_factor": "LD pivots",
+    "linalg_ldl_factor_ex": "LD pivots info",
+    "linalg_lstsq": "solution residuals rank singular_values",
+    "linalg_lu": "P L U",
+    "linalg_lu_factor": "LU pivots",
+    "linalg_lu_factor_ex": "LU pivots info",
+    "linalg_qr": "Q R",
+    "linalg_slogdet": "sign logabsdet",
+    "linalg_solve_ex": "result info",
+    "linalg_svd": "U S Vh",
+}
 globals().update({name: _make(name, fields) for name, fields in _FIELDS.items()})
 globals().update(_TABLE)
 # The overloads that take `out=` have types of their own.
-globals().update({f"{name}_out": _make(f"{name}_out", " ".join(made._fields)) for name, made in list(globals().items())
-                  if name[0] != "_" and isinstance(made, type) and name != "histogramdd"})
+globals().update(
+    {
+        f"{name}_out": _make(f"{name}_out", " ".join(made._fields))
+        for name, made in list(globals().items())
+        if name[0] != "_" and isinstance(made, type) and name != "histogramdd"
+    }
+)
 all_return_types = [made for name, made in list(globals().items()) if name[0] != "_" and isinstance(made, type)]
 _register("return_types", _TABLE)

@@ -24,6 +24,7 @@ def _to_host(value, seen):
         return value
     else:
         import copy
+
         made = copy.deepcopy(value)
     seen[id(value)] = made
     return made
@@ -51,12 +52,15 @@ class _StoredModule:
     def __init__(self, module):
         self.device = next((p.device for p in module.parameters()), torch.device("cpu"))
         import copy
+
         # A copy on the GPU would take memory there that saving does not take.
         self.state = _to_host(module.state_dict(), {})
         self.shell = copy.copy(module)
 
     def load(self, place):
-        raise NotImplementedError("torch.load of a whole module is not modeled here: save its state_dict() and load that into a new module")
+        raise NotImplementedError(
+            "torch.load of a whole module is not modeled here: save its state_dict() and load that into a new module"
+        )
 
 
 def _from_host(value, place):
@@ -75,6 +79,7 @@ def _from_host(value, place):
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
     import _files
+
     stored = _to_host(obj, {})
     if hasattr(f, "write"):
         f.value = stored
@@ -87,6 +92,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, **kwargs):
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=None, **kwargs):
     import _files
+
     stored = f.value if hasattr(f, "value") else _files.load(getattr(f, "name", f))
 
     def place(device):
@@ -95,6 +101,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
         if isinstance(map_location, dict):
             return torch.device(map_location.get(str(device), device))
         return device if callable(map_location) and not isinstance(map_location, str) else torch.device(map_location)
+
     return _from_host(stored, place)
 
 

@@ -2,11 +2,19 @@
 
 __path__ = []  # Modules below are found, and refused in a sentence.
 
-import torch
 from _torch import operator as _operator
 
+import torch
+
 # Names here and names in `torch`, where they differ.
-_NAMES = {"expit": "sigmoid", "gammaln": "lgamma", "psi": "digamma", "gammainc": "igamma", "gammaincc": "igammac", "multigammaln": "mvlgamma"}
+_NAMES = {
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "psi": "digamma",
+    "gammainc": "igamma",
+    "gammaincc": "igammac",
+    "multigammaln": "mvlgamma",
+}
 
 
 def log_softmax(input, dim, *, dtype=None):
@@ -21,6 +29,7 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     if not _names.is_public("torch.special", name):
         _names.refuse("torch.special", name)
     made = _operator("special_" + name) or getattr(torch, _NAMES.get(name, name), None)

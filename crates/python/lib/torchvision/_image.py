@@ -26,4 +26,5 @@ def resized(image, height, width):
     if isinstance(image, Image):
         return image.resized(height, width)
     import torch
+
     return torch.empty((*image.shape[:-2], height, width), dtype=image.dtype, device=image.device)

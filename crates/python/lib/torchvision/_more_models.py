@@ -2,6 +2,7 @@
 
 import torch
 from torch import nn
+
 from torchvision.models import pretrained
 
 
@@ -24,8 +25,14 @@ class AlexNet(_Classifier):
         self.features = nn.Sequential(*layers)
         self.avgpool = nn.AdaptiveAvgPool2d((6, 6))
         self.classifier = nn.Sequential(
-            nn.Dropout(dropout), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(inplace=True),
-            nn.Dropout(dropout), nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, num_classes))
+            nn.Dropout(dropout),
+            nn.Linear(256 * 6 * 6, 4096),
+            nn.ReLU(inplace=True),
+            nn.Dropout(dropout),
+            nn.Linear(4096, 4096),
+            nn.ReLU(inplace=True),
+            nn.Linear(4096, num_classes),
+        )
 
 
 _VGG = {11: (1, 1, 2, 2, 2), 13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
@@ -37,8 +44,14 @@ class VGG(_Classifier):
         self.features = features
         self.avgpool = nn.AdaptiveAvgPool2d((7, 7))
         self.classifier = nn.Sequential(
-            nn.Linear(512 * 7 * 7, 4096), nn.ReLU(True), nn.Dropout(p=dropout),
-            nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(p=dropout), nn.Linear(4096, num_classes))
+            nn.Linear(512 * 7 * 7, 4096),
+            nn.ReLU(True),
+            nn.Dropout(p=dropout),
+            nn.Linear(4096, 4096),
+            nn.ReLU(True),
+            nn.Dropout(p=dropout),
+            nn.Linear(4096, num_classes),
+        )
 
 
 def _vgg(depth, has_norm):
@@ -53,6 +66,7 @@ def _vgg(depth, has_norm):
                 inputs = outputs
             layers.append(nn.MaxPool2d(2, 2))
         return VGG(nn.Sequential(*layers), **settings)
+
     return pretrained(make)
 
 
@@ -63,7 +77,13 @@ class Encoder1DBlock(nn.Module):
         self.self_attention = nn.MultiheadAttention(width, heads, dropout=attention_dropout, batch_first=True)
         self.dropout = nn.Dropout(dropout)
         self.ln_2 = norm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, mlp_width), nn.GELU(), nn.Dropout(dropout), nn.Linear(mlp_width, width), nn.Dropout(dropout))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, mlp_width),
+            nn.GELU(),
+            nn.Dropout(dropout),
+            nn.Linear(mlp_width, width),
+            nn.Dropout(dropout),
+        )
 
     def forward(self, input):
         x = self.ln_1(input)
@@ -76,8 +96,18 @@ class Encoder1DBlock(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    def __init__(self, image_size, patch_size, num_layers, num_heads, hidden_dim, mlp_dim, dropout=0.0, attention_dropout=0.0,
-                 num_classes=1000):
+    def __init__(
+        self,
+        image_size,
+        patch_size,
+        num_layers,
+        num_heads,
+        hidden_dim,
+        mlp_dim,
+        dropout=0.0,
+        attention_dropout=0.0,
+        num_classes=1000,
+    ):
         super().__init__()
         self.patch_size, self.hidden_dim = patch_size, hidden_dim
         self.conv_proj = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
@@ -85,7 +115,17 @@ class VisionTransformer(nn.Module):
 
         def norm(width):
             return nn.LayerNorm(width, eps=1e-6)
-        self.encoder = _Encoder((image_size // patch_size) ** 2 + 1, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm)
+
+        self.encoder = _Encoder(
+            (image_size // patch_size) ** 2 + 1,
+            num_layers,
+            num_heads,
+            hidden_dim,
+            mlp_dim,
+            dropout,
+            attention_dropout,
+            norm,
+        )
         self.heads = nn.Sequential(nn.Linear(hidden_dim, num_classes))
 
     def forward(self, x):
@@ -106,7 +146,9 @@ class _Encoder(nn.Module):
         super().__init__()
         self.pos_embedding = nn.Parameter(torch.empty(1, length, width).normal_(std=0.02))
         self.dropout = nn.Dropout(dropout)
-        self.layers = nn.Sequential(*(Encoder1DBlock(heads, width, mlp_width, dropout, attention_dropout, norm) for _ in range(num_layers)))
+        self.layers = nn.Sequential(
+            *(Encoder1DBlock(heads, width, mlp_width, dropout, attention_dropout, norm) for _ in range(num_layers))
+        )
         self.ln = norm(width)
 
     def forward(self, input):
@@ -117,7 +159,15 @@ class _Encoder(nn.Module):
 def _vit(patch_size, num_layers, num_heads, hidden_dim, mlp_dim, image_size=224):
     def make(**settings):
         sizes = {"image_size": image_size, **settings}
-        return VisionTransformer(patch_size=patch_size, num_layers=num_layers, num_heads=num_heads, hidden_dim=hidden_dim, mlp_dim=mlp_dim, **sizes)
+        return VisionTransformer(
+            patch_size=patch_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+            mlp_dim=mlp_dim,
+            **sizes,
+        )
+
     return pretrained(make)
 
 
@@ -156,17 +206,33 @@ class _DenseBlock(nn.ModuleDict):
 
 
 class DenseNet(nn.Module):
-    def __init__(self, growth_rate=32, block_config=(6, 12, 24, 16), num_init_features=64, bn_size=4, drop_rate=0, num_classes=1000):
+    def __init__(
+        self,
+        growth_rate=32,
+        block_config=(6, 12, 24, 16),
+        num_init_features=64,
+        bn_size=4,
+        drop_rate=0,
+        num_classes=1000,
+    ):
         super().__init__()
-        layers = {"conv0": nn.Conv2d(3, num_init_features, 7, 2, 3, bias=False), "norm0": nn.BatchNorm2d(num_init_features),
-                  "relu0": nn.ReLU(inplace=True), "pool0": nn.MaxPool2d(3, 2, 1)}
+        layers = {
+            "conv0": nn.Conv2d(3, num_init_features, 7, 2, 3, bias=False),
+            "norm0": nn.BatchNorm2d(num_init_features),
+            "relu0": nn.ReLU(inplace=True),
+            "pool0": nn.MaxPool2d(3, 2, 1),
+        }
         width = num_init_features
         for i, count in enumerate(block_config):
             layers[f"denseblock{i + 1}"] = _DenseBlock(count, width, bn_size, growth_rate, drop_rate)
             width += count * growth_rate
             if i != len(block_config) - 1:
                 layers[f"transition{i + 1}"] = nn.Sequential(
-                    nn.BatchNorm2d(width), nn.ReLU(inplace=True), nn.Conv2d(width, width // 2, 1, bias=False), nn.AvgPool2d(2, 2))
+                    nn.BatchNorm2d(width),
+                    nn.ReLU(inplace=True),
+                    nn.Conv2d(width, width // 2, 1, bias=False),
+                    nn.AvgPool2d(2, 2),
+                )
                 width //= 2
         layers["norm5"] = nn.BatchNorm2d(width)
         self.features = nn.Sequential()
@@ -190,9 +256,17 @@ def _densenet(**sizes):
 MAKERS = {
     "alexnet": pretrained(AlexNet),
     **{f"vgg{depth}{'_bn' * has_norm}": _vgg(depth, has_norm) for depth in _VGG for has_norm in (False, True)},
-    "vit_b_16": _vit(16, 12, 12, 768, 3072), "vit_b_32": _vit(32, 12, 12, 768, 3072),
-    "vit_l_16": _vit(16, 24, 16, 1024, 4096), "vit_l_32": _vit(32, 24, 16, 1024, 4096), "vit_h_14": _vit(14, 32, 16, 1280, 5120),
-    "densenet121": _densenet(), "densenet161": _densenet(growth_rate=48, block_config=(6, 12, 36, 24), num_init_features=96),
-    "densenet169": _densenet(block_config=(6, 12, 32, 32)), "densenet201": _densenet(block_config=(6, 12, 48, 32)),
-    "AlexNet": AlexNet, "VGG": VGG, "VisionTransformer": VisionTransformer, "DenseNet": DenseNet,
+    "vit_b_16": _vit(16, 12, 12, 768, 3072),
+    "vit_b_32": _vit(32, 12, 12, 768, 3072),
+    "vit_l_16": _vit(16, 24, 16, 1024, 4096),
+    "vit_l_32": _vit(32, 24, 16, 1024, 4096),
+    "vit_h_14": _vit(14, 32, 16, 1280, 5120),
+    "densenet121": _densenet(),
+    "densenet161": _densenet(growth_rate=48, block_config=(6, 12, 36, 24), num_init_features=96),
+    "densenet169": _densenet(block_config=(6, 12, 32, 32)),
+    "densenet201": _densenet(block_config=(6, 12, 48, 32)),
+    "AlexNet": AlexNet,
+    "VGG": VGG,
+    "VisionTransformer": VisionTransformer,
+    "DenseNet": DenseNet,
 }

@@ -1,6 +1,7 @@
 """Data sets of the right lengths and shapes. Images are not known here, and labels are placeholders."""
 
 from torch.utils.data import Dataset
+
 from torchvision._image import Image
 
 
@@ -13,7 +14,10 @@ class VisionDataset(Dataset):
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
         self._length = self._lengths[0 if train else 1]
         from _host import note
-        note(f"{type(self).__name__} has its length and its shapes here: images are not known, and labels are placeholders")
+
+        note(
+            f"{type(self).__name__} has its length and its shapes here: images are not known, and labels are placeholders"
+        )
 
     def __len__(self):
         return self._length
@@ -31,11 +35,12 @@ class VisionDataset(Dataset):
 
     def _all_images(self):
         import numpy
+
         channels, height, width = self._shape
         return numpy.empty((len(self), height, width, channels), dtype="uint8")
 
     def _label(self, index):
-        return index * 2654435761 % 2 ** 32 % self._classes
+        return index * 2654435761 % 2**32 % self._classes
 
     def __getitem__(self, index):
         index = int(index)
@@ -54,10 +59,12 @@ class MNIST(VisionDataset):
 
     def _all_labels(self):
         import torch
+
         return torch.tensor(super()._all_labels())
 
     def _all_images(self):
         import torch
+
         return torch.empty((len(self), *self._shape[1:]), dtype=torch.uint8)
 
     train_data = test_data = property(lambda self: self.data)
@@ -82,7 +89,15 @@ class CIFAR100(CIFAR10):
 
 
 class FakeData(VisionDataset):
-    def __init__(self, size=1000, image_size=(3, 224, 224), num_classes=10, transform=None, target_transform=None, random_offset=0):
+    def __init__(
+        self,
+        size=1000,
+        image_size=(3, 224, 224),
+        num_classes=10,
+        transform=None,
+        target_transform=None,
+        random_offset=0,
+    ):
         self._shape, self._classes = tuple(image_size), num_classes
         super().__init__(transform=transform, target_transform=target_transform)
         self._length = size
@@ -92,4 +107,8 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from _refused import Missing
-    return Missing(f"torchvision.datasets.{name}", "there are no files here; use torchvision.datasets.FakeData with the shape of the images")
+
+    return Missing(
+        f"torchvision.datasets.{name}",
+        "there are no files here; use torchvision.datasets.FakeData with the shape of the images",
+    )

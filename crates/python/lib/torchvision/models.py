@@ -11,7 +11,17 @@ def _conv(inputs, outputs, size=3, stride=1, groups=1, dilation=1):
 class BasicBlock(nn.Module):
     expansion = 1
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=nn.BatchNorm2d):
+    def __init__(
+        self,
+        inplanes,
+        planes,
+        stride=1,
+        downsample=None,
+        groups=1,
+        base_width=64,
+        dilation=1,
+        norm_layer=nn.BatchNorm2d,
+    ):
         super().__init__()
         self.conv1 = _conv(inplanes, planes, 3, stride)
         self.bn1 = norm_layer(planes)
@@ -37,7 +47,17 @@ class BasicBlock(nn.Module):
 class Bottleneck(nn.Module):
     expansion = 4
 
-    def __init__(self, inplanes, planes, stride=1, downsample=None, groups=1, base_width=64, dilation=1, norm_layer=nn.BatchNorm2d):
+    def __init__(
+        self,
+        inplanes,
+        planes,
+        stride=1,
+        downsample=None,
+        groups=1,
+        base_width=64,
+        dilation=1,
+        norm_layer=nn.BatchNorm2d,
+    ):
         super().__init__()
         width = int(planes * (base_width / 64.0)) * groups
         self.conv1 = _conv(inplanes, width, 1)
@@ -67,7 +87,17 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    def __init__(self, block, layers, num_classes=1000, zero_init_residual=False, groups=1, width_per_group=64, norm_layer=nn.BatchNorm2d, **kwargs):
+    def __init__(
+        self,
+        block,
+        layers,
+        num_classes=1000,
+        zero_init_residual=False,
+        groups=1,
+        width_per_group=64,
+        norm_layer=nn.BatchNorm2d,
+        **kwargs,
+    ):
         super().__init__()
         self._norm_layer, self.inplanes, self.groups, self.base_width = norm_layer, 64, groups, width_per_group
         self.conv1 = nn.Conv2d(3, 64, 7, 2, 3, bias=False)
@@ -84,11 +114,17 @@ class ResNet(nn.Module):
     def _make_layer(self, block, planes, blocks, stride=1):
         downsample = None
         if stride != 1 or self.inplanes != planes * block.expansion:
-            downsample = nn.Sequential(_conv(self.inplanes, planes * block.expansion, 1, stride), self._norm_layer(planes * block.expansion))
+            downsample = nn.Sequential(
+                _conv(self.inplanes, planes * block.expansion, 1, stride), self._norm_layer(planes * block.expansion)
+            )
         layers = [block(self.inplanes, planes, stride, downsample, self.groups, self.base_width, 1, self._norm_layer)]
         self.inplanes = planes * block.expansion
         for _ in range(1, blocks):
-            layers.append(block(self.inplanes, planes, groups=self.groups, base_width=self.base_width, norm_layer=self._norm_layer))
+            layers.append(
+                block(
+                    self.inplanes, planes, groups=self.groups, base_width=self.base_width, norm_layer=self._norm_layer
+                )
+            )
         return nn.Sequential(*layers)
 
     def _forward_impl(self, x):
@@ -113,6 +149,7 @@ def pretrained(make):
     def maker(pretrained=False, progress=True, *, weights=None, **settings):
         # Weights that were trained have the same shapes as new ones, and values are not known here anyway.
         return make(**settings)
+
     return maker
 
 
@@ -139,7 +176,9 @@ def __getattr__(name):
     if name.endswith("_Weights"):
         return _Weights
     from torchvision._more_models import MAKERS
+
     if name in MAKERS:
         return MAKERS[name]
     from _refused import Missing
+
     return Missing(f"torchvision.models.{name}", "write the model out with torch.nn")

@@ -20,4 +20,7 @@ def save_image(tensor, fp, **kwargs):
 def _say(tensor):
     if tensor.is_cuda:
         from _host import note
-        note("pictures are not drawn here: the GPU memory that torchvision takes for a picture is left out; pass tensor.cpu()")
+
+        note(
+            "pictures are not drawn here: the GPU memory that torchvision takes for a picture is left out; pass tensor.cpu()"
+        )

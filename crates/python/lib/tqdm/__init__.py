@@ -2,13 +2,32 @@
 
 
 class tqdm:
-    def __init__(self, iterable=None, desc=None, total=None, leave=True, file=None, ncols=None, disable=False, unit="it", initial=0, **kwargs):
+    def __init__(
+        self,
+        iterable=None,
+        desc=None,
+        total=None,
+        leave=True,
+        file=None,
+        ncols=None,
+        disable=False,
+        unit="it",
+        initial=0,
+        **kwargs,
+    ):
         if total is None and iterable is not None:
             try:
                 total = len(iterable)
             except TypeError:
                 pass
-        self.iterable, self.desc, self.total, self.n, self.disable, self.leave = iterable, desc or "", total, initial, disable, leave
+        self.iterable, self.desc, self.total, self.n, self.disable, self.leave = (
+            iterable,
+            desc or "",
+            total,
+            initial,
+            disable,
+            leave,
+        )
         self.postfix, self.unit = None, unit
         self.format_dict = {"elapsed": 0.0, "rate": None, "n": initial, "total": total}
 

@@ -5,7 +5,9 @@ mod convert;
 mod errors;
 mod memory;
 mod objects;
+mod operators;
 mod tensor;
+mod values;
 
 pub(crate) use objects::forget;
 

@@ -200,6 +200,7 @@ impl Node {
     }
 
     pub(super) fn new(name: &'static str, inputs: &[&Tensor], outputs: &[&Tensor], body: Body) -> Rc<Self> {
+        debug_assert!(super::nodes::is_listed(name), "{name} is not in the list of nodes");
         let device = outputs.first().map(|output| output.device());
         Rc::new(Self {
             name,

@@ -1,5 +1,6 @@
 //! Views in the graph: what happens to a history where a view, or the tensor that it is a view of, is changed in place.
 
+use crate::autograd::nodes;
 use std::rc::Rc;
 
 use super::node::{Body, Context, Grads, Node};
@@ -48,7 +49,7 @@ pub(crate) fn renew(view: &Tensor) {
 fn regenerate(view: &Tensor, base: &Tensor) {
     let to_base = as_strided_function(base, view);
     let backward = move |_: &Context<'_>, grads: &[Option<Tensor>]| Ok(vec![Some(to_base(first(grads)?)?)]);
-    let node = Node::new("AsStridedBackward0", &[base], &[view], Body::function(Vec::new(), backward));
+    let node = Node::new(nodes::AsStridedBackward0, &[base], &[view], Body::function(Vec::new(), backward));
     view.autograd().borrow_mut().view_version = view.version();
     view.set_history(&node, 0);
 }

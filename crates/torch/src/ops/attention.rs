@@ -5,7 +5,7 @@ mod products;
 
 use crate::arguments::{Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -112,7 +112,7 @@ impl Call<'_> {
         ];
         let sizes = self.sizes;
         record(
-            "ScaledDotProductCudnnAttentionBackward0",
+            nodes::ScaledDotProductCudnnAttentionBackward0,
             &self.inputs(),
             &[&output],
             &saved,
@@ -183,7 +183,7 @@ impl Call<'_> {
         ];
         let sizes = self.sizes;
         record(
-            "ScaledDotProductFlashAttentionBackward0",
+            nodes::ScaledDotProductFlashAttentionBackward0,
             &self.inputs(),
             &[&output],
             &saved,
@@ -236,7 +236,7 @@ impl Call<'_> {
         ];
         let sizes = self.sizes;
         record(
-            "ScaledDotProductEfficientAttentionBackward0",
+            nodes::ScaledDotProductEfficientAttentionBackward0,
             &self.inputs(),
             &[&output],
             &saved,
@@ -311,6 +311,7 @@ fn unrelated(view: &Tensor) -> Tensor {
 
 arguments! {
     /// The arguments of `scaled_dot_product_attention`.
+    #[derive(Clone, Copy)]
     struct Attention<'a> {
         q: &'a Tensor,
         k: &'a Tensor,

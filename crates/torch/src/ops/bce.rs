@@ -1,7 +1,7 @@
 //! Binary cross entropy, of probabilities and of logits.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::{Result, Scalar, Tensor, Value};
 
@@ -34,19 +34,18 @@ pub(super) fn binary_cross_entropy(
         if let Some(weight) = &weight {
             elementwise_in_place(&[&loss, weight], loss.dtype(), None)?;
         }
-        match reduction {
-            Reduction::None => loss,
-            _ => {
-                // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
-                let copied = reduced(loss.clone(), reduction)?;
-                loss.set_geometry(&[], &[], 0);
-                drop(copied);
-                loss
-            }
+        if reduction == Reduction::None {
+            loss
+        } else {
+            // `loss.resize_as_(reduced).copy_(reduced)`: the loss keeps the memory of all elements.
+            let copied = reduced(loss.clone(), reduction)?;
+            loss.set_geometry(&[], &[], 0);
+            drop(copied);
+            loss
         }
     };
     let saved = [Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
-    record("BinaryCrossEntropyBackward0", &[own, target], &[&output], &saved, move |ctx, grads| {
+    record(nodes::BinaryCrossEntropyBackward0, &[own, target], &[&output], &saved, move |ctx, grads| {
         reduction.note();
         let (own, target) = (ctx.saved(0)?, ctx.saved(1)?);
         let weight = ctx.saved_optional(2)?;
@@ -143,7 +142,7 @@ pub(super) fn bce_with_logits(
         Save::Input(weight.as_ref()),
     ];
     record(
-        "BinaryCrossEntropyWithLogitsBackward0",
+        nodes::BinaryCrossEntropyWithLogitsBackward0,
         &[own, target],
         &[&output],
         &saved,
@@ -256,7 +255,7 @@ fn bce_backward(
     let output = empty_like(own)?;
     let saved =
         [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target)), Save::Input(weight)];
-    let node = "BinaryCrossEntropyBackwardBackward0";
+    let node = nodes::BinaryCrossEntropyBackwardBackward0;
     record(node, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let (again, grad, own, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let weight = ctx.saved_optional(3)?;

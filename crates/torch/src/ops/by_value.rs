@@ -1,6 +1,6 @@
 //! Operators whose results are as large as values say.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value, session};
@@ -76,15 +76,14 @@ fn bincount(tensor: &Tensor, weights: Option<&Tensor>, least: i64) -> Result<Val
         drop(temporary(device, tensor.dtype().size())?);
         drop(temporary(device, tensor.dtype().size())?);
     }
-    let bins = match largest {
-        Some(largest) => (largest + 1).max(least),
-        None => {
-            session().mark_estimated(
-                "bincount",
-                "the size depends on the largest value; minlength is taken, or the number of elements",
-            );
-            if least > 0 { least } else { tensor.numel() }
-        }
+    let bins = if let Some(largest) = largest {
+        (largest + 1).max(least)
+    } else {
+        session().mark_estimated(
+            "bincount",
+            "the size depends on the largest value; minlength is taken, or the number of elements",
+        );
+        if least > 0 { least } else { tensor.numel() }
     };
     let output = empty(&[bins], dtype, device)?;
     if let (Some(values), None) = (tensor.values(), weights) {
@@ -122,7 +121,7 @@ fn masked_select(tensor: &Tensor, mask: &Tensor) -> Result<Tensor> {
         index(&expand(tensor, &shape)?, &[Some(expand(mask, &shape)?)])?
     };
     let saved = [Save::Input(Some(mask)), Save::Input(Some(tensor))];
-    record("MaskedSelectBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::MaskedSelectBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (mask, own) = (ctx.saved(0)?, ctx.saved(1)?);
         // zeros_like(input.expand(...)).masked_scatter(mask, grad)
         let full = super::creation::zeros_like(&expand(&own, &shape)?)?;

@@ -4,7 +4,7 @@ mod calls;
 mod double;
 mod workspace;
 
-use crate::autograd::{GradModeGuard, Grads, Save, again, record_after, save_early};
+use crate::autograd::{GradModeGuard, Grads, Save, again, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -363,7 +363,7 @@ fn convolution(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, settings:
     };
     drop(below);
     let has_bias = bias.is_some();
-    record_after(early, "ConvolutionBackward0", &inputs, &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::ConvolutionBackward0, &inputs, &[&output], &saved, move |ctx, grads| {
         let (input, weight) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);

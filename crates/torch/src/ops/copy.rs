@@ -1,7 +1,7 @@
 //! Copies: between devices, types and orders of elements.
 
 use crate::arguments::arguments;
-use crate::autograd::{Context, Grads, record};
+use crate::autograd::{Context, Grads, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::memory::Category;
@@ -33,7 +33,7 @@ fn pass_through(_: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Grads> {
 pub(crate) fn clone(tensor: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     let copy = empty_like_on(tensor, tensor.dtype(), tensor.device(), format)?;
     copy_below(&copy, tensor, false)?;
-    record("CloneBackward0", &[tensor], &[&copy], &[], pass_through)?;
+    record(nodes::CloneBackward0, &[tensor], &[&copy], &[], pass_through)?;
     Ok(copy)
 }
 
@@ -81,7 +81,7 @@ fn to_copy(
         copy.storage().set_category(Category::Input);
     }
     let (from_dtype, from_device) = (tensor.dtype(), tensor.device());
-    record("ToCopyBackward0", &[tensor], &[&copy], &[], move |_, grads| {
+    record(nodes::ToCopyBackward0, &[tensor], &[&copy], &[], move |_, grads| {
         Ok(vec![Some(to(
             grad_of(grads)?,
             Some(from_dtype),
@@ -247,6 +247,7 @@ fn cuda(tensor: &Tensor, device: Option<Device>, non_blocking: bool) -> Result<V
 
 arguments! {
     /// The keywords that each form of `to` ends with.
+    #[derive(Clone, Copy)]
     struct ToKeywords {
         non_blocking: bool,
         copies: bool,
@@ -269,14 +270,13 @@ fn type_as(tensor: &Tensor, other: &Tensor) -> Result<Tensor> {
 }
 
 fn tolist(tensor: &Tensor) -> Result<Value> {
-    let values = match tensor.values() {
-        Some(values) => values,
-        None => {
-            if tensor.device().is_cuda() {
-                to_device(tensor, Device::Cpu, false)?;
-            }
-            vec![Scalar::Unknown(tensor.dtype()); tensor.numel().max(0) as usize]
+    let values = if let Some(values) = tensor.values() {
+        values
+    } else {
+        if tensor.device().is_cuda() {
+            to_device(tensor, Device::Cpu, false)?;
         }
+        vec![Scalar::Unknown(tensor.dtype()); tensor.numel().max(0) as usize]
     };
     Ok(nest(&values, &tensor.shape()))
 }
@@ -325,7 +325,7 @@ macro_rules! to_schema {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!("clone(Tensor self, *, MemoryFormat memory_format=preserve)", clone).composed(&["CloneBackward0"]).copies_or_fills(),
+    op!("clone(Tensor self, *, MemoryFormat memory_format=preserve)", clone).composed(&[nodes::CloneBackward0]).copies_or_fills(),
     op!("contiguous(Tensor self, MemoryFormat memory_format=contiguous)", contiguous_in).copies_or_fills(),
     op!(
         to_schema!("Device device, ScalarType? dtype=None"),
@@ -343,7 +343,7 @@ pub(crate) const TABLE: &[Entry] = &[
         "to(Tensor self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, \
          MemoryFormat? memory_format=None)",
         to_by
-    ).composed(&["ToCopyBackward0"]).copies_or_fills(),
+    ).composed(&[nodes::ToCopyBackward0]).copies_or_fills(),
     op!("type_as(Tensor self, Tensor other)", type_as),
     op!("cuda(Tensor self, Device? device=None, bool non_blocking=False)", cuda).copies_or_fills(),
     op!("cpu(Tensor self)", |tensor: &Tensor| to_device(tensor, Device::Cpu, false)),

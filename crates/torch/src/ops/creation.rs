@@ -4,6 +4,7 @@ mod known;
 mod random;
 
 use crate::arguments::{Unread, arguments};
+use crate::autograd::nodes;
 use crate::error::runtime;
 use crate::generator::Draw;
 use crate::memory::Category;
@@ -134,6 +135,7 @@ fn finish(tensor: Tensor, options: &Options) -> Result<Value> {
 
 arguments! {
     /// The keywords that functions which make a tensor end with.
+    #[derive(Clone, Copy)]
     struct Keywords {
         dtype: Option<Dtype>,
         device: Option<Device>,
@@ -144,6 +146,7 @@ arguments! {
 
 arguments! {
     /// The keywords of functions that make a tensor like another.
+    #[derive(Clone, Copy)]
     struct LikeKeywords {
         dtype: Option<Dtype>,
         device: Option<Device>,
@@ -154,6 +157,7 @@ arguments! {
 
 arguments! {
     /// The keywords of methods that make a tensor of the type and the device of another.
+    #[derive(Clone, Copy)]
     struct NewKeywords {
         dtype: Option<Dtype>,
         device: Option<Device>,
@@ -223,7 +227,7 @@ fn fill_(tensor: &Tensor, value: Option<Scalar>) -> Result<()> {
 
 /// The history of a tensor that was filled: nothing of its gradient comes through.
 pub(crate) fn record_fill(tensor: &Tensor) -> Result<()> {
-    record_constant("FillBackward2", tensor)
+    record_constant(nodes::FillBackward2, tensor)
 }
 
 fn record_constant(node: &'static str, tensor: &Tensor) -> Result<()> {
@@ -394,7 +398,7 @@ pub(crate) const TABLE: &[Entry] = &[
     in_place!("zero_(Tensor self)", |tensor: &Tensor| {
         super::pointwise::change_in_place(tensor)?;
         set_all(tensor, Scalar::Int(0));
-        record_constant("ZeroBackward0", tensor)
+        record_constant(nodes::ZeroBackward0, tensor)
     }),
     in_place!("fill_(Tensor self, Scalar value)", |tensor: &Tensor, value: Scalar| {
         fill_(tensor, Some(value))

@@ -1,7 +1,7 @@
 //! Connectionist temporal classification.
 
 use crate::arguments::{arguments, integers};
-use crate::autograd::{Context, GradModeGuard, Grads, Save, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Tensor, Value, session};
@@ -61,7 +61,7 @@ fn forward(log_probs: &Tensor, targets: &Tensor, sequences: Sequences) -> Result
         Save::Output(0),
         Save::Input(Some(&log_alpha)),
     ];
-    record("CtcLossBackward0", &[log_probs], &[&loss], &saved, move |ctx, grads| {
+    record(nodes::CtcLossBackward0, &[log_probs], &[&loss], &saved, move |ctx, grads| {
         backward(ctx, grads, sequences)
     })?;
     Ok(loss)
@@ -129,7 +129,7 @@ fn cudnn(log_probs: &Tensor, ignores_infinity: bool) -> Result<Tensor> {
         (costs, raw)
     };
     let saved = [Save::Output(0), Save::Input(Some(&raw))];
-    record("CudnnCtcLossBackward0", &[log_probs], &[&costs], &saved, move |ctx, grads| {
+    record(nodes::CudnnCtcLossBackward0, &[log_probs], &[&costs], &saved, move |ctx, grads| {
         let (costs, raw) = (ctx.saved(0)?, ctx.saved(1)?);
         let spread = |tensor: &Tensor| unsqueeze(&unsqueeze(tensor, 0)?, 2);
         let product = super::pointwise::mul(&raw, &spread(first(grads)?)?)?;
@@ -145,6 +145,7 @@ fn cudnn(log_probs: &Tensor, ignores_infinity: bool) -> Result<Tensor> {
 
 arguments! {
     /// The arguments of `ctc_loss`.
+    #[derive(Clone, Copy)]
     struct Problem<'a> {
         given: &'a Tensor,
         targets: &'a Tensor,

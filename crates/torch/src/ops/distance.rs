@@ -2,7 +2,7 @@
 
 use crate::arguments::Unread;
 use crate::autocast::Cast;
-use crate::autograd::{Context, GradModeGuard, Grads, Save, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, nodes, record};
 use crate::error::runtime;
 use crate::iterator::broadcast;
 use crate::registry::{Entry, op};
@@ -42,7 +42,7 @@ fn euclidean(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         result
     };
     let saved = [Save::Input(Some(a)), Save::Input(Some(b)), Save::Output(0)];
-    record("EuclideanDistBackward0", &[a, b], &[&result], &saved, euclidean_backward)?;
+    record(nodes::EuclideanDistBackward0, &[a, b], &[&result], &saved, euclidean_backward)?;
     Ok(result)
 }
 
@@ -151,7 +151,7 @@ fn by_kernel(a: &Tensor, b: &Tensor, p: f64) -> Result<Tensor> {
         result
     };
     let saved = [Save::Input(Some(a)), Save::Input(Some(b)), Save::Output(0)];
-    record("CdistBackward0", &[a, b], &[&result], &saved, move |ctx, grads| {
+    record(nodes::CdistBackward0, &[a, b], &[&result], &saved, move |ctx, grads| {
         let (a, b, result) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(kernel_backward(&contiguous(grad)?, &a, &b, p)?) } else { None };
@@ -204,9 +204,9 @@ fn pdist(tensor: &Tensor, _: Unread) -> Result<Value> {
     let output = empty(&[pairs], tensor.dtype(), tensor.device())?;
     drop(read);
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("PdistBackward0", &[tensor], &[&output], &saved, |ctx, _| {
+    record(nodes::PdistBackward0, &[tensor], &[&output], &saved, |ctx, _| {
         let own = ctx.saved(0)?;
-        crate::session().mark_estimated("PdistBackward0", "the gradient was not recorded");
+        crate::session().mark_estimated(nodes::PdistBackward0, "the gradient was not recorded");
         let result = creation::empty_like_as(&own, own.dtype(), MemoryFormat::Contiguous)?;
         let rows = own.size(0);
         let partial = zeros(&[rows - 1, rows, own.size(1)], own.dtype(), own.device())?;
@@ -222,7 +222,8 @@ fn pairwise(a: &Tensor, b: &Tensor, p: f64, eps: f64, keepdim: bool) -> Result<V
     let innermost = a.dim().max(b.dim()) as i64 - 1;
     let difference = sub(a, b)?;
     let shifted = add(&difference, &wrapped(Scalar::Float(eps)))?;
-    let result = reduce::vector_norm(&shifted, p, Some(&[innermost]), keepdim, None)?;
+    // `at::norm`, whose gradient reads the input in the type of the result.
+    let result = reduce::norm_of_wide(&shifted, p, Some(&[innermost]), keepdim)?;
     drop(shifted);
     drop(difference);
     Ok(result.into())

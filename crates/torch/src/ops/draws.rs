@@ -1,7 +1,7 @@
 //! Kernels that draw one number for each element, from distributions beyond uniform and normal ones.
 
 use crate::arguments::Unread;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::not_implemented;
 use crate::iterator::broadcast;
 use crate::registry::{Entry, op};
@@ -22,7 +22,7 @@ fn drawn_as(like: &Tensor) -> Result<Tensor> {
 fn poisson(rate: &Tensor) -> Result<Tensor> {
     let output = drawn_as(rate)?;
     let (shape, dtype, device) = (rate.shape(), rate.dtype(), rate.device());
-    record("PoissonBackward0", &[rate], &[&output], &[], move |_, _| {
+    record(nodes::PoissonBackward0, &[rate], &[&output], &[], move |_, _| {
         Ok(vec![Some(zeros(&shape, dtype, device)?)])
     })?;
     Ok(output)
@@ -42,7 +42,7 @@ fn binomial(count: &Tensor, prob: &Tensor) -> Result<Tensor> {
 fn standard_gamma(alpha: &Tensor) -> Result<Tensor> {
     let output = drawn_as(alpha)?;
     let saved = [Save::Input(Some(alpha)), Save::Output(0)];
-    record("StandardGammaBackward0", &[alpha], &[&output], &saved, |ctx, grads| {
+    record(nodes::StandardGammaBackward0, &[alpha], &[&output], &saved, |ctx, grads| {
         let slope = standard_gamma_grad(&ctx.saved(0)?, &ctx.saved(1)?)?;
         Ok(vec![Some(mul(first(grads)?, &slope)?)])
     })?;
@@ -51,7 +51,7 @@ fn standard_gamma(alpha: &Tensor) -> Result<Tensor> {
 
 fn standard_gamma_grad(alpha: &Tensor, output: &Tensor) -> Result<Tensor> {
     let slope = empty(&alpha.shape(), alpha.dtype(), alpha.device())?;
-    record("StandardGammaGradBackward0", &[alpha, output], &[&slope], &[], |_, _| {
+    record(nodes::StandardGammaGradBackward0, &[alpha, output], &[&slope], &[], |_, _| {
         not_implemented("the derivative for '_standard_gamma_grad' is not implemented.")
     })?;
     Ok(slope)
@@ -84,10 +84,13 @@ pub(crate) const TABLE: &[Entry] = &[
         empty(&x.shape(), x.dtype(), x.device())
     }),
     op!("cauchy_(Tensor self, float median=0, float sigma=1)", |tensor: &Tensor, _: Unread, _: Unread| {
-        fill(tensor, "CauchyBackward0")
+        fill(tensor, nodes::CauchyBackward0)
     }),
     op!("log_normal_(Tensor self, float mean=1, float std=2)", |tensor: &Tensor, _: Unread, _: Unread| {
-        fill(tensor, "LogNormalBackward0")
+        fill(tensor, nodes::LogNormalBackward0)
     }),
-    op!("geometric_(Tensor self, float p)", |tensor: &Tensor, _: Unread| fill(tensor, "GeometricBackward0")),
+    op!("geometric_(Tensor self, float p)", |tensor: &Tensor, _: Unread| fill(
+        tensor,
+        nodes::GeometricBackward0
+    )),
 ];

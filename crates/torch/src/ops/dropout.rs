@@ -1,6 +1,6 @@
 //! Dropout and other draws of random numbers from a tensor.
 
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, nodes, record};
 use crate::iterator;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Scalar, Tensor, Value};
@@ -32,18 +32,24 @@ pub(crate) fn dropout(input: &Tensor, p: f64, is_training: bool) -> Result<Tenso
         super::copy::empty_strided(&shape, &strides, Dtype::Bool, input.device())?
     };
     let output = empty_like(input)?;
-    record("NativeDropoutBackward0", &[input], &[&output], &[Save::Input(Some(&mask))], |ctx, grads| {
-        let mask = ctx.saved(0)?;
-        let grad = first(grads)?;
-        if GradMode::is_enabled() {
-            // grad * (mask.type_as(grad) * scale)
-            let kept = to_dtype(&mask, grad.dtype())?;
-            let factor = scale(&kept, 1.0)?;
-            return Ok(vec![Some(mul(grad, &factor)?)]);
-        }
-        // The kernel writes without gaps, in the order that the gradient suggests.
-        Ok(vec![Some(empty_like_as(grad, grad.dtype(), grad.suggested_format())?)])
-    })?;
+    record(
+        nodes::NativeDropoutBackward0,
+        &[input],
+        &[&output],
+        &[Save::Input(Some(&mask))],
+        |ctx, grads| {
+            let mask = ctx.saved(0)?;
+            let grad = first(grads)?;
+            if GradMode::is_enabled() {
+                // grad * (mask.type_as(grad) * scale)
+                let kept = to_dtype(&mask, grad.dtype())?;
+                let factor = scale(&kept, 1.0)?;
+                return Ok(vec![Some(mul(grad, &factor)?)]);
+            }
+            // The kernel writes without gaps, in the order that the gradient suggests.
+            Ok(vec![Some(empty_like_as(grad, grad.dtype(), grad.suggested_format())?)])
+        },
+    )?;
     drop(mask);
     Ok(output)
 }
@@ -69,7 +75,7 @@ fn bernoulli(own: &Tensor) -> Result<Value> {
     let below = GradModeGuard::new(false);
     drop(to_dtype(own, if own.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 })?);
     drop(below);
-    record("BernoulliBackward0", &[own], &[&output], &[], |_, grads| {
+    record(nodes::BernoulliBackward0, &[own], &[&output], &[], |_, grads| {
         Ok(vec![Some(super::creation::zeros_like(first(grads)?)?)])
     })?;
     Ok(output.into())

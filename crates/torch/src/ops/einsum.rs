@@ -78,20 +78,19 @@ impl Plan {
             }
         }
         let all = || operands.iter().flatten().copied();
-        let output = match right {
-            Some(right) => labels(right)?,
-            None => {
-                // The ellipsis first, then what occurs once, in the order of the alphabet, capitals first.
-                let mut letters: Vec<Label> = ('A'..='Z')
-                    .chain('a'..='z')
-                    .map(Label::Letter)
-                    .filter(|label| all().filter(|other| other == label).count() == 1)
-                    .collect();
-                if all().any(|label| label == Label::Dots) {
-                    letters.insert(0, Label::Dots);
-                }
-                letters
+        let output = if let Some(right) = right {
+            labels(right)?
+        } else {
+            // The ellipsis first, then what occurs once, in the order of the alphabet, capitals first.
+            let mut letters: Vec<Label> = ('A'..='Z')
+                .chain('a'..='z')
+                .map(Label::Letter)
+                .filter(|label| all().filter(|other| other == label).count() == 1)
+                .collect();
+            if all().any(|label| label == Label::Dots) {
+                letters.insert(0, Label::Dots);
             }
+            letters
         };
         if let Some(Label::Letter(letter)) =
             output.iter().find(|label| **label != Label::Dots && !all().any(|other| other == **label))
@@ -160,12 +159,11 @@ impl Plan {
         }
         let mut order = Vec::with_capacity(places.len());
         for place in places {
-            order.push(match place {
-                Some(place) => place as i64,
-                None => {
-                    operand = unsqueeze(&operand, -1)?;
-                    operand.dim() as i64 - 1
-                }
+            order.push(if let Some(place) = place {
+                place as i64
+            } else {
+                operand = unsqueeze(&operand, -1)?;
+                operand.dim() as i64 - 1
             });
         }
         permute(&operand, &order)

@@ -1,7 +1,7 @@
 //! Embeddings.
 
 use crate::arguments::{Unread, arguments};
-use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
 use crate::error::{not_implemented, runtime};
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -39,7 +39,7 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
     drop(below);
     let (vocabulary, width) = (weight.size(0), weight.size(1));
     let _ = padding;
-    record_after(early, "EmbeddingBackward0", &[weight], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::EmbeddingBackward0, &[weight], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let indices = ctx.saved(0)?;
         let below = GradModeGuard::new(false);
@@ -47,7 +47,7 @@ fn embedding(weight: &Tensor, indices: &Tensor, padding: i64) -> Result<Tensor> 
         drop(below);
         // embedding_dense_double_backward: grad.index_select(0, indices.reshape(-1)).view(...)
         record_linear(
-            "EmbeddingDenseBackwardBackward0",
+            nodes::EmbeddingDenseBackwardBackward0,
             grad,
             None,
             &[&indices],
@@ -135,6 +135,7 @@ enum BagMode {
 
 arguments! {
     /// How rows become bags.
+    #[derive(Clone, Copy)]
     struct Bags<'a> {
         scales: bool,
         mode: i64,
@@ -198,7 +199,7 @@ fn embedding_bag(weight: &Tensor, indices: &Tensor, offsets: &Tensor, bags: Bags
     ];
     let rows = weight.size(0);
     let outputs = [&output];
-    record("EmbeddingBagBackward0", &inputs, &outputs, &saved, move |ctx, grads| {
+    record(nodes::EmbeddingBagBackward0, &inputs, &outputs, &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_weights = if ctx.wants(1) {
             Some(empty(&[ctx.saved(0)?.numel()], grad.dtype(), grad.device())?)

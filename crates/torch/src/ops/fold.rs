@@ -1,7 +1,7 @@
 //! Sliding windows as columns, and columns added up into an image: `nn.Unfold` and `nn.Fold`.
 
 use crate::arguments::arguments;
-use crate::autograd::{GradModeGuard, record};
+use crate::autograd::{GradModeGuard, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Result, Tensor, contiguous_strides, numel};
@@ -15,6 +15,7 @@ type Pair = [i64; 2];
 
 arguments! {
     /// The parameters of a window as a program gives them.
+    #[derive(Clone, Copy)]
     struct Sizes<'a> {
         kernel: &'a [i64],
         dilation: &'a [i64],
@@ -130,7 +131,7 @@ fn im2col(input: &Tensor, window: Window) -> Result<Tensor> {
     let mut to: Vec<i64> = batch.into_iter().collect();
     to.extend([channels.saturating_mul(window.area()), rows.saturating_mul(columns)]);
     let output = resized_like(input, &to)?;
-    record("Im2ColBackward0", &[input], &[&output], &[], move |_, grads| {
+    record(nodes::Im2ColBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(col2im(first(grads)?, size, window)?)])
     })?;
     Ok(output)
@@ -172,7 +173,7 @@ fn col2im(input: &Tensor, size: Pair, window: Window) -> Result<Tensor> {
     let mut to: Vec<i64> = batch.into_iter().collect();
     to.extend([channels / window.area(), size[0], size[1]]);
     let output = resized_like(input, &to)?;
-    record("Col2ImBackward0", &[input], &[&output], &[], move |_, grads| {
+    record(nodes::Col2ImBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(im2col(first(grads)?, window)?)])
     })?;
     Ok(output)

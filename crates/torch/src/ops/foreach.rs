@@ -40,14 +40,11 @@ fn add_known(tensors: &[Tensor], other: &Value, _alpha: Unread) -> Result<Value>
         _ => None,
     };
     for tensor in tensors {
-        match number.filter(|_| tensor.device() == Device::Cpu && tensor.numel() == 1) {
-            Some(number) => {
-                super::pointwise::add_in_place(tensor, &wrapped(number))?;
-            }
-            None => {
-                change_in_place(tensor)?;
-                tensor.set_values(None);
-            }
+        if let Some(number) = number.filter(|_| tensor.device() == Device::Cpu && tensor.numel() == 1) {
+            super::pointwise::add_in_place(tensor, &wrapped(number))?;
+        } else {
+            change_in_place(tensor)?;
+            tensor.set_values(None);
         }
     }
     Ok(tensors.to_vec().into())
@@ -110,9 +107,8 @@ fn unscale(tensors: &[Tensor], found_inf: &Tensor, _: Unread) -> Result<Value> {
 }
 
 /// One kernel over several lists, all changed in place.
-fn fused(lists: &[&[Tensor]]) -> Result<()> {
+fn fused(lists: &[&[Tensor]]) {
     lists.iter().flat_map(|list| list.iter()).for_each(Tensor::bump_version);
-    Ok(())
 }
 
 fn fused_adam(
@@ -122,13 +118,13 @@ fn fused_adam(
     squares: &[Tensor],
     greatest_squares: &[Tensor],
     steps: &[Tensor],
-    _: Rest,
-) -> Result<()> {
-    fused(&[parameters, grads, averages, squares, greatest_squares, steps])
+    _: Rest<9>,
+) {
+    fused(&[parameters, grads, averages, squares, greatest_squares, steps]);
 }
 
-fn fused_sgd(parameters: &[Tensor], grads: &[Tensor], momenta: &[Tensor], _: Rest) -> Result<()> {
-    fused(&[parameters, grads, momenta])
+fn fused_sgd(parameters: &[Tensor], grads: &[Tensor], momenta: &[Tensor], _: Rest<9>) {
+    fused(&[parameters, grads, momenta]);
 }
 
 fn check(tensors: &[Tensor]) -> Result<()> {
@@ -144,13 +140,13 @@ fn below<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 macro_rules! foreach {
-    ($($name:literal $more:literal,)*) => {
+    ($($name:literal $count:literal $more:literal,)*) => {
         &[$(
-            op!(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest| {
+            op!(concat!("_foreach_", $name, "(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest<$count>| {
                 check(tensors)?;
                 below(|| fresh(tensors, None))
             }),
-            op!(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest| {
+            op!(concat!("_foreach_", $name, "_(Tensor[] self", $more, ")"), |tensors: &[Tensor], _: Rest<$count>| {
                 check(tensors)?;
                 in_place(tensors)
             }),
@@ -159,24 +155,24 @@ macro_rules! foreach {
 }
 
 pub(crate) const LISTS: &[Entry] = foreach! {
-    "sub" ", Any other, *, Scalar alpha=1",
-    "mul" ", Any other",
-    "div" ", Any other",
-    "pow" ", Any exponent",
-    "clamp_min" ", Any other",
-    "clamp_max" ", Any other",
-    "maximum" ", Any other",
-    "minimum" ", Any other",
-    "addcmul" ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
-    "addcdiv" ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
-    "lerp" ", Tensor[] tensors1, Any weight",
-    "sqrt" "",
-    "rsqrt" "",
-    "neg" "",
-    "abs" "",
-    "exp" "",
-    "reciprocal" "",
-    "sign" "",
+    "sub" 2 ", Any other, *, Scalar alpha=1",
+    "mul" 1 ", Any other",
+    "div" 1 ", Any other",
+    "pow" 1 ", Any exponent",
+    "clamp_min" 1 ", Any other",
+    "clamp_max" 1 ", Any other",
+    "maximum" 1 ", Any other",
+    "minimum" 1 ", Any other",
+    "addcmul" 3 ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
+    "addcdiv" 3 ", Tensor[] tensor1, Tensor[] tensor2, Any value=1",
+    "lerp" 2 ", Tensor[] tensors1, Any weight",
+    "sqrt" 0 "",
+    "rsqrt" 0 "",
+    "neg" 0 "",
+    "abs" 0 "",
+    "exp" 0 "",
+    "reciprocal" 0 "",
+    "sign" 0 "",
 };
 
 pub(crate) const TABLE: &[Entry] = &[
@@ -199,7 +195,7 @@ pub(crate) const TABLE: &[Entry] = &[
     in_place!(
         "_amp_update_scale_(Tensor self, Tensor growth_tracker, Tensor found_inf, float scale_growth_factor, float \
          scale_backoff_factor, int growth_interval)",
-        |_tensor: &Tensor, _: Rest| Ok(())
+        |_tensor: &Tensor, _: Rest<5>| Ok(())
     ),
     op!(
         "_fused_adam_(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, \

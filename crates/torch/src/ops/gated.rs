@@ -1,7 +1,7 @@
 //! Activations whose kernels read two tensors, or two halves of one: `prelu` and `glu`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, again, record};
+use crate::autograd::{Save, again, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::creation::{empty, empty_like, ones, wrapped, zeros, zeros_like};
@@ -27,7 +27,7 @@ pub(super) fn prelu(tensor: &Tensor, weight: &Tensor) -> Result<Tensor> {
     };
     let output = elementwise(&[tensor, weight], tensor.dtype(), None)?;
     let saved = [Save::Input(Some(tensor)), Save::Input(Some(weight))];
-    record("PreluKernelBackward0", &[tensor, weight], &[&output], &saved, |ctx, grads| {
+    record(nodes::PreluKernelBackward0, &[tensor, weight], &[&output], &saved, |ctx, grads| {
         let (grad, own, weight) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let [to_own, to_weight] = prelu_backward(grad, &own, &weight)?;
         Ok(vec![Some(to_own), Some(to_weight)])
@@ -46,7 +46,7 @@ pub(super) fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     let first_half = narrow(&tensor.detach(), dim, 0, size / 2)?;
     let shape = first_half.shape();
     let output = empty(&shape, tensor.dtype(), tensor.device())?;
-    record("GluBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
+    record(nodes::GluBackward0, &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
         Ok(vec![Some(glu_backward(first(grads)?, &ctx.saved(0)?, dim)?)])
     })?;
     Ok(output)
@@ -58,7 +58,7 @@ fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tenso
     let to_weight = elementwise(&[own, weight, grad], grad.dtype(), None)?;
     let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(weight))];
     let (inputs, outputs) = ([grad, own, weight], [&to_own, &to_weight]);
-    record("PreluKernelBackwardBackward0", &inputs, &outputs, &saved, |ctx, grads| {
+    record(nodes::PreluKernelBackwardBackward0, &inputs, &outputs, &saved, |ctx, grads| {
         let (grad, own, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let again = [grads.first(), grads.get(1)].map(|again| again.and_then(Option::as_ref));
         // where(self >= 0, a, b): C++ evaluates the last argument first.
@@ -104,7 +104,7 @@ fn glu_backward(grad: &Tensor, own: &Tensor, dim: i64) -> Result<Tensor> {
     again::variant(if is_last { "last dimension" } else { "another dimension" });
     let output = empty_like(own)?;
     let saved = [Save::Input(Some(grad)), Save::Input(Some(own))];
-    record("GluBackwardBackward0", &[grad, own], &[&output], &saved, move |ctx, grads| {
+    record(nodes::GluBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let (again, grad, own) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_grad = if ctx.wants(0) { Some(glu_of_grad(again, &own, dim)?) } else { None };
         let to_own = if ctx.wants(1) { Some(glu_double_backward(again, &grad, &own, dim)?) } else { None };

@@ -1,7 +1,7 @@
 //! Sampling at the places of a grid: `grid_sample` and `affine_grid`.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
@@ -82,9 +82,9 @@ fn grid_sampler(
         }
     };
     let node = match (is_cudnn, input.dim()) {
-        (true, _) => "CudnnGridSamplerBackward0",
-        (false, 5) => "GridSampler3DBackward0",
-        (false, _) => "GridSampler2DBackward0",
+        (true, _) => nodes::CudnnGridSamplerBackward0,
+        (false, 5) => nodes::GridSampler3DBackward0,
+        (false, _) => nodes::GridSampler2DBackward0,
     };
     let saved = [Save::Input(Some(&grid)), Save::Input(Some(&input))];
     record(node, &[&input, &grid], &[&output], &saved, move |ctx, grads| {
@@ -174,7 +174,7 @@ fn affine_grid(theta: &Tensor, size: &[i64], is_aligned: bool) -> Result<Tensor>
     };
     let output = output.alias(&output.shape(), &output.strides(), output.offset());
     let size = size.to_vec();
-    record("AffineGridGeneratorBackward0", &[theta], &[&output], &[], move |_, grads| {
+    record(nodes::AffineGridGeneratorBackward0, &[theta], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let _below = GradModeGuard::new(false);
         let base = base_grid(grad, &size, is_aligned)?;

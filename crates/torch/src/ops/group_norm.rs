@@ -1,13 +1,13 @@
 //! Group norms, and the form of their backward function that can be differentiated again.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradMode, Save, record};
+use crate::autograd::{GradMode, Save, nodes, record};
 use crate::error::runtime;
 use crate::{MemoryFormat, Result, Scalar, Tensor};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as, wrapped};
-use super::norm::scratch;
+use super::norm::batch::scratch;
 use super::pointwise::{add, add_in_place, clamp, div, mul, scale, sub};
 use super::reduce::{mean, sum};
 use super::unary::{self, neg};
@@ -49,49 +49,61 @@ pub(super) fn group_norm(
     tensors.extend(bias.as_ref());
     let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
     let sizes = [batch, groups, channels / groups, area];
-    record("NativeGroupNormBackward0", &tensors, &[&output, &mean, &rstd], &saved, move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let weight = ctx.saved_optional(1)?;
-        let wanted =
-            [ctx.wants(0), has_weight && ctx.wants(1), has_bias && ctx.wants(1 + usize::from(has_weight))];
-        let of_inputs = |to_own, to_weight, to_bias| {
-            let mut results = vec![to_own];
-            results.extend(has_weight.then_some(to_weight));
-            results.extend(has_bias.then_some(to_bias));
-            results
-        };
-        if GradMode::is_enabled() || grads.iter().skip(1).any(Option::is_some) {
-            let statistics = [ctx.saved(2)?, ctx.saved(3)?];
-            let parts = Parts { own: &own, statistics: &statistics, weight: weight.as_ref(), sizes };
-            let [to_own, to_weight, to_bias] = parts.backward(grads, wanted)?;
-            return Ok(of_inputs(to_own, to_weight, to_bias));
-        }
-        let _grad = contiguous(first(grads)?)?;
-        let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
-        let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
-        let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
-            Some(match &weight {
-                Some(weight) => empty_like(weight)?,
-                None => empty(&[channels], own.dtype(), own.device())?,
-            })
-        } else {
-            None
-        };
-        let ds = wide_scratch(&own, batch * channels)?;
-        let db = wide_scratch(&own, batch * channels)?;
-        if to_own.is_some() {
-            let c2 = wide_scratch(&own, batch * groups)?;
-            let c3 = wide_scratch(&own, batch * groups)?;
-            let c1 =
-                if area > 1 && weight.is_some() { Some(wide_scratch(&own, batch * channels)?) } else { None };
-            drop(c3);
-            drop(c2);
-            drop(c1);
-        }
-        drop(db);
-        drop(ds);
-        Ok(of_inputs(to_own, to_weight, to_bias))
-    })?;
+    record(
+        nodes::NativeGroupNormBackward0,
+        &tensors,
+        &[&output, &mean, &rstd],
+        &saved,
+        move |ctx, grads| {
+            let own = ctx.saved(0)?;
+            let weight = ctx.saved_optional(1)?;
+            let wanted = [
+                ctx.wants(0),
+                has_weight && ctx.wants(1),
+                has_bias && ctx.wants(1 + usize::from(has_weight)),
+            ];
+            let of_inputs = |to_own, to_weight, to_bias| {
+                let mut results = vec![to_own];
+                results.extend(has_weight.then_some(to_weight));
+                results.extend(has_bias.then_some(to_bias));
+                results
+            };
+            if GradMode::is_enabled() || grads.iter().skip(1).any(Option::is_some) {
+                let statistics = [ctx.saved(2)?, ctx.saved(3)?];
+                let parts = Parts { own: &own, statistics: &statistics, weight: weight.as_ref(), sizes };
+                let [to_own, to_weight, to_bias] = parts.backward(grads, wanted)?;
+                return Ok(of_inputs(to_own, to_weight, to_bias));
+            }
+            let _grad = contiguous(first(grads)?)?;
+            let to_own = if ctx.wants(0) { Some(empty_like(&own)?) } else { None };
+            let to_weight = weight.as_ref().filter(|_| ctx.wants(1)).map(empty_like).transpose()?;
+            let to_bias = if has_bias && ctx.wants(1 + usize::from(has_weight)) {
+                Some(match &weight {
+                    Some(weight) => empty_like(weight)?,
+                    None => empty(&[channels], own.dtype(), own.device())?,
+                })
+            } else {
+                None
+            };
+            let ds = wide_scratch(&own, batch * channels)?;
+            let db = wide_scratch(&own, batch * channels)?;
+            if to_own.is_some() {
+                let c2 = wide_scratch(&own, batch * groups)?;
+                let c3 = wide_scratch(&own, batch * groups)?;
+                let c1 = if area > 1 && weight.is_some() {
+                    Some(wide_scratch(&own, batch * channels)?)
+                } else {
+                    None
+                };
+                drop(c3);
+                drop(c2);
+                drop(c1);
+            }
+            drop(db);
+            drop(ds);
+            Ok(of_inputs(to_own, to_weight, to_bias))
+        },
+    )?;
     drop(mean);
     drop(rstd);
     Ok(output)

@@ -1,7 +1,7 @@
 //! Indexing, as `x[...]` reads and writes.
 
 use crate::arguments::Unread;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, in_place, op};
@@ -200,7 +200,7 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
     let saved: Vec<Save<'_>> = indices.iter().flatten().map(|index| Save::Input(Some(index))).collect();
     let from = tensor.shape();
     let places: Vec<bool> = indices.iter().map(Option::is_some).collect();
-    record("IndexBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::IndexBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
         let pattern: String = places.iter().map(|is_there| if *is_there { '1' } else { '0' }).collect();
@@ -218,7 +218,7 @@ pub(crate) fn index(tensor: &Tensor, indices: &[Option<Tensor>]) -> Result<Tenso
         accumulate_memory(&full, &indices, grad)?;
         let saves: Vec<Save<'_>> = indices.iter().flatten().map(|index| Save::Input(Some(index))).collect();
         let places = places.clone();
-        record("IndexPutImplBackward0", &[grad], &[&full], &saves, move |ctx, grads| {
+        record(nodes::IndexPutImplBackward0, &[grad], &[&full], &saves, move |ctx, grads| {
             let saved = (0..places.iter().filter(|place| **place).count()).map(|at| ctx.saved(at));
             let mut saved = saved.collect::<Result<Vec<_>>>()?.into_iter();
             let indices: Vec<_> =
@@ -421,7 +421,7 @@ fn record_index_put(
     }
     let places: Vec<bool> = indices.iter().map(Option::is_some).collect();
     let count = indices.iter().flatten().count();
-    record("IndexPutBackward0", &[tensor, value], &[output], &saved, move |ctx, grads| {
+    record(nodes::IndexPutBackward0, &[tensor, value], &[output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let mut number = 0;
         let mut indices = Vec::new();
@@ -445,7 +445,7 @@ fn record_index_put(
 /// `tril` and `triu`, which lie without gaps whatever the input.
 fn triangle(tensor: &Tensor, node: &'static str) -> Result<Tensor> {
     if tensor.dim() < 2 {
-        let name = if node == "TrilBackward0" { "tril" } else { "triu" };
+        let name = if node == nodes::TrilBackward0 { "tril" } else { "triu" };
         return runtime(format!("{name}: input tensor must have at least 2 dimensions"));
     }
     let output = super::creation::empty(&tensor.shape(), tensor.dtype(), tensor.device())?;
@@ -479,14 +479,20 @@ pub(crate) const TABLE: &[Entry] = &[
             index_put_new(tensor, &indices, values, accumulate)
         }
     ),
-    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TrilBackward0"))
-        .composed(&["TrilBackward0"]),
-    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(tensor, "TriuBackward0"))
-        .composed(&["TriuBackward0"]),
+    op!("tril(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(
+        tensor,
+        nodes::TrilBackward0
+    ))
+    .composed(&[nodes::TrilBackward0]),
+    op!("triu(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| triangle(
+        tensor,
+        nodes::TriuBackward0
+    ))
+    .composed(&[nodes::TriuBackward0]),
     op!("tril_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
-        triangle_in_place(tensor, "TrilBackward0")
+        triangle_in_place(tensor, nodes::TrilBackward0)
     }),
     op!("triu_(Tensor self, int diagonal=0)", |tensor: &Tensor, _: Unread| {
-        triangle_in_place(tensor, "TriuBackward0")
+        triangle_in_place(tensor, nodes::TriuBackward0)
     }),
 ];

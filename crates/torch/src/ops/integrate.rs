@@ -1,5 +1,6 @@
 //! Integrals and differences along a dimension, which ATen composes of operators.
 
+use crate::autograd::nodes;
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, Value};
@@ -228,7 +229,7 @@ fn rot90(tensor: &Tensor, turns: i64, dims: &[i64]) -> Result<Tensor> {
     // The result is no view, whatever it was made of.
     let output = output.alias(&output.shape(), &output.strides(), output.offset());
     let back = 4 - turns.rem_euclid(4);
-    crate::autograd::record("Rot90Backward0", &[tensor], &[&output], &[], move |_, grads| {
+    crate::autograd::record(nodes::Rot90Backward0, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(rot90(super::views::first(grads)?, back, &[a, b])?)])
     })?;
     Ok(output)

@@ -1,6 +1,6 @@
 //! Tensors made of several others, and repetitions.
 
-use crate::autograd::record;
+use crate::autograd::{nodes, record};
 use crate::dtype::ResultType;
 use crate::error::runtime;
 use crate::iterator::common_device;
@@ -57,7 +57,7 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     fill_values(tensors, &output, at);
     let parts: Vec<(i64, Dtype, bool)> =
         tensors.iter().map(|tensor| (tensor.size(at as i64), tensor.dtype(), is_skipped(tensor))).collect();
-    record("CatBackward0", &inputs, &[&output], &[], move |ctx, grads| {
+    record(nodes::CatBackward0, &inputs, &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let mut start = 0;
         let mut results = Vec::with_capacity(parts.len());
@@ -112,7 +112,7 @@ pub(crate) fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         let parts = tensors.iter().map(|tensor| unsqueeze(tensor, at as i64)).collect::<Result<Vec<_>>>()?;
         cat(&parts, at as i64)?
     };
-    record("StackBackward0", &inputs, &[&output], &[], move |ctx, grads| {
+    record(nodes::StackBackward0, &inputs, &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let count = grad.size(at as i64);
         (0..count)
@@ -143,7 +143,7 @@ fn repeat(tensor: &Tensor, repeats: &[i64]) -> Result<Tensor> {
         padded.iter().zip(repeats).map(|(size, count)| size.saturating_mul(*count)).collect();
     let output = empty(&target, tensor.dtype(), tensor.device())?;
     let (from, repeats) = (tensor.shape(), repeats.to_vec());
-    record("RepeatBackward0", &[tensor], &[&output], &[], move |_, grads| {
+    record(nodes::RepeatBackward0, &[tensor], &[&output], &[], move |_, grads| {
         // repeat_backward: leading repeats are summed first, then the tiles of each dimension.
         let mut grad = first(grads)?.clone();
         let leading = repeats.len() - from.len();
@@ -199,7 +199,7 @@ fn block_diag(tensors: &[Tensor]) -> Result<Tensor> {
         output
     };
     let shapes: Vec<crate::Shape> = tensors.iter().map(Tensor::shape).collect();
-    record("BlockDiagBackward0", &all, &[&output], &[], move |ctx, grads| {
+    record(nodes::BlockDiagBackward0, &all, &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let mut corner = [0, 0];
         let mut results = Vec::with_capacity(sizes.len());
@@ -221,10 +221,10 @@ fn block(tensor: &Tensor, corner: [i64; 2], size: [i64; 2]) -> Result<Tensor> {
 }
 
 pub(crate) const TABLE: &[Entry] = &[
-    op!("cat(Tensor[] tensors, int dim=0)", cat).composed(&["CatBackward0"]),
+    op!("cat(Tensor[] tensors, int dim=0)", cat).composed(&[nodes::CatBackward0]),
     op!("concat(Tensor[] tensors, int dim=0)", cat),
     op!("concatenate(Tensor[] tensors, int dim=0)", cat),
-    op!("stack(Tensor[] tensors, int dim=0)", stack).composed(&["StackBackward0"]),
+    op!("stack(Tensor[] tensors, int dim=0)", stack).composed(&[nodes::StackBackward0]),
     op!("_block_diag(Tensor[] tensors)", block_diag),
     op!("repeat(Tensor self, int[] repeats)", repeat),
     op!("tile(Tensor self, int[] dims)", tile),

@@ -4,7 +4,7 @@
 //! as anywhere else. Where it is one kernel, the kernel has a formula of its own: those are here, for elementwise kernels. C++
 //! evaluates the right operand first, temporaries live to the end of the expression, and named values to the end of the function.
 
-use crate::autograd::{GradMode, Grads, Save, again, record};
+use crate::autograd::{GradMode, Grads, Save, again, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::copy::to_dtype;
@@ -60,15 +60,15 @@ fn kernel_with(
 /// `threshold_backward`, `leaky_relu_backward` and all others that let a gradient pass or not: the derivative of what was saved is
 /// zeros.
 pub(crate) fn gate(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named("ThresholdBackwardBackward0", grad, saved)
+    gate_named(nodes::ThresholdBackwardBackward0, grad, saved)
 }
 
 pub(crate) fn gate_of_leaky_relu(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named("LeakyReluBackwardBackward0", grad, saved)
+    gate_named(nodes::LeakyReluBackwardBackward0, grad, saved)
 }
 
 pub(crate) fn gate_of_hardtanh(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
-    gate_named("HardtanhBackwardBackward0", grad, saved)
+    gate_named(nodes::HardtanhBackwardBackward0, grad, saved)
 }
 
 fn gate_named(node: &'static str, grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
@@ -94,7 +94,7 @@ pub(crate) fn hardsigmoid(grad: &Tensor, saved: &Tensor) -> Result<Tensor> {
 
 /// `tanh_backward`: `grad * (-2 * output * grad_output)`.
 pub(crate) fn tanh(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with("TanhBackwardBackward0", grad, result, tanh, |again, grad, result| {
+    kernel_with(nodes::TanhBackwardBackward0, grad, result, tanh, |again, grad, result| {
         let doubled = scale(result, -2.0)?;
         let product = mul(&doubled, grad)?;
         mul(again, &product)
@@ -103,7 +103,7 @@ pub(crate) fn tanh(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
 
 /// `sigmoid_backward`: `grad * grad_output * (-2 * output + 1)`.
 pub(crate) fn sigmoid(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with("SigmoidBackwardBackward0", grad, result, sigmoid, |again, grad, result| {
+    kernel_with(nodes::SigmoidBackwardBackward0, grad, result, sigmoid, |again, grad, result| {
         let doubled = scale(result, -2.0)?;
         let right = add(&doubled, &number(1.0))?;
         let left = mul(again, grad)?;
@@ -113,7 +113,7 @@ pub(crate) fn sigmoid(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
 
 /// `softplus_backward`: `sigmoid_backward(grad, x.sigmoid()) * (x < threshold).type_as(grad) * beta`, with `x = input * beta`.
 pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with("SoftplusBackwardBackward0", grad, own, softplus, |again, grad, own| {
+    kernel_with(nodes::SoftplusBackwardBackward0, grad, own, softplus, |again, grad, own| {
         let product = mul(again, grad)?;
         let x = scale(own, 1.0)?;
         let mask = lt(&x, &number(20.0))?;
@@ -127,7 +127,7 @@ pub(crate) fn softplus(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `log_sigmoid_backward`: `grad * (z - 1) * z`, with `z = input.sigmoid()`.
 pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with("LogSigmoidBackwardBackward0", grad, own, log_sigmoid, |again, grad, own| {
+    kernel_with(nodes::LogSigmoidBackwardBackward0, grad, own, log_sigmoid, |again, grad, own| {
         let product = mul(again, grad)?;
         let z = unary::sigmoid(own)?;
         let less = sub(&z, &number(1.0))?;
@@ -138,7 +138,7 @@ pub(crate) fn log_sigmoid(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `elu_backward` from the input: itself of `grad * grad_output * input_scale`, where the input is negative.
 pub(crate) fn elu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with("EluBackwardBackward0", grad, own, elu, |again, grad, own| {
+    kernel_with(nodes::EluBackwardBackward0, grad, own, elu, |again, grad, own| {
         let mask = lt(own, &number(0.0))?;
         let right = to_dtype(&mask, again.dtype())?;
         let product = mul(again, grad)?;
@@ -150,7 +150,7 @@ pub(crate) fn elu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `elu_backward` from the result, as the operator in place has it.
 pub(crate) fn elu_of_result(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
-    kernel_with("EluBackwardBackward0", grad, result, elu_of_result, |again, grad, result| {
+    kernel_with(nodes::EluBackwardBackward0, grad, result, elu_of_result, |again, grad, result| {
         let mask = lt(result, &number(0.0))?;
         let right = to_dtype(&mask, again.dtype())?;
         let product = mul(again, grad)?;
@@ -161,7 +161,7 @@ pub(crate) fn elu_of_result(grad: &Tensor, result: &Tensor) -> Result<Tensor> {
 
 /// `hardswish_backward`: `where(-3 < self and self < 3, grad * grad_output / 3, 0)`.
 pub(crate) fn hardswish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with("HardswishBackwardBackward0", grad, own, hardswish, |again, grad, own| {
+    kernel_with(nodes::HardswishBackwardBackward0, grad, own, hardswish, |again, grad, own| {
         let zero = super::creation::zeros(&[], own.dtype(), own.device())?;
         let product = mul(again, grad)?;
         let third = div(&product, &number(3.0))?;
@@ -174,7 +174,7 @@ pub(crate) fn hardswish(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 
 /// `gelu_backward`: the exact one, by the normal distribution.
 pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
-    kernel_with("GeluBackwardBackward0", grad, own, gelu, |again, grad, own| {
+    kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu, |again, grad, own| {
         let squared = mul(own, own)?;
         let density = {
             let exponent = scale(&squared, -0.5)?;
@@ -194,7 +194,7 @@ pub(crate) fn gelu(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 /// `gelu_backward` with `approximate="tanh"`.
 pub(crate) fn gelu_tanh(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
     again::variant("tanh");
-    kernel_with("GeluBackwardBackward0", grad, own, gelu_tanh, |further, grad, own| {
+    kernel_with(nodes::GeluBackwardBackward0, grad, own, gelu_tanh, |further, grad, own| {
         again::variant("tanh");
         let factor = 0.8;
         let inner = {

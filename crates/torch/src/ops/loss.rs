@@ -2,7 +2,7 @@
 
 use crate::arguments::{Argument, FromArgument, Unread, integer};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -98,7 +98,7 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
     ];
     let is_image = own.dim() > 2;
     record(
-        if is_image { "NllLoss2DBackward0" } else { "NllLossBackward0" },
+        if is_image { nodes::NllLoss2DBackward0 } else { nodes::NllLossBackward0 },
         &[own],
         &[&output],
         &saved,
@@ -113,7 +113,8 @@ fn nll_loss(own: &Tensor, target: &Tensor, weight: Option<&Tensor>, reduction: R
                 if reduction == Reduction::None && own.dim() == 2 { Some(contiguous(grad)?) } else { None };
             drop(read);
             drop(below);
-            let node = if is_image { "NllLoss2DBackwardBackward0" } else { "NllLossBackwardBackward0" };
+            let node =
+                if is_image { nodes::NllLoss2DBackwardBackward0 } else { nodes::NllLossBackwardBackward0 };
             let saves = [Save::Input(Some(&target)), Save::Input(weight.as_ref())];
             record(node, &[grad, &own], &[&result], &saves, move |ctx, grads| {
                 let again = first(grads)?;
@@ -244,7 +245,7 @@ fn elementwise_loss(
         drop(loss);
     }
     drop(below);
-    let difference = if node == "MseLossBackward0" { Difference::Squared } else { Difference::Smooth };
+    let difference = if node == nodes::MseLossBackward0 { Difference::Squared } else { Difference::Smooth };
     record_difference(node, own, target, &output, difference, reduction)?;
     Ok(output.into())
 }
@@ -283,9 +284,9 @@ impl Difference {
         let result = zeros_of(own, target)?;
         let saved = [Save::Input(Some(grad)), Save::Input(Some(own)), Save::Input(Some(target))];
         let node = match self {
-            Self::Squared => "MseLossBackwardBackward0",
-            Self::Smooth => "SmoothL1LossBackwardBackward0",
-            Self::Huber => "HuberLossBackwardBackward0",
+            Self::Squared => nodes::MseLossBackwardBackward0,
+            Self::Smooth => nodes::SmoothL1LossBackwardBackward0,
+            Self::Huber => nodes::HuberLossBackwardBackward0,
         };
         record(node, &[grad, own, target], &[&result], &saved, move |ctx, grads| {
             let (grad, own, target) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
@@ -351,8 +352,9 @@ impl Difference {
 }
 
 fn zeros_of(own: &Tensor, other: &Tensor) -> Result<Tensor> {
+    // Without gaps in the plain order, however the input lies.
     let shape = iterator::broadcast(&[&own.shape(), &other.shape()])?;
-    if *own.shape() == *shape { zeros_like(own) } else { empty(&shape, own.dtype(), own.device()) }
+    empty(&shape, own.dtype(), own.device())
 }
 
 fn l1_loss(own: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Value> {
@@ -375,7 +377,7 @@ fn huber_loss(own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread) ->
         let loss = elementwise(&[own, target], own.dtype(), None)?;
         reduced(loss, reduction)?
     };
-    record_difference("HuberLossBackward0", own, target, &output, Difference::Huber, reduction)?;
+    record_difference(nodes::HuberLossBackward0, own, target, &output, Difference::Huber, reduction)?;
     Ok(output.into())
 }
 
@@ -453,12 +455,12 @@ pub(crate) const TABLE: &[Entry] = &[
         }
     ),
     op!(concat!(loss_schema!("mse_loss"), ")"), |own: &Tensor, target: &Tensor, reduction: Reduction| {
-        elementwise_loss(own, target, reduction, "MseLossBackward0")
+        elementwise_loss(own, target, reduction, nodes::MseLossBackward0)
     }),
     op!(
         concat!(loss_schema!("smooth_l1_loss"), ", float beta=1.0)"),
         |own: &Tensor, target: &Tensor, reduction: Reduction, _: Unread| {
-            elementwise_loss(own, target, reduction, "SmoothL1LossBackward0")
+            elementwise_loss(own, target, reduction, nodes::SmoothL1LossBackward0)
         }
     ),
     op!(concat!(loss_schema!("huber_loss"), ", float delta=1.0)"), huber_loss),

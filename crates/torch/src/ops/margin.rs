@@ -1,7 +1,7 @@
 //! Losses that ATen composes of other operators, and those with margins.
 
 use crate::arguments::{Unread, arguments};
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{MemoryFormat, Result, Scalar, Tensor, Value};
@@ -37,6 +37,7 @@ fn distance(a: &Tensor, b: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
 
 arguments! {
     /// The parameters of `triplet_margin_loss`.
+    #[derive(Clone, Copy)]
     struct Triplet {
         margin: f64,
         p: f64,
@@ -132,6 +133,9 @@ fn margin_ranking(
 }
 
 fn hinge_embedding(own: &Tensor, target: &Tensor, margin: f64, reduction: Reduction) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(own.device());
+    let target = &cast.apply(target)?;
+    let own = &cast.apply(own)?;
     let zeros = zeros_like(own)?;
     let difference = crate::call("rsub", &[(own).into(), margin.into()], &[])?.tensor()?;
     clamp_at_zero(&difference)?;
@@ -151,6 +155,9 @@ fn poisson_nll(
     eps: f64,
     reduction: Reduction,
 ) -> Result<Value> {
+    let cast = crate::autocast::Cast::full(input.device());
+    let target = &cast.apply(target)?;
+    let input = &cast.apply(input)?;
     let loss = if log_input {
         // Operands are evaluated from the right.
         let product = mul(target, input)?;
@@ -201,7 +208,7 @@ fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<
         output
     };
     let saved = [Save::Input(Some(&input)), Save::Input(Some(&target))];
-    record("SoftMarginLossBackward0", &[&input], &[&output], &saved, move |ctx, grads| {
+    record(nodes::SoftMarginLossBackward0, &[&input], &[&output], &saved, move |ctx, grads| {
         let (grad, input, target) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         Ok(vec![Some(soft_margin_backward(grad, &input, &target, reduction)?)])
     })?;
@@ -234,7 +241,7 @@ fn soft_margin_backward(
         result
     };
     let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(target))];
-    let node = "SoftMarginLossBackwardBackward0";
+    let node = nodes::SoftMarginLossBackwardBackward0;
     record(node, &[grad, input], &[&result], &saved, move |ctx, grads| {
         let (again, grad) = (first(grads)?, ctx.saved(0)?);
         let (input, target) = (ctx.saved(1)?, ctx.saved(2)?);
@@ -311,7 +318,7 @@ fn multi_margin(
         output
     };
     let saved = [Save::Input(Some(input)), Save::Input(Some(target)), Save::Input(weight)];
-    record("MultiMarginLossBackward0", &[input], &[&output], &saved, |ctx, grads| {
+    record(nodes::MultiMarginLossBackward0, &[input], &[&output], &saved, |ctx, grads| {
         let input = ctx.saved(0)?;
         let result = super::creation::empty_like_as(&input, input.dtype(), MemoryFormat::Contiguous)?;
         let read = contiguous(&input)?;

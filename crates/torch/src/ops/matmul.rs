@@ -5,7 +5,7 @@ mod batched;
 mod vector;
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -126,7 +126,7 @@ pub(crate) fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     };
     gemm(a, b, Library::Cublas)?;
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
-    record_after(early, "MmBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::MmBackward0, &[a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_b = if ctx.wants(1) { Some(mat2_backward(grad, &ctx.saved(1)?, b_like, ONE)?) } else { None };
         let to_a = if ctx.wants(0) { Some(mat1_backward(grad, &ctx.saved(0)?, a_like, ONE)?) } else { None };
@@ -233,7 +233,7 @@ fn addmm_into(
     }
     gemm(a, b, if uses_lt { Library::CublasLt } else { Library::Cublas })?;
     let (a_like, b_like) = (Layout::of(a), Layout::of(b));
-    record_after(early, "AddmmBackward0", &[bias, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::AddmmBackward0, &[bias, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a =
             if ctx.wants(1) { Some(mat1_backward(grad, &ctx.saved(1)?, a_like, alpha)?) } else { None };
@@ -334,8 +334,8 @@ fn einsum(equation: &str, operands: &[Tensor]) -> Result<Tensor> {
 
 pub(crate) const TABLE: &[Entry] = &[
     op!("_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other)", tensordot),
-    op!("mm(Tensor self, Tensor mat2)", mm).composed(&["MmBackward0"]),
-    op!("bmm(Tensor self, Tensor mat2)", bmm).composed(&["BmmBackward0"]),
+    op!("mm(Tensor self, Tensor mat2)", mm).composed(&[nodes::MmBackward0]),
+    op!("bmm(Tensor self, Tensor mat2)", bmm).composed(&[nodes::BmmBackward0]),
     op!("mv(Tensor self, Tensor vec)", mv),
     op!("dot(Tensor self, Tensor tensor)", dot),
     op!("inner(Tensor self, Tensor other)", |x: &Tensor, y: &Tensor| {
@@ -359,7 +359,7 @@ pub(crate) const TABLE: &[Entry] = &[
             addmm_into(Target::New, tensor, mat1, mat2, [beta, alpha])
         }
     )
-    .composed(&["AddmmBackward0"]),
+    .composed(&[nodes::AddmmBackward0]),
     op!(
         "addmm_(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)",
         |tensor: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar| {

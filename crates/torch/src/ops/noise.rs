@@ -1,6 +1,6 @@
 //! Operators that multiply by random numbers they draw: `rrelu` and the dropouts that keep mean and variance.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{MemoryFormat, Result, Tensor, Value};
@@ -21,7 +21,7 @@ fn rrelu_backward(grad: &Tensor, own: &Tensor, noise: &Tensor, is_training: bool
         mul(noise, grad)?
     };
     let saved = [Save::Input(Some(noise)), Save::Input(Some(own))];
-    record("RreluWithNoiseBackwardBackward0", &[grad, own], &[&output], &saved, move |ctx, grads| {
+    record(nodes::RreluWithNoiseBackwardBackward0, &[grad, own], &[&output], &saved, move |ctx, grads| {
         let again = first(grads)?;
         let to_own = if ctx.wants(1) { Some(zeros_like(again)?) } else { None };
         let to_grad = if ctx.wants(0) {
@@ -56,9 +56,9 @@ fn rrelu(tensor: &Tensor, lower: f64, upper: f64, is_training: bool, in_place: b
         drop(read);
     }
     let (node, kept) = if in_place {
-        ("RreluWithNoiseBackward1", Save::Output(0))
+        (nodes::RreluWithNoiseBackward1, Save::Output(0))
     } else {
-        ("RreluWithNoiseBackward0", Save::Input(Some(tensor)))
+        (nodes::RreluWithNoiseBackward0, Save::Input(Some(tensor)))
     };
     record(node, &[tensor], &[&output], &[Save::Input(Some(&noise)), kept], move |ctx, grads| {
         Ok(vec![Some(rrelu_backward(first(grads)?, &ctx.saved(1)?, &ctx.saved(0)?, is_training)?)])

@@ -1,19 +1,20 @@
 //! Normalizations.
 
+pub(super) mod batch;
 mod rms;
 
-use crate::arguments::{Rest, Unread};
+use crate::arguments::Unread;
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
 use crate::error::runtime;
-use crate::memory::Category;
 use crate::registry::{Entry, op};
-use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
+use crate::{MemoryFormat, Result, Tensor};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as};
 use super::norm_double::{self, Again, Doubled};
-use super::views::{first, reshape, view};
+use super::views::first;
+use batch::{batch_norm, instance_norm};
 use rms::rms_norm;
 
 fn rows_and_width(input: &Tensor, normalized: &[i64]) -> Result<(i64, i64)> {
@@ -71,7 +72,7 @@ pub(crate) fn layer_norm(
         Save::Input(Some(&mean)),
         Save::Input(Some(&rstd)),
     ];
-    record_after(early, "NativeLayerNormBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::NativeLayerNormBackward0, &tensors, &[&output], &saved, move |ctx, grads| {
         let own = ctx.saved(1)?;
         let weight = ctx.saved_optional(2)?;
         let grad = first(grads)?;
@@ -90,7 +91,7 @@ pub(crate) fn layer_norm(
         drop(below);
         let statistics = [ctx.saved(3)?, ctx.saved(4)?];
         record_double(
-            "NativeLayerNormBackwardBackward0",
+            nodes::NativeLayerNormBackwardBackward0,
             [grad, &own],
             weight.as_ref(),
             &statistics,
@@ -144,264 +145,6 @@ fn record_double(
             formula(&own, weight.as_ref(), &again, &grad, [&mean, &invstd])?;
         Ok(vec![grad, input, weight])
     })
-}
-
-pub(super) fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
-    Storage::new(input.device(), 4 * elements.max(0) as u64, Category::Temporary)
-}
-
-/// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
-fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
-    let power = |number: i64| if number < 1 { 1 } else { 1_i64 << (63 - number.leading_zeros()) };
-    let mut x = power(stride).min(32);
-    let y = power((reduction + 15) / 16).min(512 / x);
-    if x * y != 512 {
-        x = power(stride).min(512 / y);
-    }
-    let grid_x = (stride + x - 1) / x;
-    let grid_y = ((reduction + y * 16 - 1) / (y * 16)).min(128);
-    (grid_x, if grid_y < 8 { 1 } else { grid_y })
-}
-
-fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
-    let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
-    if grid_y > 1 {
-        let data = scratch(input, factor * channels * grid_y)?;
-        let semaphores = scratch(input, grid_x)?;
-        drop(semaphores);
-        drop(data);
-    }
-    Ok(())
-}
-
-/// What cuDNN takes for a batch norm in `channels_last`, by the recorded sizes: blocks of 64 channels.
-fn channels_last_workspace(input: &Tensor, is_backward: bool) -> u64 {
-    let channels = input.size(1).max(1);
-    let rows = (input.numel() / channels).max(0) as u64;
-    let blocks = (channels as u64).div_ceil(64);
-    if is_backward {
-        1056 + blocks * (rows.div_ceil(96) * 512 + 4)
-    } else {
-        let rows = rows.div_ceil(64) * 64;
-        1072 + blocks * (8 * rows + rows / 16 + 4)
-    }
-}
-
-/// `batch_norm_use_channels_last_kernels`.
-fn lies_channels_last(tensor: &Tensor) -> bool {
-    tensor.is_contiguous_in(MemoryFormat::ChannelsLast)
-        || tensor.is_contiguous_in(MemoryFormat::ChannelsLast3d)
-        || (tensor.is_contiguous() && tensor.strides().get(1) == Some(&1))
-}
-
-/// The tensors of a batch norm; running statistics only where they are kept.
-struct BatchNorm<'a> {
-    input: &'a Tensor,
-    weight: Option<&'a Tensor>,
-    bias: Option<&'a Tensor>,
-    running: Option<(&'a Tensor, &'a Tensor)>,
-    is_training: bool,
-}
-
-impl BatchNorm<'_> {
-    /// Whether cuDNN does it (`_select_batch_norm_backend`): types must be those that it takes.
-    fn is_cudnn(&self) -> bool {
-        let Some(weight) = self.weight else { return false };
-        let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
-        self.input.device().is_cuda()
-            && self.bias.is_some()
-            // Recorded: ATen's own kernels evaluate bfloat16.
-            && (self.is_training || self.input.dtype() != Dtype::BF16)
-            && weight.dtype() == wants
-            && self.running.map_or(self.is_training, |(mean, _)| mean.dtype() == wants)
-            && self.input.dim() >= 3
-            && self.input.numel() <= i64::from(i32::MAX)
-    }
-
-    fn run(&self) -> Result<Tensor> {
-        let input = self.input;
-        if input.dim() < 2 {
-            return runtime(format!("batch_norm expects at least 2 dimensions, got {}", input.dim()));
-        }
-        let channels = input.size(1);
-        if self.weight.is_some_and(|weight| weight.numel() != channels) {
-            return runtime(format!(
-                "weight should contain {channels} elements not {}",
-                self.weight.map_or(0, Tensor::numel)
-            ));
-        }
-        let is_evaluated_by_cudnn = self.is_cudnn() && !self.is_training;
-        let is_cudnn = self.is_cudnn() && self.is_training;
-        let is_channels_last = lies_channels_last(input);
-        let full = input.dtype().accumulate();
-        let output = empty_like(input)?;
-        // cuDNN's evaluation keeps none: the backward pass, which is ATen's own, computes them again.
-        let keeps_statistics = !is_evaluated_by_cudnn && input.device().is_cuda();
-        let (mean, invstd) = if keeps_statistics {
-            (empty(&[channels], full, input.device())?, empty(&[channels], full, input.device())?)
-        } else {
-            (empty(&[0], full, input.device())?, empty(&[0], full, input.device())?)
-        };
-        let is_last_like = input.suggested_format() != MemoryFormat::Contiguous && is_channels_last;
-        if is_cudnn && is_last_like {
-            drop(super::sort::temporary(input.device(), channels_last_workspace(input, false))?);
-        } else if self.is_training && is_channels_last && !is_cudnn {
-            staging(input, channels, 4)?;
-        }
-        let saved = [
-            Save::Input(Some(input)),
-            Save::Input(self.running.map(|(mean, _)| mean)),
-            Save::Input(self.running.map(|(_, var)| var)),
-            Save::Input(self.weight),
-            Save::Input(Some(&mean)),
-            Save::Input(Some(&invstd)),
-        ];
-        let mut tensors = vec![input];
-        tensors.extend(self.weight);
-        tensors.extend(self.bias);
-        let (has_weight, has_bias) = (self.weight.is_some(), self.bias.is_some());
-        let is_training = self.is_training;
-        let name = if is_cudnn { "CudnnBatchNormBackward0" } else { "NativeBatchNormBackward0" };
-        record(name, &tensors, &[&output], &saved, move |ctx, grads| {
-            let own = ctx.saved(0)?;
-            let weight = ctx.saved_optional(3)?;
-            let grad = first(grads)?;
-            again::variant(if is_training { "training" } else { "evaluation" });
-            let below = GradModeGuard::new(false);
-            let gamma = |wanted: bool| -> Result<Option<Tensor>> {
-                if wanted { weight.as_ref().map(empty_like).transpose() } else { Ok(None) }
-            };
-            let (wants_weight, wants_bias) = (has_weight && ctx.wants(1), has_bias && ctx.wants(2));
-            let mut results = Vec::new();
-            let statistics = [ctx.saved(4)?, ctx.saved(5)?];
-            let twice = |results: &[Option<Tensor>]| {
-                let slots = [Some(0), has_weight.then_some(1), has_bias.then_some(2)];
-                let slots: Vec<usize> = slots.into_iter().flatten().collect();
-                let node = if is_cudnn {
-                    "CudnnBatchNormBackwardBackward0"
-                } else {
-                    "NativeBatchNormBackwardBackward0"
-                };
-                let read = [grad, &own];
-                if is_training {
-                    let formula = norm_double::batch_norm;
-                    return record_double(node, read, weight.as_ref(), &statistics, results, &slots, formula);
-                }
-                let (Some(mean), Some(var)) = (ctx.saved_optional(1)?, ctx.saved_optional(2)?) else {
-                    return Ok(());
-                };
-                let formula = norm_double::evaluated_batch_norm;
-                record_double(node, read, weight.as_ref(), &[mean, var], results, &slots, formula)
-            };
-            if is_cudnn || !is_channels_last {
-                let _grad = if is_cudnn { Some(contiguous_like(grad, &own)?) } else { None };
-                // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
-                let reduces = is_training || wants_weight || wants_bias;
-                // cuDNN writes all gradients, wanted or not.
-                let writes_own = ctx.wants(0) || is_cudnn;
-                let is_fused = reduces && writes_own;
-                let invstd = if is_fused || keeps_statistics {
-                    None
-                } else {
-                    Some(empty(&[channels], full, own.device())?)
-                };
-                let to_own = if writes_own { Some(empty_like(&own)?) } else { None };
-                results.push(to_own);
-                if has_weight {
-                    results.push(gamma(wants_weight || is_cudnn)?);
-                }
-                if has_bias {
-                    results.push(gamma(wants_bias || is_cudnn)?);
-                }
-                if is_cudnn && is_last_like {
-                    drop(super::sort::temporary(own.device(), channels_last_workspace(&own, true))?);
-                }
-                drop(invstd);
-                drop(below);
-                twice(&results)?;
-                return Ok(results);
-            }
-            // Kernels for channels_last: the reduction first, then the elements.
-            let invstd = if keeps_statistics { None } else { Some(empty(&[channels], full, own.device())?) };
-            let sum_dy = empty(&[channels], full, own.device())?;
-            let sum_dy_xmu = empty(&[channels], full, own.device())?;
-            // Both are there even where they are not wanted.
-            let to_weight = gamma(true)?;
-            let to_bias = gamma(true)?;
-            // The kernels for channels_last want a gradient without gaps, too.
-            if lies_channels_last(grad) {
-                staging(&own, channels, 2)?;
-            }
-            // In evaluation mode the gradient is written without gaps in the plain order.
-            let format = if is_training { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
-            let to_own = if ctx.wants(0) { Some(empty_like_as(&own, own.dtype(), format)?) } else { None };
-            drop(sum_dy_xmu);
-            drop(sum_dy);
-            drop(invstd);
-            results.push(to_own);
-            if has_weight {
-                results.push(to_weight);
-            }
-            if has_bias {
-                results.push(to_bias);
-            }
-            drop(below);
-            twice(&results)?;
-            Ok(results)
-        })?;
-        drop(mean);
-        drop(invstd);
-        Ok(output)
-    }
-}
-
-fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
-    super::copy::contiguous_in(grad, like.suggested_format())
-}
-
-fn batch_norm(
-    input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    mean: Option<&Tensor>,
-    variance: Option<&Tensor>,
-    is_training: bool,
-    _: Rest,
-) -> Result<Value> {
-    let mut norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
-    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, and that is what is saved.
-    let read;
-    if norm.is_cudnn() {
-        read = contiguous_like(input, input)?;
-        norm.input = &read;
-    }
-    Ok(norm.run()?.into())
-}
-
-/// `instance_norm`: a batch norm over each image's channels.
-fn instance_norm(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, _: Rest) -> Result<Value> {
-    let batch = input.size(0);
-    let mut shape = input.shape().to_vec();
-    if let [first, second, ..] = shape.as_mut_slice() {
-        *second *= *first;
-        *first = 1;
-    }
-    let repeat = |tensor: Option<&Tensor>| -> Result<Option<Tensor>> {
-        tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
-    };
-    let weight = repeat(weight)?;
-    let bias = repeat(bias)?;
-    let input = contiguous(input)?;
-    let flat = view(&input, &shape)?;
-    let norm = BatchNorm {
-        input: &flat,
-        weight: weight.as_ref(),
-        bias: bias.as_ref(),
-        running: None,
-        is_training: true,
-    };
-    let output = norm.run()?;
-    Ok(reshape(&output, &input.shape())?.into())
 }
 
 const BATCH: &str = "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, \

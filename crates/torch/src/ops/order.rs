@@ -1,7 +1,7 @@
 //! Order statistics: medians, the k-th value, quantiles.
 
 use crate::arguments::Operand;
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Scalar, Tensor, Value, session};
@@ -49,11 +49,11 @@ fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
 
 fn nanmedian(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
     if let Some(dim) = dim {
-        return selection(tensor, dim, keepdim, "NanmedianBackward1");
+        return selection(tensor, dim, keepdim, nodes::NanmedianBackward1);
     }
     let result = nanmedian_of_all(&tensor.detach())?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("NanmedianBackward0", &[tensor], &[&result], &saved, |ctx, grads| {
+    record(nodes::NanmedianBackward0, &[tensor], &[&result], &saved, |ctx, grads| {
         Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
     })?;
     Ok(result.into())
@@ -66,12 +66,12 @@ fn median(tensor: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Value> {
         }
         let result = median_of_all(&tensor.detach())?;
         let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-        record("MedianBackward0", &[tensor], &[&result], &saved, |ctx, grads| {
+        record(nodes::MedianBackward0, &[tensor], &[&result], &saved, |ctx, grads| {
             Ok(vec![Some(reduce::evenly_distribute(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
         })?;
         return Ok(result.into());
     };
-    selection(tensor, dim, keepdim, "MedianBackward1")
+    selection(tensor, dim, keepdim, nodes::MedianBackward1)
 }
 
 /// The value of rank k along a dimension, and its index: one kernel that reads a contiguous input.
@@ -100,7 +100,7 @@ fn mode(tensor: &Tensor, dim: i64, keeps: bool) -> Result<Value> {
         }
         drop(read);
     }
-    reduce::record_selection("ModeBackward0", tensor, &values, &indices, at, keeps)?;
+    reduce::record_selection(nodes::ModeBackward0, tensor, &values, &indices, at, keeps)?;
     Ok((values, indices).into())
 }
 
@@ -109,7 +109,7 @@ fn kthvalue(tensor: &Tensor, k: i64, dim: i64, keepdim: bool) -> Result<Value> {
     if !(1..=size).contains(&k) {
         return runtime(format!("kthvalue(): selected number k out of range for dimension {dim}"));
     }
-    selection(tensor, dim, keepdim, "KthvalueBackward0")
+    selection(tensor, dim, keepdim, nodes::KthvalueBackward0)
 }
 
 /// `quantile_compute`, without its exchange of `nan`.

@@ -1,6 +1,6 @@
 //! Packed sequences: the steps of sequences of different lengths, one after the other without the padding.
 
-use crate::autograd::{GradModeGuard, record};
+use crate::autograd::{GradModeGuard, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
@@ -89,7 +89,7 @@ fn pack(given: &Tensor, lengths: &Tensor, batch_first: bool) -> Result<Value> {
     let sizes = host(&batch_sizes)?;
     let from = given.shape();
     // The sizes of the batches lie on the host, so the node keeps no memory of the GPU.
-    record("PackPaddedSequenceBackward0", &[given], &[&output], &[], move |_, grads| {
+    record(nodes::PackPaddedSequenceBackward0, &[given], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let mut shape = from.to_vec();
         if batch_first {

@@ -1,6 +1,6 @@
 //! Padding by what lies at the borders.
 
-use crate::autograd::{GradModeGuard, Save, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{MemoryFormat, Result, Tensor};
@@ -78,21 +78,57 @@ fn padded(
 
 pub(crate) const TABLE: &[Entry] = &[
     op!("reflection_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 1, true, ["ReflectionPad1DBackward0", "ReflectionPad1DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            1,
+            true,
+            [nodes::ReflectionPad1DBackward0, nodes::ReflectionPad1DBackwardBackward0],
+        )
     }),
     op!("reflection_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 2, true, ["ReflectionPad2DBackward0", "ReflectionPad2DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            2,
+            true,
+            [nodes::ReflectionPad2DBackward0, nodes::ReflectionPad2DBackwardBackward0],
+        )
     }),
     op!("reflection_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 3, true, ["ReflectionPad3DBackward0", "ReflectionPad3DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            3,
+            true,
+            [nodes::ReflectionPad3DBackward0, nodes::ReflectionPad3DBackwardBackward0],
+        )
     }),
     op!("replication_pad1d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 1, false, ["ReplicationPad1DBackward0", "ReplicationPad1DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            1,
+            false,
+            [nodes::ReplicationPad1DBackward0, nodes::ReplicationPad1DBackwardBackward0],
+        )
     }),
     op!("replication_pad2d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 2, false, ["ReplicationPad2DBackward0", "ReplicationPad2DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            2,
+            false,
+            [nodes::ReplicationPad2DBackward0, nodes::ReplicationPad2DBackwardBackward0],
+        )
     }),
     op!("replication_pad3d(Tensor self, int[] padding)", |input: &Tensor, pad: Vec<i64>| {
-        padded(input, pad, 3, false, ["ReplicationPad3DBackward0", "ReplicationPad3DBackwardBackward0"])
+        padded(
+            input,
+            pad,
+            3,
+            false,
+            [nodes::ReplicationPad3DBackward0, nodes::ReplicationPad3DBackwardBackward0],
+        )
     }),
 ];

@@ -6,7 +6,7 @@ mod masked;
 mod power;
 mod ternary;
 
-use crate::autograd::record;
+use crate::autograd::{nodes, record};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device, output_strides, result_type};
 use crate::registry::{Entry, in_place, op};
@@ -117,9 +117,8 @@ pub(crate) enum Rule {
 pub(crate) fn dtype_by(rule: Rule, inputs: &[&Tensor]) -> Dtype {
     let dtype = result_type(inputs);
     match rule {
-        Rule::Promoted => dtype,
         Rule::Float if dtype.is_integral() => crate::session().default_dtype(),
-        Rule::Float => dtype,
+        Rule::Promoted | Rule::Float => dtype,
         Rule::Bool => Dtype::Bool,
     }
 }
@@ -142,7 +141,7 @@ pub(crate) fn add_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
     look_at_zeros(&[a, b])?;
     let output = elementwise(&[a, b], result_type(&[a, b]), function)?;
-    record_add("AddBackward0", a, b, &output, alpha)?;
+    record_add(nodes::AddBackward0, a, b, &output, alpha)?;
     Ok(output)
 }
 
@@ -162,7 +161,7 @@ pub(crate) fn add_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 pub(crate) fn add_scaled_in_place(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let function: Option<Function> = (alpha == Scalar::Int(1)).then_some(exact::add);
     elementwise_in_place(&[a, b], result_type(&[a, b]), function)?;
-    record_add("AddBackward0", a, b, a, alpha)?;
+    record_add(nodes::AddBackward0, a, b, a, alpha)?;
     Ok(a.clone())
 }
 
@@ -184,7 +183,7 @@ fn sub_scaled(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
 }
 
 fn record_sub(a: &Tensor, b: &Tensor, output: &Tensor, alpha: Scalar) -> Result<()> {
-    record("SubBackward0", &[a, b], &[output], &[], move |ctx, grads| {
+    record(nodes::SubBackward0, &[a, b], &[output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = if ctx.wants(1) { Some(maybe_multiply(&unary::neg(grad)?, alpha)?) } else { None };
         let own = ctx.wants(0).then(|| grad.clone());
@@ -206,7 +205,7 @@ fn rsub(a: &Tensor, b: &Tensor, alpha: Scalar) -> Result<Tensor> {
         result_type(&[a, b]),
         Some(|v: &[Scalar]| exact::sub(&[*v.get(1)?, *v.first()?])),
     )?;
-    record("RsubBackward1", &[a, b], &[&output], &[], move |ctx, grads| {
+    record(nodes::RsubBackward1, &[a, b], &[&output], &[], move |ctx, grads| {
         let grad = first(grads)?;
         let other = ctx.wants(1).then(|| grad.clone());
         let own = if ctx.wants(0) { Some(maybe_multiply(&unary::neg(grad)?, alpha)?) } else { None };
@@ -230,19 +229,19 @@ pub(crate) const TABLE: &[Entry] = &[
     }),
     op!("fmod(Operand self, Operand other)", |own: &Tensor, other: &Tensor| modulo(own, other, FMODS, false)),
     op!("fmod_(Tensor self, Operand other)", |own: &Tensor, other: &Tensor| modulo(own, other, FMODS, true)),
-    op!("add(Operand self, Operand other, *, Scalar alpha=1)", add_scaled).composed(&["AddBackward0"]),
+    op!("add(Operand self, Operand other, *, Scalar alpha=1)", add_scaled).composed(&[nodes::AddBackward0]),
     op!("add_(Tensor self, Operand other, *, Scalar alpha=1)", add_scaled_in_place),
-    op!("sub(Operand self, Operand other, *, Scalar alpha=1)", sub_scaled).composed(&["SubBackward0"]),
+    op!("sub(Operand self, Operand other, *, Scalar alpha=1)", sub_scaled).composed(&[nodes::SubBackward0]),
     op!("sub_(Tensor self, Operand other, *, Scalar alpha=1)", sub_in_place),
     op!("rsub(Tensor self, Operand other, *, Scalar alpha=1)", rsub),
     op!("div(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded)
-        .composed(&["DivBackward0"]),
+        .composed(&[nodes::DivBackward0]),
     op!("div_(Tensor self, Operand other, *, str? rounding_mode=None)", div_rounded_in_place),
     op!("divide(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded),
     op!("true_divide(Operand self, Operand other, *, str? rounding_mode=None)", div_rounded),
-    op!("pow(Operand self, Operand exponent)", pow).composed(&["PowBackward0"]),
+    op!("pow(Operand self, Operand exponent)", pow).composed(&[nodes::PowBackward0]),
     in_place!("pow_(Tensor self, Scalar exponent)", super::vector_norm::pow_in_place),
-    op!("where(Tensor condition, Operand input, Operand other)", where_).composed(&["WhereBackward0"]),
+    op!("where(Tensor condition, Operand input, Operand other)", where_).composed(&[nodes::WhereBackward0]),
     op!("masked_fill(Tensor self, Tensor mask, Operand value)", masked_fill),
     op!("masked_fill_(Tensor self, Tensor mask, Operand value)", masked_fill_in_place),
     op!("clamp(Tensor self, Scalar? min=None, Scalar? max=None)", clamp),

@@ -5,7 +5,7 @@ mod unpool;
 
 use crate::arguments::{Rest, Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, again, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor, Value, contiguous_strides};
@@ -44,6 +44,7 @@ fn output_size(input: i64, kernel: i64, padding: i64, stride: i64, dilation: i64
 
 arguments! {
     /// A pooling's window. Without a stride the windows lie side by side.
+    #[derive(Clone, Copy)]
     struct Window<'a> {
         kernel: &'a [i64],
         stride: &'a [i64],
@@ -55,6 +56,7 @@ arguments! {
 
 arguments! {
     /// The window of a mean.
+    #[derive(Clone, Copy)]
     struct MeanWindow<'a> {
         kernel: &'a [i64],
         stride: Option<&'a [i64]>,
@@ -112,27 +114,43 @@ fn max_pool(input: &Tensor, window: &Window<'_>, dims: usize) -> Result<(Tensor,
 fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) -> Result<(Tensor, Tensor)> {
     let output = in_order_of(input, shape, input.dtype())?;
     let indices = in_order_of(input, shape, Dtype::I64)?;
-    if is_windowed || dims == 2 {
-        let _below = GradModeGuard::new(false);
-        let format = if is_windowed { input.suggested_format() } else { MemoryFormat::Contiguous };
-        drop(contiguous_in(input, format)?);
+    let below = GradModeGuard::new(false);
+    if is_windowed {
+        drop(contiguous_in(input, input.suggested_format())?);
+    } else if dims == 2 {
+        // The kernel knows the plain order alone; results in another order are copied.
+        let plain_output = plain_like(&output)?;
+        let plain_indices = plain_like(&indices)?;
+        drop(contiguous_in(input, MemoryFormat::Contiguous)?);
+        drop(plain_indices);
+        drop(plain_output);
     }
+    drop(below);
     let saved = [Save::Input(Some(input)), Save::Input(Some(&indices))];
     let [node, again_node] = match (is_windowed, dims) {
-        (true, 3) => ["MaxPool3DWithIndicesBackward0", "MaxPool3DWithIndicesBackwardBackward0"],
-        (true, _) => ["MaxPool2DWithIndicesBackward0", "MaxPool2DWithIndicesBackwardBackward0"],
-        (false, 3) => ["AdaptiveMaxPool3DBackward0", "AdaptiveMaxPool3DBackwardBackward0"],
-        (false, _) => ["AdaptiveMaxPool2DBackward0", "AdaptiveMaxPool2DBackwardBackward0"],
+        (true, 3) => [nodes::MaxPool3DWithIndicesBackward0, nodes::MaxPool3DWithIndicesBackwardBackward0],
+        (true, _) => [nodes::MaxPool2DWithIndicesBackward0, nodes::MaxPool2DWithIndicesBackwardBackward0],
+        (false, 3) => [nodes::AdaptiveMaxPool3DBackward0, nodes::AdaptiveMaxPool3DBackwardBackward0],
+        (false, _) => [nodes::AdaptiveMaxPool2DBackward0, nodes::AdaptiveMaxPool2DBackwardBackward0],
     };
     record(node, &[input], &[&output, &indices], &saved, move |ctx, grads| {
         let (input, indices) = (ctx.saved(0)?, ctx.saved(1)?);
         let grad = first(grads)?;
         let below = GradModeGuard::new(false);
         let result = in_order(&input)?;
+        if !is_windowed && dims == 2 {
+            let grad = contiguous_in(grad, MemoryFormat::Contiguous)?;
+            let indices = contiguous_in(&indices, MemoryFormat::Contiguous)?;
+            drop(plain_like(&result)?);
+            drop(indices);
+            drop(grad);
+        }
         let is_input_read = is_windowed && dims == 2;
         let format = input.suggested_format();
         let read = if is_input_read { contiguous_in(&input, format)? } else { input.clone() };
-        drop(contiguous_in(grad, format)?);
+        if is_windowed || dims != 2 {
+            drop(contiguous_in(grad, format)?);
+        }
         drop(read);
         drop(below);
         record_linear(
@@ -151,35 +169,53 @@ fn max_pool_of(input: &Tensor, shape: &[i64], is_windowed: bool, dims: usize) ->
     Ok((output, indices))
 }
 
+/// Memory of the plain order for a tensor of another order.
+fn plain_like(like: &Tensor) -> Result<Option<Tensor>> {
+    if like.is_contiguous() {
+        return Ok(None);
+    }
+    let shape = like.shape();
+    empty_strided(&shape, &contiguous_strides(&shape), like.dtype(), like.device()).map(Some)
+}
+
 fn in_order(input: &Tensor) -> Result<Tensor> {
     in_order_of(input, &input.shape(), input.dtype())
 }
 
 fn avg_pool(input: &Tensor, mean: MeanWindow<'_>, dims: usize) -> Result<Tensor> {
     let MeanWindow { kernel, stride, padding, ceils } = mean;
+    if dims == 1 {
+        // `avg_pool1d` is the two-dimensional one of a flat image.
+        let wide = |list: &[i64], other: i64| vec![other, at(list, 0)];
+        let stride = stride.filter(|stride| !stride.is_empty()).unwrap_or(kernel);
+        let (kernel, stride, padding) = (wide(kernel, 1), wide(stride, 1), wide(padding, 0));
+        let mean = MeanWindow { kernel: &kernel, stride: Some(&stride), padding: &padding, ceils };
+        let output = avg_pool(&unsqueeze(input, -2)?, mean, 2)?;
+        return super::views::squeeze(&output, Some(&[-2]));
+    }
     let window = Window { kernel, stride: stride.unwrap_or_default(), padding, dilation: &[1], ceils };
     let shape = window.shape(input, dims)?;
-    let node = if dims == 3 { "AvgPool3DBackward0" } else { "AvgPool2DBackward0" };
+    let node = if dims == 3 { nodes::AvgPool3DBackward0 } else { nodes::AvgPool2DBackward0 };
     kernel_of(input, &shape, node, true)
 }
 
 /// The node of the derivative of such a kernel's gradient.
 fn again_node(node: &str) -> &'static str {
     match node {
-        "AvgPool3DBackward0" => "AvgPool3DBackwardBackward0",
-        "AdaptiveAvgPool2DBackward0" => "AdaptiveAvgPool2DBackwardBackward0",
-        "AdaptiveAvgPool3DBackward0" => "AdaptiveAvgPool3DBackwardBackward0",
-        "UpsampleNearest1DBackward0" => "UpsampleNearest1DBackwardBackward0",
-        "UpsampleNearest2DBackward0" => "UpsampleNearest2DBackwardBackward0",
-        "UpsampleNearest3DBackward0" => "UpsampleNearest3DBackwardBackward0",
-        "UpsampleNearestExact1DBackward0" => "UpsampleNearestExact1DBackwardBackward0",
-        "UpsampleNearestExact2DBackward0" => "UpsampleNearestExact2DBackwardBackward0",
-        "UpsampleNearestExact3DBackward0" => "UpsampleNearestExact3DBackwardBackward0",
-        "UpsampleLinear1DBackward0" => "UpsampleLinear1DBackwardBackward0",
-        "UpsampleBilinear2DBackward0" => "UpsampleBilinear2DBackwardBackward0",
-        "UpsampleBicubic2DBackward0" => "UpsampleBicubic2DBackwardBackward0",
-        "UpsampleTrilinear3DBackward0" => "UpsampleTrilinear3DBackwardBackward0",
-        _ => "AvgPool2DBackwardBackward0",
+        nodes::AvgPool3DBackward0 => nodes::AvgPool3DBackwardBackward0,
+        nodes::AdaptiveAvgPool2DBackward0 => nodes::AdaptiveAvgPool2DBackwardBackward0,
+        nodes::AdaptiveAvgPool3DBackward0 => nodes::AdaptiveAvgPool3DBackwardBackward0,
+        nodes::UpsampleNearest1DBackward0 => nodes::UpsampleNearest1DBackwardBackward0,
+        nodes::UpsampleNearest2DBackward0 => nodes::UpsampleNearest2DBackwardBackward0,
+        nodes::UpsampleNearest3DBackward0 => nodes::UpsampleNearest3DBackwardBackward0,
+        nodes::UpsampleNearestExact1DBackward0 => nodes::UpsampleNearestExact1DBackwardBackward0,
+        nodes::UpsampleNearestExact2DBackward0 => nodes::UpsampleNearestExact2DBackwardBackward0,
+        nodes::UpsampleNearestExact3DBackward0 => nodes::UpsampleNearestExact3DBackwardBackward0,
+        nodes::UpsampleLinear1DBackward0 => nodes::UpsampleLinear1DBackwardBackward0,
+        nodes::UpsampleBilinear2DBackward0 => nodes::UpsampleBilinear2DBackwardBackward0,
+        nodes::UpsampleBicubic2DBackward0 => nodes::UpsampleBicubic2DBackwardBackward0,
+        nodes::UpsampleTrilinear3DBackward0 => nodes::UpsampleTrilinear3DBackwardBackward0,
+        _ => nodes::AvgPool2DBackwardBackward0,
     }
 }
 
@@ -189,10 +225,17 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
     // The adaptive kernel's input is prepared before the result is there, and those that interpolate read any strides.
-    let is_early = node == "AdaptiveAvgPool2DBackward0";
+    let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
     let output = in_order_of(input, shape, input.dtype())?;
-    if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
+    let is_nearest =
+        matches!(node, nodes::UpsampleNearest2DBackward0 | nodes::UpsampleNearestExact2DBackward0);
+    if is_nearest && !output.is_contiguous() && input.size(1) < 16 {
+        // Few channels: the kernel for the plain order, whose result is copied.
+        let plain = empty_strided(shape, &contiguous_strides(shape), output.dtype(), output.device())?;
+        drop(contiguous_in(input, MemoryFormat::Contiguous)?);
+        drop(plain);
+    } else if !is_early && !node.contains("linear") && !node.contains("Linear") && !node.contains("Bicubic") {
         drop(contiguous_in(input, input.suggested_format())?);
     }
     drop(early);
@@ -203,6 +246,12 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         let grad = first(grads)?;
         again::variant(node);
         let own = ctx.saved_optional(0)?;
+        // What interpolates gives a gradient in the order of the gradient that comes in, bicubically always in the plain order.
+        let format = match node {
+            nodes::UpsampleBicubic2DBackward0 => MemoryFormat::Contiguous,
+            node if node.starts_with("Upsample") => grad.suggested_format(),
+            _ => format,
+        };
         let strides = match format {
             MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => crate::channels_last_strides(&from),
             _ => contiguous_strides(&from),
@@ -211,7 +260,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
         // The kernel reads a gradient without gaps.
         let below = GradModeGuard::new(false);
         let read = match &own {
-            Some(own) if node == "AvgPool2DBackward0" => Some(contiguous_in(own, format)?),
+            Some(own) if node == nodes::AvgPool2DBackward0 => Some(contiguous_in(own, format)?),
             _ => None,
         };
         drop(contiguous_in(grad, format)?);
@@ -229,6 +278,10 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
 
 /// `adaptive_avg_pool`: a mean where one element per channel is left.
 fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value> {
+    if dims == 1 {
+        let output = adaptive_avg_pool(&unsqueeze(input, -2)?, &[1, at(size, 0)], 2)?.tensor()?;
+        return Ok(super::views::squeeze(&output, Some(&[-2]))?.into());
+    }
     let size: Vec<i64> = (0..dims).map(|index| at(size, index)).collect();
     if size.iter().all(|size| *size == 1) && input.dim() >= dims {
         let reduced: Vec<i64> = (1..=dims as i64).map(|dim| -dim).collect();
@@ -238,7 +291,7 @@ fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
             let strides = crate::channels_last_strides(&shape);
             output.set_geometry(&shape, &strides, output.offset());
             let from = shape.clone();
-            record("AsStridedBackward0", &[&output.clone()], &[&output], &[], move |_, grads| {
+            record(nodes::AsStridedBackward0, &[&output.clone()], &[&output], &[], move |_, grads| {
                 let grad = first(grads)?;
                 Ok(vec![Some(empty_strided(&from, &contiguous_strides(&from), grad.dtype(), grad.device())?)])
             })?;
@@ -250,7 +303,7 @@ fn adaptive_avg_pool(input: &Tensor, size: &[i64], dims: usize) -> Result<Value>
     for (slot, size) in shape.iter_mut().skip(leading).zip(size) {
         *slot = size;
     }
-    let node = if dims == 3 { "AdaptiveAvgPool3DBackward0" } else { "AdaptiveAvgPool2DBackward0" };
+    let node = if dims == 3 { nodes::AdaptiveAvgPool3DBackward0 } else { nodes::AdaptiveAvgPool2DBackward0 };
     Ok(kernel_of(input, &shape, node, true)?.into())
 }
 
@@ -298,7 +351,7 @@ pub(crate) fn constant_pad(tensor: &Tensor, pad: &[i64]) -> Result<Tensor> {
         in_order_of(tensor, &shape, tensor.dtype())?
     };
     let back: Vec<i64> = pad.iter().map(|size| size.saturating_neg()).collect();
-    record("ConstantPadNdBackward0", &[tensor], &[&output], &[], move |_, grads| {
+    record(nodes::ConstantPadNdBackward0, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(constant_pad(first(grads)?, &back)?)])
     })?;
     Ok(output)
@@ -347,9 +400,9 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(MAX2, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 2)?.0)),
     op!(MAX2_INDICES, |input: &Tensor, window: Window<'_>| max_pool(input, &window, 2)),
     op!(MAX1, |input: &Tensor, window: Window<'_>| Ok(max_pool(input, &window, 1)?.0)),
-    op!(AVG2, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 2)),
-    op!(AVG3, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 3)),
-    op!(AVG1, |input: &Tensor, window: MeanWindow<'_>, _: Rest| avg_pool(input, window, 1)),
+    op!(AVG2, |input: &Tensor, window: MeanWindow<'_>, _: Rest<2>| avg_pool(input, window, 2)),
+    op!(AVG3, |input: &Tensor, window: MeanWindow<'_>, _: Rest<2>| avg_pool(input, window, 3)),
+    op!(AVG1, |input: &Tensor, window: MeanWindow<'_>, _: Rest<1>| avg_pool(input, window, 1)),
     op!("adaptive_avg_pool2d(Tensor self, int[] output_size)", |input: &Tensor, size: &[i64]| {
         adaptive_avg_pool(input, size, 2)
     }),
@@ -374,49 +427,61 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!(
         "max_unpool3d(Tensor self, Tensor indices, int[] output_size, int[] stride, int[] padding)",
-        |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest| { max_unpool(input, indices, size, 3) }
+        |input: &Tensor, indices: &Tensor, size: &[i64], _: Rest<2>| { max_unpool(input, indices, size, 3) }
     ),
     op!(
         "upsample_nearest3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleNearest3DBackward0)
     ),
     op!(
         "_upsample_nearest_exact1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact1DBackward0
+        )
     ),
     op!(
         "_upsample_nearest_exact2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact2DBackward0
+        )
     ),
     op!(
         "_upsample_nearest_exact3d(Tensor self, int[] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearestExact3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(
+            input,
+            size,
+            nodes::UpsampleNearestExact3DBackward0
+        )
     ),
     op!(
         "upsample_trilinear3d(Tensor self, int[] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleTrilinear3DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<4>| upsample(input, size, nodes::UpsampleTrilinear3DBackward0)
     ),
     op!(
         "upsample_nearest1d(Tensor self, int[] output_size, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<1>| upsample(input, size, nodes::UpsampleNearest1DBackward0)
     ),
     op!(
         "upsample_nearest2d(Tensor self, int[] output_size, float? scales_h=None, float? scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleNearest2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleNearest2DBackward0)
     ),
     op!(
         "upsample_bilinear2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBilinear2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBilinear2DBackward0)
     ),
     op!(
         "upsample_bicubic2d(Tensor self, int[] output_size, bool align_corners, float? scales_h=None, float? \
          scales_w=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleBicubic2DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<3>| upsample(input, size, nodes::UpsampleBicubic2DBackward0)
     ),
     op!(
         "upsample_linear1d(Tensor self, int[] output_size, bool align_corners, float? scales=None)",
-        |input: &Tensor, size: &[i64], _: Rest| upsample(input, size, "UpsampleLinear1DBackward0")
+        |input: &Tensor, size: &[i64], _: Rest<2>| upsample(input, size, nodes::UpsampleLinear1DBackward0)
     ),
     op!(
         "constant_pad_nd(Tensor self, int[] pad, Scalar value=0)",

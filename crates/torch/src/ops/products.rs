@@ -1,7 +1,7 @@
 //! Products of several matrices, of blocks, and of three tensors.
 
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Result, Tensor, Value};
@@ -223,7 +223,7 @@ fn trilinear(tensors: [&Tensor; 3], layout: Layout) -> Result<Tensor> {
         Save::InputIf(needs[0] || needs[2], b),
         Save::InputIf(needs[0] || needs[1], c),
     ];
-    record("TrilinearBackward0", &tensors, &[&output], &saved, move |ctx, grads| {
+    record(nodes::TrilinearBackward0, &tensors, &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let mut found = vec![None, None, None];
         for (at, slot) in found.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ mod moments;
 mod scratch;
 
 use crate::autocast::{Cast, full_dtype};
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;
 use crate::iterator::Reduction;
 use crate::memory::Category;
@@ -122,7 +122,7 @@ pub(crate) fn sum(
     let mask = mask_of(dims, tensor.dim())?;
     let output = sum_below(tensor, &mask, keeps, dtype)?;
     let from = tensor.shape();
-    let name = if dims.is_none() && !keeps { "SumBackward0" } else { "SumBackward1" };
+    let name = if dims.is_none() && !keeps { nodes::SumBackward0 } else { nodes::SumBackward1 };
     record(name, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(spread(first(grads)?, &from, &mask, keeps)?)])
     })?;
@@ -207,7 +207,7 @@ pub(crate) fn mean(
     }
     let from = tensor.shape();
     let has_dims = dims.is_some();
-    let name = if has_dims { "MeanBackward1" } else { "MeanBackward0" };
+    let name = if has_dims { nodes::MeanBackward1 } else { nodes::MeanBackward0 };
     record(name, &[tensor], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let count = wrapped(Scalar::Int(reduced_count(&from, &mask)));
@@ -233,7 +233,7 @@ fn prod(tensor: &Tensor, dims: Option<&[i64]>, keeps: bool, dtype: Option<Dtype>
     }
     let has_dims = dims.is_some();
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    let node = if has_dims { "ProdBackward1" } else { "ProdBackward0" };
+    let node = if has_dims { nodes::ProdBackward1 } else { nodes::ProdBackward0 };
     record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         session().mark_estimated(node, "the path depends on where the input is zero");
@@ -277,12 +277,28 @@ pub(crate) fn vector_norm(
             tensor.dtype().scalar_name()
         ));
     }
+    record_norm(tensor, order, dims, keeps, dtype, false)
+}
+
+/// `at::norm` with a type: the gradient's statements read the input in the gradient's type.
+pub(crate) fn norm_of_wide(tensor: &Tensor, order: f64, dims: Option<&[i64]>, keeps: bool) -> Result<Tensor> {
+    record_norm(tensor, order, dims, keeps, None, true)
+}
+
+fn record_norm(
+    tensor: &Tensor,
+    order: f64,
+    dims: Option<&[i64]>,
+    keeps: bool,
+    dtype: Option<Dtype>,
+    reads_wide: bool,
+) -> Result<Tensor> {
     let mask = mask_of(dims, tensor.dim())?;
     let to = full_dtype(tensor, dtype).unwrap_or(tensor.dtype());
     let output = reduced_empty(tensor, &mask, keeps, to)?;
     run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("LinalgVectorNormBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::LinalgVectorNormBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore(grad, &mask, keeps)?;
         let norm = restore(&norm, &mask, keeps)?;
@@ -290,6 +306,7 @@ pub(crate) fn vector_norm(
             // How many elements are not zero has no derivative.
             return Ok(vec![None]);
         }
+        let own = if reads_wide { to_dtype(&own, grad.dtype())? } else { own };
         Ok(vec![Some(super::vector_norm::backward(&grad, &own, &norm, order, &dims_of(&mask))?)])
     })?;
     Ok(output)
@@ -324,7 +341,7 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
         output
     };
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("LogsumexpBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::LogsumexpBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let grad = restore(grad, &mask, keeps)?;
         let result = restore(&result, &mask, keeps)?;
@@ -335,10 +352,10 @@ fn logsumexp(tensor: &Tensor, dims: &[i64], keeps: bool) -> Result<Tensor> {
 
 pub(crate) const TABLE: &[Entry] = &[
     op!("sum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", sum_call)
-        .composed(&["SumBackward0", "SumBackward1"]),
+        .composed(&[nodes::SumBackward0, nodes::SumBackward1]),
     op!("nansum(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", nansum_call),
     op!("mean(Tensor self, int[]? dim=None, bool keepdim=False, *, ScalarType? dtype=None)", mean_call)
-        .composed(&["MeanBackward0", "MeanBackward1"]),
+        .composed(&[nodes::MeanBackward0, nodes::MeanBackward1]),
     op!(
         "var(Tensor self, int[]? dim=None, *, Scalar? correction=None, bool keepdim=False)",
         |tensor: &Tensor, dim: Option<&[i64]>, correction: Option<f64>, keepdim: bool| {
@@ -390,7 +407,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "max(Tensor self, Any dim=None, bool keepdim=False)",
         |tensor: &Tensor, dim: &Value, keepdim: bool| {
-            max_call(tensor, dim, keepdim, ["MaxBackward0", "MaxBackward1"], |x, y| {
+            max_call(tensor, dim, keepdim, [nodes::MaxBackward0, nodes::MaxBackward1], |x, y| {
                 crate::call("maximum", &[x.into(), y.into()], &[])?.tensor()
             })
         }
@@ -401,7 +418,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "min(Tensor self, Any dim=None, bool keepdim=False)",
         |tensor: &Tensor, dim: &Value, keepdim: bool| {
-            max_call(tensor, dim, keepdim, ["MinBackward0", "MinBackward1"], |x, y| {
+            max_call(tensor, dim, keepdim, [nodes::MinBackward0, nodes::MinBackward1], |x, y| {
                 crate::call("minimum", &[x.into(), y.into()], &[])?.tensor()
             })
         }
@@ -412,13 +429,13 @@ pub(crate) const TABLE: &[Entry] = &[
     op!(
         "amax(Tensor self, int[] dim=[], bool keepdim=False)",
         |tensor: &Tensor, dim: &[i64], keepdim: bool| {
-            extremum_dims(tensor, Some(dim), keepdim, "AmaxBackward0")
+            extremum_dims(tensor, Some(dim), keepdim, nodes::AmaxBackward0)
         }
     ),
     op!(
         "amin(Tensor self, int[] dim=[], bool keepdim=False)",
         |tensor: &Tensor, dim: &[i64], keepdim: bool| {
-            extremum_dims(tensor, Some(dim), keepdim, "AminBackward0")
+            extremum_dims(tensor, Some(dim), keepdim, nodes::AminBackward0)
         }
     ),
     op!("argmax(Tensor self, int? dim=None, bool keepdim=False)", arg_extremum),

@@ -6,7 +6,7 @@ use blockyard_gpus::recurrent::{self, Kind as Mode};
 
 use crate::arguments::{Argument, FromArgument, Rest, Unread, arguments};
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
 use crate::error::not_implemented;
 use crate::registry::{Entry, op};
 use crate::schema::ArgumentKind;
@@ -90,6 +90,7 @@ fn times(factors: &[i64]) -> i64 {
 
 arguments! {
     /// What a layer is made of.
+    #[derive(Clone, Copy)]
     struct Settings<'a> {
         params: &'a [Tensor],
         _has_biases: Unread,
@@ -238,7 +239,7 @@ fn cudnn(
     ];
     saved.extend(weights.iter().map(|weight| Save::Input(Some(weight))));
     let (state_count, shapes) = (states.len(), weights.iter().map(Tensor::shape).collect::<Vec<_>>());
-    record("CudnnRnnBackward0", &inputs, &outputs, &saved, move |ctx, grads| {
+    record(nodes::CudnnRnnBackward0, &inputs, &outputs, &saved, move |ctx, grads| {
         backward(ctx, grads, layer, batch_first, state_count, &shapes)
     })?;
     drop(reserve);
@@ -325,7 +326,7 @@ fn backward(
 }
 
 /// `_cudnn_rnn_flatten_weight`: all weights become parts of one buffer.
-fn flatten_weights(weights: &[Tensor], _: Rest) -> Result<Value> {
+fn flatten_weights(weights: &[Tensor], _: Rest<8>) -> Result<Value> {
     let Some(like) = weights.first() else { return Ok(Value::None) };
     let total: i64 = weights.iter().map(Tensor::numel).sum();
     let flat = zeros(&[total], like.dtype(), like.device())?;

@@ -1,6 +1,6 @@
 //! Gathering and scattering along a dimension.
 
-use crate::autograd::{GradModeGuard, Save, record, record_after, save_early};
+use crate::autograd::{GradModeGuard, Save, nodes, record, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, op};
@@ -23,16 +23,23 @@ pub(crate) fn index_select(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<
     let early = save_early(&[tensor], &saved)?;
     let output = empty(&shape, tensor.dtype(), tensor.device())?;
     let from = tensor.shape();
-    record_after(early, "IndexSelectBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::IndexSelectBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
         // The rows that are added are saved for their shape.
         let saved = [&index, grad];
-        record_linear("IndexAddBackward0", grad, None, &saved, &full, move |again, saved| match saved {
-            [index, _] => index_select(again, dim, index),
-            _ => Ok(again.clone()),
-        })?;
+        record_linear(
+            nodes::IndexAddBackward0,
+            grad,
+            None,
+            &saved,
+            &full,
+            move |again, saved| match saved {
+                [index, _] => index_select(again, dim, index),
+                _ => Ok(again.clone()),
+            },
+        )?;
         Ok(vec![Some(full)])
     })?;
     Ok(output)
@@ -45,11 +52,11 @@ pub(crate) fn gather(tensor: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor
     let early = save_early(&[tensor], &saved)?;
     let output = empty(&index.shape(), tensor.dtype(), tensor.device())?;
     let from = tensor.shape();
-    record_after(early, "GatherBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::GatherBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let full = zeros(&from, grad.dtype(), grad.device())?;
-        record_scattered("ScatterAddBackward0", grad, dim, &index, &full)?;
+        record_scattered(nodes::ScatterAddBackward0, grad, dim, &index, &full)?;
         Ok(vec![Some(full)])
     })?;
     Ok(output)
@@ -94,9 +101,9 @@ fn scatter(
     let is_number = source.is_wrapped_number();
     let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, source] };
     let node = match (adds, is_number) {
-        (true, _) => "ScatterAddBackward0",
-        (false, false) => "ScatterBackward0",
-        (false, true) => "ScatterBackward1",
+        (true, _) => nodes::ScatterAddBackward0,
+        (false, false) => nodes::ScatterBackward0,
+        (false, true) => nodes::ScatterBackward1,
     };
     record(node, &inputs, &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
@@ -130,7 +137,7 @@ fn index_add(
         let _below = GradModeGuard::new(false);
         copy::clone(own, MemoryFormat::Preserve)?
     };
-    record_after(early, "IndexAddBackward0", &[own, source], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::IndexAddBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let index = ctx.saved(0)?;
         let source = ctx.saved(1)?;
@@ -205,7 +212,7 @@ fn index_copy(own: &Tensor, dim: i64, index: &Tensor, source: &Tensor, in_place:
     }
     let output = changed_or_cloned(own, in_place)?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
-    record("IndexCopyBackward0", &[own, source], &[&output], &saved, move |ctx, grads| {
+    record(nodes::IndexCopyBackward0, &[own, source], &[&output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_own = if ctx.wants(0) { Some(copy::clone(grad, MemoryFormat::Preserve)?) } else { None };
         let to_source = if ctx.wants(1) {
@@ -240,7 +247,7 @@ fn index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, in_place: 
 
 fn record_index_fill(own: &Tensor, dim: i64, index: &Tensor, value: &Tensor, output: &Tensor) -> Result<()> {
     let is_number = value.is_wrapped_number();
-    let node = if is_number { "IndexFillBackward0" } else { "IndexFillBackward1" };
+    let node = if is_number { nodes::IndexFillBackward0 } else { nodes::IndexFillBackward1 };
     let inputs: Vec<&Tensor> = if is_number { vec![own] } else { vec![own, value] };
     record(node, &inputs, &[output], &[Save::Input(Some(index))], move |ctx, grads| {
         let (grad, index) = (first(grads)?, ctx.saved(0)?);

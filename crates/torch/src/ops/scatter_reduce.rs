@@ -1,7 +1,7 @@
 //! Scattering with a reduction, and indexing into all elements: `scatter_reduce`, `index_reduce`, `take`, `put`, `masked_scatter`.
 
 use crate::arguments::arguments;
-use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, again, record};
+use crate::autograd::{Context, GradMode, GradModeGuard, Grads, Save, again, nodes, record};
 use crate::error::runtime;
 use crate::iterator;
 use crate::registry::{Entry, in_place, op};
@@ -48,7 +48,7 @@ impl Kind {
     }
 
     fn node(self) -> &'static str {
-        if self == Self::Scatter { "ScatterReduceBackward0" } else { "IndexReduceBackward0" }
+        if self == Self::Scatter { nodes::ScatterReduceBackward0 } else { nodes::IndexReduceBackward0 }
     }
 }
 
@@ -71,6 +71,7 @@ fn one() -> Tensor {
 
 arguments! {
     /// The arguments of `scatter_reduce` and `index_reduce`.
+    #[derive(Clone, Copy)]
     struct Reduced<'a> {
         own: &'a Tensor,
         dim: i64,
@@ -277,7 +278,7 @@ pub(crate) fn take(own: &Tensor, index: &Tensor) -> Result<Tensor> {
     }
     let output = empty(&index.shape(), own.dtype(), own.device())?;
     let saved = [Save::Input(Some(index)), Save::Input(Some(own))];
-    record("TakeBackward0", &[own], &[&output], &saved, |ctx, grads| {
+    record(nodes::TakeBackward0, &[own], &[&output], &saved, |ctx, grads| {
         let (index, own) = (ctx.saved(0)?, ctx.saved(1)?);
         let full = zeros_like(&own)?;
         put_in_place(&full, &index, first(grads)?, true)?;
@@ -314,7 +315,7 @@ fn record_put(
     accumulates: bool,
 ) -> Result<()> {
     let saved = [Save::Input(Some(index)), Save::Input(Some(source))];
-    record("PutBackward0", &[own, source], &[output], &saved, move |ctx, grads| {
+    record(nodes::PutBackward0, &[own, source], &[output], &saved, move |ctx, grads| {
         let (grad, index, source) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_own = match (ctx.wants(0), accumulates) {
             (false, _) => None,
@@ -381,7 +382,7 @@ fn masked_scatter(own: &Tensor, mask: &Tensor, source: &Tensor, in_place: bool) 
     };
     let sizes = source.shape();
     record(
-        "MaskedScatterBackward0",
+        nodes::MaskedScatterBackward0,
         &[own, source],
         &[&output],
         &[Save::Input(Some(mask))],

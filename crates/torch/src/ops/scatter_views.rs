@@ -1,6 +1,6 @@
 //! Copies of a tensor in which a part was replaced, and sums over diagonals.
 
-use crate::autograd::{GradModeGuard, Grads, Save, record};
+use crate::autograd::{GradModeGuard, Grads, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor, Value};
@@ -30,9 +30,9 @@ impl Part {
 
     fn node(self) -> &'static str {
         match self {
-            Self::Select(..) => "SelectScatterBackward0",
-            Self::Slice(..) => "SliceScatterBackward0",
-            Self::Diagonal(..) => "DiagonalScatterBackward0",
+            Self::Select(..) => nodes::SelectScatterBackward0,
+            Self::Slice(..) => nodes::SliceScatterBackward0,
+            Self::Diagonal(..) => nodes::DiagonalScatterBackward0,
         }
     }
 
@@ -95,7 +95,7 @@ fn diag_embed(own: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Value> 
         copy_in_place(&diagonal(&output, offset, dim1, dim2)?, own)?;
         output
     };
-    record("DiagEmbedBackward0", &[own], &[&output], &[], move |_, grads| {
+    record(nodes::DiagEmbedBackward0, &[own], &[&output], &[], move |_, grads| {
         Ok(vec![Some(diagonal(first(grads)?, offset, dim1, dim2)?)])
     })?;
     Ok(output.into())
@@ -111,7 +111,7 @@ fn trace(own: &Tensor) -> Result<Tensor> {
         super::reduce::sum_all(&diagonal(own, 0, 0, 1)?)?
     };
     let shape = own.shape();
-    record("TraceBackward0", &[own], &[&output], &[], move |_, grads| {
+    record(nodes::TraceBackward0, &[own], &[&output], &[], move |_, grads| {
         let grad = first(grads)?;
         let count = crate::numel(&shape);
         let step = shape.last().copied().unwrap_or(1).saturating_add(1);
@@ -155,7 +155,7 @@ fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_pl
         elementwise(&[&own, &column, &b], dtype, None)?
     };
     let saved = [Save::Input(Some(&a)), Save::Input(Some(&b))];
-    record("AddrBackward0", &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
+    record(nodes::AddrBackward0, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         let (grad, a, b) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
         let to_a = if ctx.wants(1) { Some(maybe_multiply(&mv(grad, &b)?, alpha)?) } else { None };
@@ -182,7 +182,7 @@ fn cross(a: &Tensor, b: &Tensor, dim: i64) -> Result<Tensor> {
     let output =
         empty(&shape, crate::iterator::result_type(&[a, b]), crate::iterator::common_device(&[a, b])?)?;
     let saved = [Save::Input(Some(b)), Save::Input(Some(a))];
-    record("LinalgCrossBackward0", &[a, b], &[&output], &saved, move |ctx, grads| {
+    record(nodes::LinalgCrossBackward0, &[a, b], &[&output], &saved, move |ctx, grads| {
         let (grad, b, a) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let to_b = if ctx.wants(1) { Some(cross(grad, &a, at)?) } else { None };
         let to_a = if ctx.wants(0) { Some(cross(&b, grad, at)?) } else { None };

@@ -1,7 +1,7 @@
 //! Softmax and its derivatives.
 
 use crate::autocast;
-use crate::autograd::{GradModeGuard, Save, again, record};
+use crate::autograd::{GradModeGuard, Save, again, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
@@ -28,13 +28,18 @@ pub(crate) fn softmax(input: &Tensor, dim: i64, dtype: Option<Dtype>, is_log: bo
     let read = if reads_half { Some(contiguous(input)?) } else { read };
     drop(read);
     drop(below);
-    record_softmax(if is_log { "LogSoftmaxBackward0" } else { "SoftmaxBackward0" }, input, &output, dim)?;
+    record_softmax(
+        if is_log { nodes::LogSoftmaxBackward0 } else { nodes::SoftmaxBackward0 },
+        input,
+        &output,
+        dim,
+    )?;
     Ok(output)
 }
 
 /// The history of a softmax: `_softmax_backward_data`, `_log_softmax_backward_data`.
 pub(crate) fn record_softmax(name: &'static str, input: &Tensor, output: &Tensor, dim: i64) -> Result<()> {
-    let (from, is_log) = (input.dtype(), name == "LogSoftmaxBackward0");
+    let (from, is_log) = (input.dtype(), name == nodes::LogSoftmaxBackward0);
     record(name, &[input], &[output], &[Save::Output(0)], move |ctx, grads| {
         let result = ctx.saved(0)?;
         Ok(vec![Some(softmax_backward(first(grads)?, &result, dim, from, is_log)?)])
@@ -52,7 +57,8 @@ fn softmax_backward(grad: &Tensor, result: &Tensor, dim: i64, dtype: Dtype, is_l
     drop(product);
     drop(below);
     let saved = [Save::Input(Some(grad)), Save::Input(Some(result))];
-    let node = if is_log { "LogSoftmaxBackwardDataBackward0" } else { "SoftmaxBackwardDataBackward0" };
+    let node =
+        if is_log { nodes::LogSoftmaxBackwardDataBackward0 } else { nodes::SoftmaxBackwardDataBackward0 };
     record(node, &[grad, result], &[&own], &saved, move |ctx, grads| {
         let (grad, result) = (ctx.saved(0)?, ctx.saved(1)?);
         let again = first(grads)?;

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::arguments::Unread;
 use crate::autocast::full_dtype;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::memory::Category;
 use crate::registry::{Entry, op};
 use crate::{Device, Dtype, MemoryFormat, Result, Scalar, Storage, Tensor, Value, session};
@@ -95,7 +95,7 @@ pub(crate) fn sort(tensor: &Tensor, dim: i64) -> Result<(Tensor, Tensor)> {
         }
         sort_memory(device, count, length, tensor.dtype().size())?;
     }
-    super::reduce::record_selection("SortBackward0", tensor, &values, &indices, at as i64, true)?;
+    super::reduce::record_selection(nodes::SortBackward0, tensor, &values, &indices, at as i64, true)?;
     Ok((values, indices))
 }
 
@@ -201,7 +201,7 @@ fn topk(tensor: &Tensor, k: i64, dim: i64, is_sorted: bool) -> Result<(Tensor, T
     if is_sorted && k > 4096 && tensor.device().is_cuda() {
         sort_selected(&values, &indices, k)?;
     }
-    reduce::record_selection("TopkBackward0", tensor, &values, &indices, at as i64, true)?;
+    reduce::record_selection(nodes::TopkBackward0, tensor, &values, &indices, at as i64, true)?;
     Ok((values, indices))
 }
 
@@ -286,14 +286,14 @@ fn scan(
     Ok(output)
 }
 
-const SUM: &str = "CumsumBackward0";
+const SUM: &str = nodes::CumsumBackward0;
 
 pub(crate) fn cumsum(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     scan(tensor, dim, None, SUM, false)
 }
 
 pub(crate) fn cumprod(tensor: &Tensor, dim: i64) -> Result<Tensor> {
-    scan(tensor, dim, None, "CumprodBackward0", false)
+    scan(tensor, dim, None, nodes::CumprodBackward0, false)
 }
 
 /// `w.flip(dim).cumsum(dim).flip(dim)`
@@ -307,7 +307,7 @@ fn cumprod_backward(grad: &Tensor, own: &Tensor, result: &Tensor, dim: i64) -> R
         return Ok(grad.clone());
     }
     session().mark_estimated(
-        "CumprodBackward0",
+        nodes::CumprodBackward0,
         "the path depends on where the input is zero; no zeros are assumed",
     );
     let weighted = super::pointwise::mul(result, grad)?;
@@ -336,7 +336,7 @@ fn logcumsumexp(tensor: &Tensor, dim: i64) -> Result<Tensor> {
         drop(read);
     }
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
-    record("LogcumsumexpBackward0", &[tensor], &[&output], &saved, move |ctx, grads| {
+    record(nodes::LogcumsumexpBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         if grad.numel() == 0 || grad.dim() == 0 {
             return Ok(vec![Some(grad.clone())]);
@@ -376,7 +376,7 @@ pub(crate) fn flip(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let dims: Vec<i64> =
         dims.iter().map(|dim| wrap(*dim, tensor.dim()).map(|dim| dim as i64)).collect::<Result<_>>()?;
     let output = empty_like(tensor)?;
-    record("FlipBackward0", &[tensor], &[&output], &[], move |_, grads| {
+    record(nodes::FlipBackward0, &[tensor], &[&output], &[], move |_, grads| {
         Ok(vec![Some(flip(first(grads)?, &dims)?)])
     })?;
     Ok(output)
@@ -395,7 +395,7 @@ fn roll(tensor: &Tensor, shifts: &[i64], dims: &[i64]) -> Result<Tensor> {
             empty_like(&read)?
         };
         let (shift, dim) = (*shift, *dim);
-        record("RollBackward0", &[&result], &[&rolled], &[], move |_, grads| {
+        record(nodes::RollBackward0, &[&result], &[&rolled], &[], move |_, grads| {
             Ok(vec![Some(roll(first(grads)?, &[shift.saturating_neg()], &[dim])?)])
         })?;
         result = rolled;
@@ -417,7 +417,7 @@ fn cumulative_extremum(tensor: &Tensor, dim: i64, node: &'static str) -> Result<
         let (grad, own, indices) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         // at::zeros(input.sizes()).scatter_add_(dim, indices, grad)
         let full = super::creation::zeros(&own.shape(), own.dtype(), own.device())?;
-        super::scatter::record_scattered("ScatterAddBackward0", grad, dim, &indices, &full)?;
+        super::scatter::record_scattered(nodes::ScatterAddBackward0, grad, dim, &indices, &full)?;
         Ok(vec![Some(full)])
     })?;
     Ok((values, indices).into())
@@ -461,24 +461,36 @@ pub(crate) const TABLE: &[Entry] = &[
     ),
     op!(
         "cumsum(Tensor self, int dim, *, ScalarType? dtype=None)",
-        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(tensor, dim, dtype, "CumsumBackward0", false)
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(
+            tensor,
+            dim,
+            dtype,
+            nodes::CumsumBackward0,
+            false
+        )
     ),
     op!("cumsum_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
-        scan(tensor, dim, None, "CumsumBackward0", true)
+        scan(tensor, dim, None, nodes::CumsumBackward0, true)
     }),
     op!(
         "cumprod(Tensor self, int dim, *, ScalarType? dtype=None)",
-        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(tensor, dim, dtype, "CumprodBackward0", false)
+        |tensor: &Tensor, dim: i64, dtype: Option<Dtype>| scan(
+            tensor,
+            dim,
+            dtype,
+            nodes::CumprodBackward0,
+            false
+        )
     ),
     op!("cumprod_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
-        scan(tensor, dim, None, "CumprodBackward0", true)
+        scan(tensor, dim, None, nodes::CumprodBackward0, true)
     }),
     op!("logcumsumexp(Tensor self, int dim)", logcumsumexp),
     op!("cummax(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
-        cumulative_extremum(tensor, dim, "CummaxBackward0")
+        cumulative_extremum(tensor, dim, nodes::CummaxBackward0)
     }),
     op!("cummin(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
-        cumulative_extremum(tensor, dim, "CumminBackward0")
+        cumulative_extremum(tensor, dim, nodes::CumminBackward0)
     }),
     op!("flip(Tensor self, int[] dims)", flip),
     op!("roll(Tensor self, int[] shifts, int[] dims=[])", roll),

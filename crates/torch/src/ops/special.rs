@@ -1,6 +1,6 @@
 //! Elementwise functions of two tensors beyond arithmetic: `hypot`, `xlogy`, `copysign` and their like.
 
-use crate::autograd::{Context, GradModeGuard, Grads, Save, again, record};
+use crate::autograd::{Context, GradModeGuard, Grads, Save, again, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, op};
 use crate::schema::known_or_unknown;
@@ -28,7 +28,7 @@ fn of_two(
 }
 
 static HYPOT: Binary = Binary {
-    node: "HypotBackward0",
+    node: nodes::HypotBackward0,
     rule: Rule::Promoted,
     saves: Saves::EachForItselfAndResult,
     function: None,
@@ -40,7 +40,7 @@ static HYPOT: Binary = Binary {
 };
 
 static LOGADDEXP: Binary = Binary {
-    node: "LogaddexpBackward0",
+    node: nodes::LogaddexpBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: None,
@@ -55,7 +55,7 @@ static LOGADDEXP: Binary = Binary {
 };
 
 static LOGADDEXP2: Binary = Binary {
-    node: "Logaddexp2Backward0",
+    node: nodes::Logaddexp2Backward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: None,
@@ -78,7 +78,7 @@ fn copysign_backward(grad: &Tensor, own: &Tensor, result: &Tensor) -> Result<Ten
 }
 
 static COPYSIGN: Binary = Binary {
-    node: "CopysignBackward0",
+    node: nodes::CopysignBackward0,
     rule: Rule::Float,
     saves: Saves::OwnForItselfAndResult,
     function: None,
@@ -101,7 +101,7 @@ fn without_zeros(product: &Tensor, own: &Tensor, other: &Tensor, least: f64) -> 
 }
 
 static XLOGY: Binary = Binary {
-    node: "XlogyBackward0",
+    node: nodes::XlogyBackward0,
     rule: Rule::Float,
     saves: Saves::Both,
     function: None,
@@ -113,7 +113,7 @@ static XLOGY: Binary = Binary {
 };
 
 static XLOG1PY: Binary = Binary {
-    node: "SpecialXlog1PyBackward0",
+    node: nodes::SpecialXlog1PyBackward0,
     rule: Rule::Float,
     saves: Saves::Both,
     function: None,
@@ -192,7 +192,7 @@ fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
     let output =
         pointwise::elementwise(&[own, other], pointwise::dtype_by(Rule::Float, &[own, other]), None)?;
     let saved = [Save::Input(Some(own)), Save::Output(0)];
-    record("CopysignBackward1", &[own], &[&output], &saved, |ctx, grads| {
+    record(nodes::CopysignBackward1, &[own], &[&output], &saved, |ctx, grads| {
         Ok(vec![Some(copysign_backward(first(grads)?, &ctx.saved(0)?, &ctx.saved(1)?)?)])
     })?;
     Ok(output.into())
@@ -210,7 +210,7 @@ fn ldexp(own: &Tensor, other: &Tensor) -> Result<Value> {
         mul(own, &power)?
     };
     let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
-    record("LdexpBackward0", &[own, other], &[&output], &saved, |ctx, grads| {
+    record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_other = if ctx.wants(1) {
             Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
@@ -236,7 +236,7 @@ fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
         super::reduce::vector_norm(&sub(&own, &other)?, order, None, false, None)?
     };
     let saved = [Save::Input(Some(&other)), Save::Input(Some(&own)), Save::Output(0)];
-    record("DistBackward0", &[&own, &other], &[&output], &saved, move |ctx, grads| {
+    record(nodes::DistBackward0, &[&own, &other], &[&output], &saved, move |ctx, grads| {
         let (grad, other, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let half = |negates: bool| -> Result<Option<Tensor>> {
             if order == 0.0 {
@@ -325,7 +325,7 @@ pub(crate) fn polygamma(order: i64, own: &Tensor) -> Result<Tensor> {
         return runtime("polygamma(n, x) does not support negative n.");
     }
     let output = pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?;
-    record("PolygammaBackward0", &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
+    record(nodes::PolygammaBackward0, &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
         Ok(vec![Some(mul(first(grads)?, &polygamma(order.saturating_add(1), &ctx.saved(0)?)?)?)])
     })?;
     Ok(output)
@@ -336,7 +336,7 @@ fn frexp(own: &Tensor) -> Result<Value> {
     let mantissa = creation::empty_like(own)?;
     let exponent = creation::empty_like_as(own, Dtype::I32, crate::MemoryFormat::Preserve)?;
     let saved = [Save::Input(Some(&exponent))];
-    record("FrexpBackward0", &[own], &[&mantissa, &exponent], &saved, |ctx, grads| {
+    record(nodes::FrexpBackward0, &[own], &[&mantissa, &exponent], &saved, |ctx, grads| {
         let power = crate::call("exp2", &[ctx.saved(0)?.into()], &[])?.tensor()?;
         Ok(vec![Some(div(first(grads)?, &power)?)])
     })?;
@@ -388,7 +388,7 @@ fn chosen(
 }
 
 static FMAX: Binary = Binary {
-    node: "FmaxBackward0",
+    node: nodes::FmaxBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: None,
@@ -396,7 +396,7 @@ static FMAX: Binary = Binary {
 };
 
 static FMIN: Binary = Binary {
-    node: "FminBackward0",
+    node: nodes::FminBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: None,
@@ -432,18 +432,18 @@ fn logit(own: &Tensor, eps: Option<f64>, in_place: bool) -> Result<Value> {
         (pointwise::elementwise(&[own], pointwise::dtype_by(Rule::Float, &[own]), None)?, None)
     };
     let kept = saved.as_ref().unwrap_or(own);
-    record("LogitBackward0", &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    record(nodes::LogitBackward0, &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(logit_backward(first(grads)?, &ctx.saved(0)?, eps)?)])
     })?;
     Ok(output.into())
 }
 
 macro_rules! two_tensors {
-    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:ident)?),* $(,)?) => {
         &[$(
             op!(concat!($name, "(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call(own, other)
-            })$(.$attribute(&[$node]))?,
+            })$(.$attribute(&[nodes::$node]))?,
             op!(concat!($name, "_(Tensor self, Tensor other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call_in_place(own, other)
             }),
@@ -452,7 +452,7 @@ macro_rules! two_tensors {
 }
 
 pub(crate) const OF_TWO: &[Entry] = two_tensors! {
-    "hypot" HYPOT composed "HypotBackward0", "logaddexp" LOGADDEXP composed "LogaddexpBackward0",
+    "hypot" HYPOT composed HypotBackward0, "logaddexp" LOGADDEXP composed LogaddexpBackward0,
     "logaddexp2" LOGADDEXP2, "heaviside" HEAVISIDE, "nextafter" NEXTAFTER,
 };
 
@@ -468,13 +468,13 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("fmax(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| FMAX.call(tensor, other)),
     op!("fmin(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| FMIN.call(tensor, other)),
     op!("xlogy(Operand self, Operand other)", |own: &Tensor, other: &Tensor| {
-        xlog(own, other, &XLOGY, 0.0, ["XlogyBackward1", "XlogyBackward2"])
+        xlog(own, other, &XLOGY, 0.0, [nodes::XlogyBackward1, nodes::XlogyBackward2])
     }),
     op!("xlogy_(Tensor self, Operand other)", |tensor: &Tensor, other: &Tensor| {
         XLOGY.call_in_place(tensor, other)
     }),
     op!("special_xlog1py(Operand self, Operand other)", |own: &Tensor, other: &Tensor| {
-        xlog(own, other, &XLOG1PY, -1.0, ["SpecialXlog1PyBackward1", "SpecialXlog1PyBackward2"])
+        xlog(own, other, &XLOG1PY, -1.0, [nodes::SpecialXlog1PyBackward1, nodes::SpecialXlog1PyBackward2])
     }),
     op!("copysign(Tensor self, Operand other)", copysign),
     op!("copysign_(Tensor self, Operand other)", |tensor: &Tensor, other: &Tensor| {

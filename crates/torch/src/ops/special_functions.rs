@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use crate::autograd::{Context, Save, record};
+use crate::autograd::{Context, Save, nodes, record};
 use crate::error::{not_implemented, runtime};
 use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor, Value};
@@ -41,7 +41,7 @@ impl OfBoth {
 }
 
 static ERFCX: OfBoth = OfBoth {
-    node: "SpecialErfcxBackward0",
+    node: nodes::SpecialErfcxBackward0,
     keeps_input: true,
     backward: |grad, own, result| {
         // As in C++, what a statement computes on the way lives to its end.
@@ -53,7 +53,7 @@ static ERFCX: OfBoth = OfBoth {
 };
 
 static I0E: OfBoth = OfBoth {
-    node: "SpecialI0EBackward0",
+    node: nodes::SpecialI0EBackward0,
     keeps_input: true,
     backward: |grad, own, result| {
         let sign = unary::sgn(own)?;
@@ -82,7 +82,7 @@ fn half_near_zero(
 }
 
 static I1: OfBoth = OfBoth {
-    node: "SpecialI1Backward0",
+    node: nodes::SpecialI1Backward0,
     keeps_input: true,
     backward: |grad, own, result| {
         half_near_zero(grad, own, |safe| {
@@ -95,7 +95,7 @@ static I1: OfBoth = OfBoth {
 };
 
 static I1E: OfBoth = OfBoth {
-    node: "SpecialI1EBackward0",
+    node: nodes::SpecialI1EBackward0,
     keeps_input: true,
     backward: |grad, own, result| {
         half_near_zero(grad, own, |safe| {
@@ -110,7 +110,7 @@ static I1E: OfBoth = OfBoth {
 };
 
 static NDTRI: OfBoth = OfBoth {
-    node: "SpecialNdtriBackward0",
+    node: nodes::SpecialNdtriBackward0,
     keeps_input: false,
     backward: |grad, _, result| {
         let square = pointwise::pow_scalar(result, Scalar::Int(2))?;
@@ -122,7 +122,7 @@ static NDTRI: OfBoth = OfBoth {
 };
 
 static LOG_NDTR: OfBoth = OfBoth {
-    node: "SpecialLogNdtrBackward0",
+    node: nodes::SpecialLogNdtrBackward0,
     keeps_input: true,
     backward: |grad, own, result| {
         let square = pointwise::pow_scalar(own, Scalar::Int(2))?;
@@ -152,7 +152,7 @@ fn incomplete(ctx: &Context<'_>, grad: &Tensor, name: &str) -> Result<crate::aut
 }
 
 static IGAMMA: Binary = Binary {
-    node: "IgammaBackward0",
+    node: nodes::IgammaBackward0,
     rule: Rule::Float,
     saves: Saves::BothForOther,
     function: None,
@@ -160,7 +160,7 @@ static IGAMMA: Binary = Binary {
 };
 
 static IGAMMAC: Binary = Binary {
-    node: "IgammacBackward0",
+    node: nodes::IgammacBackward0,
     backward: |ctx, grad| {
         let negative = unary::neg(grad)?;
         incomplete(ctx, &negative, "igammac")
@@ -169,7 +169,7 @@ static IGAMMAC: Binary = Binary {
 };
 
 static ZETA: Binary = Binary {
-    node: "SpecialZetaBackward0",
+    node: nodes::SpecialZetaBackward0,
     backward: |ctx, grad| {
         if ctx.wants(0) {
             return not_implemented("the derivative for 'zeta' is not implemented.");
@@ -205,7 +205,7 @@ fn mvlgamma(own: &Tensor, p: i64) -> Result<Tensor> {
         let sum = super::reduce::sum(&terms, Some(&[-1]), false, None)?;
         pointwise::add_in_place(&sum, &number((p * (p - 1)) as f64 * PI.ln() * 0.25))?
     };
-    record("MvlgammaBackward0", &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
+    record(nodes::MvlgammaBackward0, &[own], &[&output], &[Save::Input(Some(own))], move |ctx, grads| {
         let own = ctx.saved(0)?;
         let terms = multivariate(&own, p, own.dtype())?;
         let slopes = crate::call("digamma_", &[(&terms).into()], &[])?.tensor()?;
@@ -218,7 +218,7 @@ fn mvlgamma(own: &Tensor, p: i64) -> Result<Tensor> {
 /// `angle` of real numbers: 0 or pi, whose derivative is zeros.
 fn angle(own: &Tensor) -> Result<Tensor> {
     let output = float_kernel(&[own])?;
-    record("AngleBackward0", &[own], &[&output], &[Save::Input(Some(own))], |ctx, _| {
+    record(nodes::AngleBackward0, &[own], &[&output], &[Save::Input(Some(own))], |ctx, _| {
         Ok(vec![Some(creation::zeros_like(&ctx.saved(0)?)?)])
     })?;
     Ok(output)

@@ -2,7 +2,7 @@
 
 use crate::arguments::Operand;
 use crate::autocast::Cast;
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Scalar, Tensor, Value};
@@ -41,7 +41,7 @@ fn has_one_dimension(name: &str, weights: &Tensor, observations: i64) -> Result<
         ));
     }
     // The smallest is read, to see that none is negative.
-    is_true(&ge(&extremum_all(weights, "MinBackward1")?, &wrapped(Scalar::Int(0)))?)?;
+    is_true(&ge(&extremum_all(weights, nodes::MinBackward1)?, &wrapped(Scalar::Int(0)))?)?;
     Ok(())
 }
 
@@ -189,7 +189,7 @@ fn renorm(own: &Tensor, p: f64, dim: i64, most: f64, in_place: bool) -> Result<V
         output
     };
     let kept = before.as_ref().unwrap_or(own);
-    record("RenormBackward0", &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
+    record(nodes::RenormBackward0, &[own], &[&output], &[Save::Input(Some(kept))], move |ctx, grads| {
         Ok(vec![Some(renorm_backward(first(grads)?, &ctx.saved(0)?, p, at, most)?)])
     })?;
     Ok(output.into())
@@ -219,8 +219,8 @@ fn histc(tensor: &Tensor, bins: i64, low: f64, high: f64) -> Result<Value> {
     let _below = GradModeGuard::new(false);
     let output = empty(&[bins], tensor.dtype(), tensor.device())?;
     if (low - high).abs() < f64::EPSILON && tensor.numel() > 0 {
-        drop(extremum_all(tensor, "MinBackward1")?);
-        drop(extremum_all(tensor, "MaxBackward1")?);
+        drop(extremum_all(tensor, nodes::MinBackward1)?);
+        drop(extremum_all(tensor, nodes::MaxBackward1)?);
     }
     Ok(output.into())
 }

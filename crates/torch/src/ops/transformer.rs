@@ -30,6 +30,7 @@ fn attention(input: &Tensor, heads: i64, project: [&Tensor; 2], out: [&Tensor; 2
 
 arguments! {
     /// The arguments of `_native_multi_head_attention`.
+    #[derive(Clone, Copy)]
     struct SelfAttention<'a> {
         input: &'a Tensor,
         width: i64,
@@ -91,6 +92,7 @@ fn native_attention(arguments: SelfAttention<'_>) -> Result<Value> {
 
 arguments! {
     /// The arguments of `_transformer_encoder_layer_fwd`.
+    #[derive(Clone, Copy)]
     struct EncoderLayer<'a> {
         source: &'a Tensor,
         width: i64,

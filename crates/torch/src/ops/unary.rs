@@ -2,7 +2,7 @@
 
 use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
-use crate::autograd::{Early, Save, record, record_after, save_early};
+use crate::autograd::{Early, Save, nodes, record, record_after, save_early};
 use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor};
 
@@ -86,14 +86,15 @@ fn zero(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     zeros_like(grad)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     Ok(grad.clone())
 }
 
 macro_rules! unary {
-    ($($($attribute:ident)? $name:literal $constant:ident $node:literal $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
+    ($($($attribute:ident)? $name:literal $constant:ident $node:ident $rule:ident $saves:ident $full:literal $function:expr, $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
-            node: $node,
+            node: nodes::$node,
             rule: Rule::$rule,
             saves: Saves::$saves,
             keeps_result_in_place: matches!($name.as_bytes(), b"selu"),
@@ -103,100 +104,100 @@ macro_rules! unary {
         };)*
 
         pub(crate) const TABLE: &[Entry] = &[$(
-            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor))$(.$attribute(&[$node]))?,
+            op!(concat!($name, "(Tensor self)"), |tensor: &Tensor| $constant.call(tensor))$(.$attribute(&[nodes::$node]))?,
             op!(concat!($name, "_(Tensor self)"), |tensor: &Tensor| $constant.call_in_place(tensor)),
         )*];
     };
 }
 
 unary! {
-    composed "neg" NEG "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    "negative" NEGATIVE "NegBackward0" Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
-    composed "abs" ABS "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "absolute" ABSOLUTE "AbsBackward0" Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
-    "sgn" SGN "SgnBackward0" Promoted InputAndOutput false None, no_slope;
-    "sign" SIGN "SignBackward0" Promoted Nothing false None, zero;
-    "ceil" CEIL "CeilBackward0" Promoted Nothing false None, zero;
-    "floor" FLOOR "FloorBackward0" Promoted Nothing false None, zero;
-    "round" ROUND "RoundBackward0" Promoted Nothing false None, zero;
-    "trunc" TRUNC "TruncBackward0" Promoted Nothing false None, zero;
-    "frac" FRAC "FracBackward0" Promoted Nothing false None, none;
-    composed "exp" EXP "ExpBackward0" Float Output true None, mul;
-    "exp2" EXP2 "Exp2Backward0" Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
-    "expm1" EXPM1 "Expm1Backward0" Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
-    composed "log" LOG "LogBackward0" Float Input true None, div;
-    "log2" LOG2 "Log2Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
-    "log10" LOG10 "Log10Backward0" Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
-    "log1p" LOG1P "Log1PBackward0" Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
-    composed "sqrt" SQRT "SqrtBackward0" Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
-    composed "rsqrt" RSQRT "RsqrtBackward0" Float Output true None, |grad, result| {
+    composed "neg" NEG NegBackward0 Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    "negative" NEGATIVE NegBackward0 Promoted Nothing false Some(exact::neg), |grad, _| neg(grad);
+    composed "abs" ABS AbsBackward0 Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    "absolute" ABSOLUTE AbsBackward0 Promoted Input false Some(exact::abs), |grad, own| mul(grad, &SGN.call(own)?);
+    "sgn" SGN SgnBackward0 Promoted InputAndOutput false None, no_slope;
+    "sign" SIGN SignBackward0 Promoted Nothing false None, zero;
+    "ceil" CEIL CeilBackward0 Promoted Nothing false None, zero;
+    "floor" FLOOR FloorBackward0 Promoted Nothing false None, zero;
+    "round" ROUND RoundBackward0 Promoted Nothing false None, zero;
+    "trunc" TRUNC TruncBackward0 Promoted Nothing false None, zero;
+    "frac" FRAC FracBackward0 Promoted Nothing false None, none;
+    composed "exp" EXP ExpBackward0 Float Output true None, mul;
+    "exp2" EXP2 Exp2Backward0 Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
+    "expm1" EXPM1 Expm1Backward0 Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);
+    composed "log" LOG LogBackward0 Float Input true None, div;
+    "log2" LOG2 Log2Backward0 Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_2)?);
+    "log10" LOG10 Log10Backward0 Float Input true None, |grad, own| div(grad, &scale(own, std::f64::consts::LN_10)?);
+    "log1p" LOG1P Log1PBackward0 Float Input true None, |grad, own| div(grad, &add(own, &number(1.0))?);
+    composed "sqrt" SQRT SqrtBackward0 Float Output false None, |grad, result| div(grad, &scale(result, 2.0)?);
+    composed "rsqrt" RSQRT RsqrtBackward0 Float Output true None, |grad, result| {
         mul(&scale(grad, -0.5)?, &pow_scalar(result, Scalar::Int(3))?)
     };
-    composed "reciprocal" RECIPROCAL "ReciprocalBackward0" Float Output true None, |grad, result| {
+    composed "reciprocal" RECIPROCAL ReciprocalBackward0 Float Output true None, |grad, result| {
         mul(&neg(grad)?, &mul(result, result)?)
     };
-    composed "sin" SIN "SinBackward0" Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
-    composed "cos" COS "CosBackward0" Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
-    "tan" TAN "TanBackward0" Float Output true None, |grad, result| {
+    composed "sin" SIN SinBackward0 Float Input false None, |grad, own| mul(grad, &COS.call(own)?);
+    composed "cos" COS CosBackward0 Float Input false None, |grad, own| mul(grad, &neg(&SIN.call(own)?)?);
+    "tan" TAN TanBackward0 Float Output true None, |grad, result| {
         mul(grad, &add(&pow_scalar(result, Scalar::Int(2))?, &number(1.0))?)
     };
-    "asin" ASIN "AsinBackward0" Float Input true None, |grad, own| {
+    "asin" ASIN AsinBackward0 Float Input true None, |grad, own| {
         mul(grad, &RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)
     };
-    "acos" ACOS "AcosBackward0" Float Input true None, |grad, own| {
+    "acos" ACOS AcosBackward0 Float Input true None, |grad, own| {
         mul(grad, &neg(&RSQRT.call(&add(&mul(&neg(own)?, own)?, &number(1.0))?)?)?)
     };
-    "atan" ATAN "AtanBackward0" Float Input false None, |grad, own| div(grad, &add(&mul(own, own)?, &number(1.0))?);
-    "sinh" SINH "SinhBackward0" Float Input true None, |grad, own| mul(grad, &COSH.call(own)?);
-    "cosh" COSH "CoshBackward0" Float Input true None, |grad, own| mul(grad, &SINH.call(own)?);
-    "erf" ERF "ErfBackward0" Float Input false None, |grad, own| {
+    "atan" ATAN AtanBackward0 Float Input false None, |grad, own| div(grad, &add(&mul(own, own)?, &number(1.0))?);
+    "sinh" SINH SinhBackward0 Float Input true None, |grad, own| mul(grad, &COSH.call(own)?);
+    "cosh" COSH CoshBackward0 Float Input true None, |grad, own| mul(grad, &SINH.call(own)?);
+    "erf" ERF ErfBackward0 Float Input false None, |grad, own| {
         mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, std::f64::consts::FRAC_2_SQRT_PI)?, grad)
     };
-    "erfc" ERFC "ErfcBackward0" Float Input false None, |grad, own| {
+    "erfc" ERFC ErfcBackward0 Float Input false None, |grad, own| {
         mul(&scale(&EXP.call(&neg(&pow_scalar(own, Scalar::Int(2))?)?)?, -std::f64::consts::FRAC_2_SQRT_PI)?, grad)
     };
-    "asinh" ASINH "AsinhBackward0" Float Input false None, |grad, own| {
+    "asinh" ASINH AsinhBackward0 Float Input false None, |grad, own| {
         mul(grad, &RSQRT.call(&add(&pow_scalar(own, Scalar::Int(2))?, &number(1.0))?)?)
     };
-    "acosh" ACOSH "AcoshBackward0" Float Input false None, |grad, own| {
+    "acosh" ACOSH AcoshBackward0 Float Input false None, |grad, own| {
         mul(grad, &RSQRT.call(&sub(&mul(own, own)?, &number(1.0))?)?)
     };
-    "atanh" ATANH "AtanhBackward0" Float Input false None, |grad, own| {
+    "atanh" ATANH AtanhBackward0 Float Input false None, |grad, own| {
         // C++ keeps what a statement computes on the way to the statement's end.
         let square = pow_scalar(own, Scalar::Int(2))?;
         let right = kernels::one_minus(&square)?;
         div(&scale(grad, 1.0)?, &right)
     };
-    "lgamma" LGAMMA "LgammaBackward0" Float Input false None, |grad, own| mul(grad, &DIGAMMA.call(own)?);
-    "digamma" DIGAMMA "DigammaBackward0" Float Input false None, |grad, own| mul(grad, &super::special::polygamma(1, own)?);
-    "erfinv" ERFINV "ErfinvBackward0" Float Input true None, |grad, own| {
+    "lgamma" LGAMMA LgammaBackward0 Float Input false None, |grad, own| mul(grad, &DIGAMMA.call(own)?);
+    "digamma" DIGAMMA DigammaBackward0 Float Input false None, |grad, own| mul(grad, &super::special::polygamma(1, own)?);
+    "erfinv" ERFINV ErfinvBackward0 Float Input true None, |grad, own| {
         let inverse = ERFINV.call(own)?;
         let square = pow_scalar(&inverse, Scalar::Int(2))?;
         let power = EXP.call(&square)?;
         let scaled = scale(&power, 0.5)?;
         mul(&scaled, grad)
     };
-    "sinc" SINC "SincBackward0" Float Input false None, sinc_backward;
-    "deg2rad" DEG2RAD "Deg2RadBackward0" Float Nothing false None, |grad, _| scale(grad, 0.5);
-    "rad2deg" RAD2DEG "Rad2DegBackward0" Float Nothing false None, |grad, _| scale(grad, 2.0);
-    "special_entr" ENTR "SpecialEntrBackward0" Float Input false None, |grad, own| {
+    "sinc" SINC SincBackward0 Float Input false None, sinc_backward;
+    "deg2rad" DEG2RAD Deg2RadBackward0 Float Nothing false None, |grad, _| scale(grad, 0.5);
+    "rad2deg" RAD2DEG Rad2DegBackward0 Float Nothing false None, |grad, _| scale(grad, 2.0);
+    "special_entr" ENTR SpecialEntrBackward0 Float Input false None, |grad, own| {
         mul(grad, &neg(&add(&LOG.call(own)?, &number(1.0))?)?)
     };
-    "i0" I0 "I0Backward0" Float Input false None, |grad, own| {
+    "i0" I0 I0Backward0 Float Input false None, |grad, own| {
         mul(grad, &crate::call("special_i1", &[own.into()], &[])?.tensor()?)
     };
-    "logical_not" LOGICAL_NOT "" Bool NoGradient false None, zero;
-    "bitwise_not" BITWISE_NOT "" Promoted NoGradient false None, zero;
-    "isnan" ISNAN "" Bool NoGradient false None, zero;
-    composed "tanh" TANH "TanhBackward0" Float Output false None, kernels::tanh;
-    composed "sigmoid" SIGMOID "SigmoidBackward0" Float Output false None, kernels::sigmoid;
-    composed "relu" RELU "ReluBackward0" Promoted Output false None, kernels::gate;
-    composed "silu" SILU "SiluBackward0" Promoted Input false None, kernels::silu;
-    "mish" MISH "MishBackward0" Promoted Input false None, kernels::mish;
-    "hardswish" HARDSWISH "HardswishBackward0" Promoted Input false None, kernels::hardswish;
-    "hardsigmoid" HARDSIGMOID "HardsigmoidBackward0" Promoted Input false None, kernels::hardsigmoid;
-    "relu6" RELU6 "HardtanhBackward0" Promoted Input false None, kernels::gate_of_hardtanh;
-    "selu" SELU "EluBackward0" Promoted Input false None, kernels::elu;
+    "logical_not" LOGICAL_NOT NoNode Bool NoGradient false None, zero;
+    "bitwise_not" BITWISE_NOT NoNode Promoted NoGradient false None, zero;
+    "isnan" ISNAN NoNode Bool NoGradient false None, zero;
+    composed "tanh" TANH TanhBackward0 Float Output false None, kernels::tanh;
+    composed "sigmoid" SIGMOID SigmoidBackward0 Float Output false None, kernels::sigmoid;
+    composed "relu" RELU ReluBackward0 Promoted Output false None, kernels::gate;
+    composed "silu" SILU SiluBackward0 Promoted Input false None, kernels::silu;
+    "mish" MISH MishBackward0 Promoted Input false None, kernels::mish;
+    "hardswish" HARDSWISH HardswishBackward0 Promoted Input false None, kernels::hardswish;
+    "hardsigmoid" HARDSIGMOID HardsigmoidBackward0 Promoted Input false None, kernels::hardsigmoid;
+    "relu6" RELU6 HardtanhBackward0 Promoted Input false None, kernels::gate_of_hardtanh;
+    "selu" SELU EluBackward0 Promoted Input false None, kernels::elu;
 }
 
 /// `sinc_backward`.
@@ -223,19 +224,19 @@ fn sinc_backward(grad: &Tensor, own: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! parametrized {
-    ($($($attribute:ident)? $schema:literal $constant:ident $node:literal $in_place:literal $backward:expr;)*) => {
+    ($($($attribute:ident)? $schema:literal $count:literal $constant:ident $node:ident $in_place:literal $backward:expr;)*) => {
         $(static $constant: Unary = Unary {
-            node: $node,
+            node: nodes::$node,
             backward: $backward,
             // `hardtanh_` has no derivative of its own, so the input is kept.
-            keeps_result_in_place: !matches!($node.as_bytes(), b"HardtanhBackward0"),
+            keeps_result_in_place: !matches!(nodes::$node.as_bytes(), b"HardtanhBackward0"),
             ..PARAMETRIZED
         };)*
 
         pub(crate) const ACTIVATIONS: &[Entry] = &[$(
-            op!($schema, |tensor: &Tensor, _: Rest| {
+            op!($schema, |tensor: &Tensor, _: Rest<$count>| {
                 if $in_place { $constant.call_in_place(tensor) } else { $constant.call(tensor) }
-            })$(.$attribute(&[$node]))?,
+            })$(.$attribute(&[nodes::$node]))?,
         )*];
     };
 }
@@ -251,24 +252,24 @@ const PARAMETRIZED: Unary = Unary {
 };
 
 parametrized! {
-    composed "leaky_relu(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU "LeakyReluBackward0" false kernels::gate_of_leaky_relu;
-    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" LEAKY_RELU_IN_PLACE "LeakyReluBackward1" true kernels::gate_of_leaky_relu;
-    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU_IN_PLACE "EluBackward1" true kernels::elu_of_result;
-    "celu_(Tensor self, Scalar alpha=1)" CELU_IN_PLACE "CeluBackward1" true kernels::elu_of_result;
-    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH_IN_PLACE "HardtanhBackward0" true kernels::gate_of_hardtanh;
-    composed "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" ELU "EluBackward0" false kernels::elu;
-    composed "celu(Tensor self, Scalar alpha=1)" CELU "CeluBackward0" false kernels::elu;
-    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" HARDTANH "HardtanhBackward0" false kernels::gate_of_hardtanh;
-    "threshold(Tensor self, Scalar threshold, Scalar value)" THRESHOLD "ThresholdBackward0" false kernels::gate;
-    "threshold_(Tensor self, Scalar threshold, Scalar value)" THRESHOLD_IN_PLACE "ThresholdBackward1" true kernels::gate;
-    "hardshrink(Tensor self, Scalar lambd=0.5)" HARDSHRINK "HardshrinkBackward0" false kernels::gate;
-    "softshrink(Tensor self, Scalar lambd=0.5)" SOFTSHRINK "SoftshrinkBackward0" false kernels::gate;
+    composed "leaky_relu(Tensor self, Scalar negative_slope=0.01)" 1 LEAKY_RELU LeakyReluBackward0 false kernels::gate_of_leaky_relu;
+    "leaky_relu_(Tensor self, Scalar negative_slope=0.01)" 1 LEAKY_RELU_IN_PLACE LeakyReluBackward1 true kernels::gate_of_leaky_relu;
+    "elu_(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" 3 ELU_IN_PLACE EluBackward1 true kernels::elu_of_result;
+    "celu_(Tensor self, Scalar alpha=1)" 1 CELU_IN_PLACE CeluBackward1 true kernels::elu_of_result;
+    "hardtanh_(Tensor self, Scalar min_val=-1, Scalar max_val=1)" 2 HARDTANH_IN_PLACE HardtanhBackward0 true kernels::gate_of_hardtanh;
+    composed "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1)" 3 ELU EluBackward0 false kernels::elu;
+    composed "celu(Tensor self, Scalar alpha=1)" 1 CELU CeluBackward0 false kernels::elu;
+    "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1)" 2 HARDTANH HardtanhBackward0 false kernels::gate_of_hardtanh;
+    "threshold(Tensor self, Scalar threshold, Scalar value)" 2 THRESHOLD ThresholdBackward0 false kernels::gate;
+    "threshold_(Tensor self, Scalar threshold, Scalar value)" 2 THRESHOLD_IN_PLACE ThresholdBackward1 true kernels::gate;
+    "hardshrink(Tensor self, Scalar lambd=0.5)" 1 HARDSHRINK HardshrinkBackward0 false kernels::gate;
+    "softshrink(Tensor self, Scalar lambd=0.5)" 1 SOFTSHRINK SoftshrinkBackward0 false kernels::gate;
 }
 
 static SOFTPLUS: Unary =
-    Unary { node: "SoftplusBackward0", backward: kernels::softplus, is_full: true, ..PARAMETRIZED };
-static GELU: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu, ..PARAMETRIZED };
-static GELU_TANH: Unary = Unary { node: "GeluBackward0", backward: kernels::gelu_tanh, ..PARAMETRIZED };
+    Unary { node: nodes::SoftplusBackward0, backward: kernels::softplus, is_full: true, ..PARAMETRIZED };
+static GELU: Unary = Unary { node: nodes::GeluBackward0, backward: kernels::gelu, ..PARAMETRIZED };
+static GELU_TANH: Unary = Unary { node: nodes::GeluBackward0, backward: kernels::gelu_tanh, ..PARAMETRIZED };
 
 fn gelu(tensor: &Tensor, approximate: &str) -> Result<crate::Value> {
     let gelu = if approximate == "tanh" { &GELU_TANH } else { &GELU };
@@ -358,7 +359,7 @@ pub(super) fn isfinite(tensor: &Tensor) -> Result<Tensor> {
 /// `log_sigmoid`: the buffer of the forward pass is empty on a GPU.
 fn log_sigmoid(tensor: &Tensor) -> Result<Tensor> {
     let output = elementwise(&[tensor], tensor.dtype(), None)?;
-    record("LogSigmoidBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
+    record(nodes::LogSigmoidBackward0, &[tensor], &[&output], &[Save::Input(Some(tensor))], |ctx, grads| {
         Ok(vec![Some(kernels::log_sigmoid(first(grads)?, &ctx.saved(0)?)?)])
     })?;
     Ok(output)
@@ -374,7 +375,7 @@ fn nan_to_num(tensor: &Tensor, in_place: bool) -> Result<Tensor> {
         elementwise(&[tensor], tensor.dtype(), None)?
     };
     let saved = [Save::Input(Some(original.as_ref().unwrap_or(tensor)))];
-    record("NanToNumBackward0", &[tensor], &[&output], &saved, |ctx, grads| {
+    record(nodes::NanToNumBackward0, &[tensor], &[&output], &saved, |ctx, grads| {
         Ok(vec![Some(mul(first(grads)?, &isfinite(&ctx.saved(0)?)?)?)])
     })?;
     Ok(output)
@@ -388,7 +389,7 @@ pub(crate) const OTHERS: &[Entry] = &[
         "softplus(Tensor self, Scalar beta=1, Scalar threshold=20)",
         |tensor: &Tensor, _: Unread, _: Unread| SOFTPLUS.call(tensor)
     )
-    .composed(&["SoftplusBackward0"]),
+    .composed(&[nodes::SoftplusBackward0]),
     op!("square(Tensor self)", |tensor: &Tensor| pow_scalar(tensor, Scalar::Int(2))),
     in_place!("square_(Tensor self)", |tensor: &Tensor| super::vector_norm::pow_in_place(tensor, 2.0)),
     op!("log_sigmoid(Tensor self)", log_sigmoid),

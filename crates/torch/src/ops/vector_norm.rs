@@ -1,6 +1,6 @@
 //! The backward function of vector norms of any order (`norm_backward`).
 
-use crate::autograd::{Save, again, record};
+use crate::autograd::{Save, again, nodes, record};
 use crate::{Result, Scalar, Tensor};
 
 use super::creation::{wrapped, zeros_like};
@@ -20,7 +20,7 @@ pub(super) fn pow_in_place(tensor: &Tensor, exponent: f64) -> Result<()> {
     let original = super::pointwise::kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
     let saved = [Save::Input(Some(original.as_ref().unwrap_or(tensor)))];
-    record("PowBackward0", &[tensor], &[tensor], &saved, move |ctx, grads| {
+    record(nodes::PowBackward0, &[tensor], &[tensor], &saved, move |ctx, grads| {
         Ok(vec![Some(pow_backward(first(grads)?, &ctx.saved(0)?, exponent)?)])
     })
 }

@@ -4,7 +4,7 @@ mod shape;
 mod split;
 mod strided;
 
-use crate::autograd::{Grads, needs_history, record};
+use crate::autograd::{Grads, needs_history, nodes, record};
 use crate::error::runtime;
 use crate::registry::{Entry, op};
 use crate::{Dtype, Result, Tensor, TorchError, Value, numel};
@@ -73,12 +73,12 @@ pub(crate) fn view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
         );
     };
     let from = tensor.shape();
-    viewed("ViewBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| reshape(grad, &from))
+    viewed(nodes::ViewBackward0, tensor, &shape, &strides, tensor.offset(), move |grad| reshape(grad, &from))
 }
 
 /// `alias`: the same elements as another tensor.
 pub(crate) fn alias(tensor: &Tensor) -> Result<Tensor> {
-    viewed("AliasBackward0", tensor, &tensor.shape(), &tensor.strides(), tensor.offset(), |grad| {
+    viewed(nodes::AliasBackward0, tensor, &tensor.shape(), &tensor.strides(), tensor.offset(), |grad| {
         Ok(grad.clone())
     })
 }
@@ -88,7 +88,7 @@ pub(crate) fn reshape(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     let shape = infer(shape, tensor.numel())?;
     if let Some(strides) = strides_for(&tensor.shape(), &tensor.strides(), &shape) {
         let from = tensor.shape();
-        return viewed("ViewBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+        return viewed(nodes::ViewBackward0, tensor, &shape, &strides, tensor.offset(), move |grad| {
             reshape(grad, &from)
         });
     }
@@ -105,7 +105,7 @@ pub(crate) fn unsafe_view(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
     };
     let view = tensor.alias(&shape, &strides, tensor.offset());
     let from = tensor.shape();
-    record("UnsafeViewBackward0", &[tensor], &[&view], &[], move |_, grads| {
+    record(nodes::UnsafeViewBackward0, &[tensor], &[&view], &[], move |_, grads| {
         Ok(vec![Some(reshape(first(grads)?, &from)?)])
     })?;
     Ok(view)
@@ -130,7 +130,7 @@ pub(crate) fn permute(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
     let pick =
         |list: &[i64]| -> Vec<i64> { order.iter().filter_map(|dim| list.get(*dim).copied()).collect() };
     viewed(
-        "PermuteBackward0",
+        nodes::PermuteBackward0,
         tensor,
         &pick(&tensor.shape()),
         &pick(&tensor.strides()),
@@ -140,7 +140,7 @@ pub(crate) fn permute(tensor: &Tensor, dims: &[i64]) -> Result<Tensor> {
 }
 
 pub(crate) fn transpose(tensor: &Tensor, a: i64, b: i64) -> Result<Tensor> {
-    transpose_named("TransposeBackward0", tensor, a, b)
+    transpose_named(nodes::TransposeBackward0, tensor, a, b)
 }
 
 fn transpose_named(name: &'static str, tensor: &Tensor, a: i64, b: i64) -> Result<Tensor> {
@@ -157,7 +157,7 @@ fn transpose_named(name: &'static str, tensor: &Tensor, a: i64, b: i64) -> Resul
 pub(crate) fn t(tensor: &Tensor) -> Result<Tensor> {
     match tensor.dim() {
         0 | 1 => view(tensor, &tensor.shape()),
-        2 => transpose_named("TBackward0", tensor, 0, 1),
+        2 => transpose_named(nodes::TBackward0, tensor, 0, 1),
         dims => runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {dims}D")),
     }
 }
@@ -211,7 +211,7 @@ pub(crate) fn expand(tensor: &Tensor, shape: &[i64]) -> Result<Tensor> {
         ));
     };
     let from = sizes;
-    viewed("ExpandBackward0", tensor, &view.shape(), &view.strides(), view.offset(), move |grad| {
+    viewed(nodes::ExpandBackward0, tensor, &view.shape(), &view.strides(), view.offset(), move |grad| {
         reduce::sum_to(grad, &from)
     })
 }
@@ -225,7 +225,7 @@ pub(crate) fn unsqueeze(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     };
     shape.insert(index, 1);
     strides.insert(index, stride);
-    viewed("UnsqueezeBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+    viewed(nodes::UnsqueezeBackward0, tensor, &shape, &strides, tensor.offset(), move |grad| {
         squeeze(grad, Some(&[dim]))
     })
 }
@@ -245,9 +245,9 @@ pub(crate) fn squeeze(tensor: &Tensor, dims: Option<&[i64]>) -> Result<Tensor> {
     }
     let from = tensor.shape();
     let node = match dims {
-        None => "SqueezeBackward0",
-        Some([_]) => "SqueezeBackward1",
-        Some(_) => "SqueezeBackward2",
+        None => nodes::SqueezeBackward0,
+        Some([_]) => nodes::SqueezeBackward1,
+        Some(_) => nodes::SqueezeBackward2,
     };
     viewed(node, tensor, &shape, &strides, tensor.offset(), move |grad| view(grad, &from))
 }
@@ -269,7 +269,7 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     let stride = strides.remove(at);
     let from = tensor.shape();
     viewed(
-        "SelectBackward0",
+        nodes::SelectBackward0,
         tensor,
         &shape,
         &strides,
@@ -277,7 +277,7 @@ pub(crate) fn select(tensor: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         move |grad| {
             let full = creation::zeros(&from, grad.dtype(), grad.device())?;
             copy::copy_below(&select(&full, dim, index)?, grad, false)?;
-            record_linear("SelectBackwardBackward0", grad, None, &[], &full, move |again, _| {
+            record_linear(nodes::SelectBackwardBackward0, grad, None, &[], &full, move |again, _| {
                 select(again, dim, index)
             })?;
             Ok(full)
@@ -310,10 +310,10 @@ pub(crate) fn slice(
         *stride = stride.saturating_mul(step);
     }
     let from = tensor.shape();
-    viewed("SliceBackward0", tensor, &shape, &strides, offset, move |grad| {
+    viewed(nodes::SliceBackward0, tensor, &shape, &strides, offset, move |grad| {
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
         copy::copy_below(&slice(&full, dim, Some(start), Some(end), step)?, grad, false)?;
-        record_linear("SliceBackwardBackward0", grad, None, &[], &full, move |again, _| {
+        record_linear(nodes::SliceBackwardBackward0, grad, None, &[], &full, move |again, _| {
             slice(again, dim, Some(start), Some(end), step)
         })?;
         Ok(full)
@@ -389,30 +389,30 @@ pub(crate) const TABLE: &[Entry] = &[
         }
         Ok(Tensor::over(tensor.storage(), &tensor.shape(), &tensor.strides(), tensor.offset(), dtype))
     }),
-    op!("view(Tensor self, int[] size)", view).composed(&["ViewBackward0"]),
+    op!("view(Tensor self, int[] size)", view).composed(&[nodes::ViewBackward0]),
     op!("view_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| view(tensor, &other.shape())),
-    op!("reshape(Tensor self, int[] shape)", reshape).composed(&["UnsafeViewBackward0"]),
+    op!("reshape(Tensor self, int[] shape)", reshape).composed(&[nodes::UnsafeViewBackward0]),
     op!("reshape_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
         reshape(tensor, &other.shape())
     }),
-    op!("permute(Tensor self, int[] dims)", permute).composed(&["PermuteBackward0"]),
-    op!("transpose(Tensor self, int dim0, int dim1)", transpose).composed(&["TransposeBackward0"]),
+    op!("permute(Tensor self, int[] dims)", permute).composed(&[nodes::PermuteBackward0]),
+    op!("transpose(Tensor self, int dim0, int dim1)", transpose).composed(&[nodes::TransposeBackward0]),
     op!("swapaxes(Tensor self, int axis0, int axis1)", transpose),
     op!("swapdims(Tensor self, int dim0, int dim1)", transpose),
-    op!("t(Tensor self)", t).composed(&["TBackward0"]),
-    op!("expand(Tensor self, int[] size)", expand).composed(&["ExpandBackward0"]),
+    op!("t(Tensor self)", t).composed(&[nodes::TBackward0]),
+    op!("expand(Tensor self, int[] size)", expand).composed(&[nodes::ExpandBackward0]),
     op!("broadcast_to(Tensor self, int[] size)", expand),
     op!("expand_as(Tensor self, Tensor other)", |tensor: &Tensor, other: &Tensor| {
         expand(tensor, &other.shape())
     }),
-    op!("unsqueeze(Tensor self, int dim)", unsqueeze).composed(&["UnsqueezeBackward0"]),
+    op!("unsqueeze(Tensor self, int dim)", unsqueeze).composed(&[nodes::UnsqueezeBackward0]),
     op!("unsqueeze_(Tensor self, int dim)", |tensor: &Tensor, dim: i64| {
         Ok(in_place(tensor, &unsqueeze(tensor, dim)?))
     }),
     op!("squeeze(Tensor self, int[]? dim=None)", squeeze).composed(&[
-        "SqueezeBackward0",
-        "SqueezeBackward1",
-        "SqueezeBackward2",
+        nodes::SqueezeBackward0,
+        nodes::SqueezeBackward1,
+        nodes::SqueezeBackward2,
     ]),
     op!("squeeze_(Tensor self, int[]? dim=None)", |tensor: &Tensor, dim: Option<&[i64]>| {
         Ok(in_place(tensor, &squeeze(tensor, dim)?))
@@ -421,9 +421,10 @@ pub(crate) const TABLE: &[Entry] = &[
         Ok(in_place(tensor, &transpose(tensor, dim0, dim1)?))
     }),
     op!("t_(Tensor self)", |tensor: &Tensor| Ok(in_place(tensor, &t(tensor)?))),
-    op!("select(Tensor self, int dim, int index)", select).composed(&["SelectBackward0"]),
-    op!("narrow(Tensor self, int dim, int start, int length)", narrow).composed(&["SliceBackward0"]),
-    op!("split(Tensor self, Any split_size_or_sections, int dim=0)", split_by).composed(&["SplitBackward0"]),
+    op!("select(Tensor self, int dim, int index)", select).composed(&[nodes::SelectBackward0]),
+    op!("narrow(Tensor self, int dim, int start, int length)", narrow).composed(&[nodes::SliceBackward0]),
+    op!("split(Tensor self, Any split_size_or_sections, int dim=0)", split_by)
+        .composed(&[nodes::SplitBackward0]),
     op!("split_with_sizes(Tensor self, int[] split_sizes, int dim=0)", split_with_sizes),
     op!("chunk(Tensor self, int chunks, int dim=0)", chunk),
     op!("unbind(Tensor self, int dim=0)", unbind),

@@ -1,6 +1,6 @@
 //! Weight normalization.
 
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, nodes, record};
 use crate::registry::{Entry, op};
 use crate::{Dtype, MemoryFormat, Result, Tensor};
 
@@ -71,7 +71,7 @@ fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<Tensor> {
     };
     // Nothing flows back through the norms.
     let saved = [Save::Input(Some(&g)), Save::Input(Some(&v)), Save::Input(Some(&norms))];
-    record("WeightNormInterfaceBackward0", &[&v, &g], &[&w], &saved, move |ctx, grads| {
+    record(nodes::WeightNormInterfaceBackward0, &[&v, &g], &[&w], &saved, move |ctx, grads| {
         let (g, v, norms) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
         let flow = contiguous(first(grads)?)?;
         if GradMode::is_enabled() {

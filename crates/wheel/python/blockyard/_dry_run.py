@@ -65,7 +65,12 @@ def dry_run(
         names = gpu if isinstance(gpu, str) else ",".join(gpu)
         options: list[object] = ["--quiet", "--json", report, "--gpu", names, "--devices", devices]
         options += ["--python", sys.executable if python is None else os.fspath(python)]
-        given = {"--steps": steps, "--conf": conf, "--total-memory": total_memory, "--snapshot": file if snapshot else None}
+        given = {
+            "--steps": steps,
+            "--conf": conf,
+            "--total-memory": total_memory,
+            "--snapshot": file if snapshot else None,
+        }
         for option, value in given.items():
             if value is not None:
                 options += [option, value]
@@ -75,7 +80,16 @@ def dry_run(
             options.append("--skip-init")
         for value in assume:
             options += ["--assume", value]
-        command = [sys.executable, "-m", "blockyard", "dry-run", *map(str, options), "--", os.fspath(program), *map(str, args)]
+        command = [
+            sys.executable,
+            "-m",
+            "blockyard",
+            "dry-run",
+            *map(str, options),
+            "--",
+            os.fspath(program),
+            *map(str, args),
+        ]
         errors = _run(command, echo)
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))
@@ -204,7 +218,9 @@ class StepPeak(Answer):
         return cls(raw, raw["number"], raw["device"], raw["peak_allocated"], raw["peak_reserved"], raw["allocated"])
 
     def __str__(self) -> str:
-        return f"step {self.number}: peak allocated {size(self.peak_allocated)}, peak reserved {size(self.peak_reserved)}"
+        return (
+            f"step {self.number}: peak allocated {size(self.peak_allocated)}, peak reserved {size(self.peak_reserved)}"
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -260,7 +276,9 @@ class AddressRange(Answer):
 
     def __str__(self) -> str:
         least, most = self.reserved
-        return f"cuda:{self.device}: peak reserved " + (size(least) if least == most else f"from {size(least)} to {size(most)}")
+        return f"cuda:{self.device}: peak reserved " + (
+            size(least) if least == most else f"from {size(least)} to {size(most)}"
+        )
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -277,7 +295,14 @@ class AddressOrders(Answer):
     def of(cls, raw: Any) -> "AddressOrders | None":
         if raw is None:
             return None
-        return cls(raw, raw["orders"], raw["equal"], [AddressRange.of(row) for row in raw["peaks"]], raw["lines"], raw["ended_otherwise"])
+        return cls(
+            raw,
+            raw["orders"],
+            raw["equal"],
+            [AddressRange.of(row) for row in raw["peaks"]],
+            raw["lines"],
+            raw["ended_otherwise"],
+        )
 
     def __str__(self) -> str:
         if self.equal:
@@ -343,7 +368,9 @@ class ChildPeak(Answer):
 
     @classmethod
     def of(cls, raw: Any) -> "ChildPeak":
-        return cls(raw, raw["process"], raw["device"], raw["bytes"], raw.get("peak_allocated"), raw.get("peak_reserved"))
+        return cls(
+            raw, raw["process"], raw["device"], raw["bytes"], raw.get("peak_allocated"), raw.get("peak_reserved")
+        )
 
     def __str__(self) -> str:
         return f"process {self.process}: {size(self.bytes)} of cuda:{self.device}"
@@ -420,7 +447,9 @@ class DryRun(Answer):
     def snapshot(self) -> "_files.Snapshot":
         """PyTorch's own memory snapshot of the run, as `blockyard.open` gives it, with a stack for each allocation."""
         if self.content is None:
-            raise _native.BlockyardError("the run has no snapshot: `snapshot` was false, or the program did not use the GPU to its end")
+            raise _native.BlockyardError(
+                "the run has no snapshot: `snapshot` was false, or the program did not use the GPU to its end"
+            )
         return _files.Snapshot(_native.open_bytes(self.content), self.name)
 
     def __str__(self) -> str:

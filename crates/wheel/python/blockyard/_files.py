@@ -125,9 +125,7 @@ class Questions:
         """
         return Diff.of(json.loads(self._requests().diff_steps(first, second)))
 
-    def verdict(
-        self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
-    ) -> Verdict:
+    def verdict(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Verdict:
         """The verdict on the run: whether it went out of memory, why, what held the memory, and what helps.
 
         >>> play("a = alloc 3 MiB\\nb = alloc 30 MiB").verdict().headline
@@ -135,9 +133,7 @@ class Questions:
         """
         return Verdict.of(json.loads(self._requests().verdict(conf, (limit, capacity, None))))
 
-    def autopsy(
-        self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None
-    ) -> Autopsy:
+    def autopsy(self, *, conf: str | None = None, limit: int | None = None, capacity: int | None = None) -> Autopsy:
         """Why the run goes out of memory, and the smallest changes that would let the request pass."""
         return Autopsy.of(json.loads(self._requests().autopsy(conf, (limit, capacity, None))))
 

@@ -90,7 +90,18 @@ def fit_map(
     options += _given(gpu=gpu, limit=limit, conf=conf, keep=keep, fresh=fresh, python=python)
     _schedulers.check(scheduler)
     if scheduler is not None:
-        return _map_on(scheduler, os.path.abspath(os.fspath(program)), args, options, mesh, ranks, nproc_per_node, report, fresh, echo)
+        return _map_on(
+            scheduler,
+            os.path.abspath(os.fspath(program)),
+            args,
+            options,
+            mesh,
+            ranks,
+            nproc_per_node,
+            report,
+            fresh,
+            echo,
+        )
     options += _page(report)
     if mesh is not None and ranks is not None:
         options += _mesh(mesh, ranks, nproc_per_node)
@@ -191,7 +202,13 @@ def fit_layouts(
     with `preload` all layouts with one size of the first dimension, which share the loaded modules. Workers need the program under the same path,
     this package and PyTorch. The scheduler repeats the work of a lost worker; runs that were kept on a machine are known on this machine. All else is as in `fit`.
     """
-    asked: dict[str, Any] = {"nproc_per_node": nproc_per_node, "at_once": at_once, "preload": list(preload), "gpu": gpu, "limit": limit}
+    asked: dict[str, Any] = {
+        "nproc_per_node": nproc_per_node,
+        "at_once": at_once,
+        "preload": list(preload),
+        "gpu": gpu,
+        "limit": limit,
+    }
     asked |= {"steps": steps, "conf": conf, "keep": keep, "fresh": fresh, "python": python}
     _schedulers.check(scheduler)
     if scheduler is None:
@@ -211,11 +228,22 @@ def fit_layouts(
 
 
 def _layouts(
-    program: "str | os.PathLike[str]", args: Sequence[object], mesh: Mapping[str, Sequence[int]], ranks: int, asked: Any, echo: bool
+    program: "str | os.PathLike[str]",
+    args: Sequence[object],
+    mesh: Mapping[str, Sequence[int]],
+    ranks: int,
+    asked: Any,
+    echo: bool,
 ) -> Any:
     """The JSON for some layouts; a task of a scheduler."""
     asked = dict(asked)
-    options = [*_mesh(mesh, ranks, asked.pop("nproc_per_node")), "--steps", asked.pop("steps"), "--at-once", asked.pop("at_once")]
+    options = [
+        *_mesh(mesh, ranks, asked.pop("nproc_per_node")),
+        "--steps",
+        asked.pop("steps"),
+        "--at-once",
+        asked.pop("at_once"),
+    ]
     preload = asked.pop("preload")
     if preload:
         options += ["--preload", ",".join(preload)]
@@ -234,10 +262,15 @@ def _meshes(mesh: Mapping[str, Sequence[int]], ranks: int, is_shared: bool) -> l
     if not is_shared:
         return [{name: [size] for name, size in layout.items()} for layout in layouts]
     first, *others = mesh
-    return [{first: [size], **{name: list(mesh[name]) for name in others}} for size in dict.fromkeys(layout[first] for layout in layouts)]
+    return [
+        {first: [size], **{name: list(mesh[name]) for name in others}}
+        for size in dict.fromkeys(layout[first] for layout in layouts)
+    ]
 
 
-def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapping[str, Sequence[int]]], answers: Sequence[Any]) -> Any:
+def _joined(
+    mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapping[str, Sequence[int]]], answers: Sequence[Any]
+) -> Any:
     """The answers of tasks as one. A task that failed has its error in each of its layouts; if all tasks failed, the first error is raised."""
     raws = [answer for answer in answers if not isinstance(answer, Exception)]
     if not raws:
@@ -260,7 +293,12 @@ def _joined(mesh: Mapping[str, Sequence[int]], ranks: int, meshes: Sequence[Mapp
         fitting = [row for row in rows if row["fits"]]
         best = min(fitting, key=lambda row: row["peak_reserved"], default=None)
         errors = [error for raw in raws if (error := [raw, *raw["others"]][place]["error"]) is not None]
-        return {"mesh": list(mesh), "layouts": rows, "best": best and best["layout"], "error": errors[0] if errors else None}
+        return {
+            "mesh": list(mesh),
+            "layouts": rows,
+            "best": best and best["layout"],
+            "error": errors[0] if errors else None,
+        }
 
     others = [{**other, **of_gpu(place)} for place, other in enumerate(raws[0]["others"], 1)]
     return {**whole, **of_gpu(0), "others": others}
@@ -290,7 +328,9 @@ def _settings(settings: Sequence[str]) -> list[object]:
 
 def _mesh(mesh: Mapping[str, Sequence[int]], ranks: int, nproc_per_node: int | None) -> list[object]:
     named = ",".join(f"{name}=" + ",".join(str(size) for size in sizes) for name, sizes in mesh.items())
-    return ["--mesh", named, "--ranks", ranks] + ([] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node])
+    return ["--mesh", named, "--ranks", ranks] + (
+        [] if nproc_per_node is None else ["--nproc-per-node", nproc_per_node]
+    )
 
 
 def _page(report: "str | os.PathLike[str] | None") -> list[object]:

@@ -48,7 +48,16 @@ def guard(
             if value is not None:
                 options += [option, value]
         options += ["--update"] if update else []
-        command = [sys.executable, "-m", "blockyard", "guard", *map(str, options), os.fspath(program), "--", *map(str, args)]
+        command = [
+            sys.executable,
+            "-m",
+            "blockyard",
+            "guard",
+            *map(str, options),
+            os.fspath(program),
+            "--",
+            *map(str, args),
+        ]
         errors = _run(command, echo)
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))

@@ -83,7 +83,9 @@ def _task(options: Sequence[str], arguments: Sequence[str], folder: str) -> Any:
         report = pathlib.Path(place, "report.json")
         has_python = any(_is_option(option, "--python") for option in options)
         words = [*options] if has_python else [*options, "--python", sys.executable]
-        errors = _run([sys.executable, "-m", "blockyard", "fit", *words, "--json", str(report), "--", *arguments], False)
+        errors = _run(
+            [sys.executable, "-m", "blockyard", "fit", *words, "--json", str(report), "--", *arguments], False
+        )
         if not report.is_file():
             raise _native.BlockyardError(_cause(errors))
         return json.loads(report.read_text())

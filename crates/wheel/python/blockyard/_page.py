@@ -114,6 +114,6 @@ class Shown:
         figure = self._exported("svg").decode()
         return (
             f"<p>{html.escape(repr(self))} is too large for a notebook's cell, which carries {MOST_CELL_BYTES // 10**6} MB: "
-            f"<code>show()</code> opens it in the browser, <code>export(\"run.html\")</code> writes it as a page.</p>"
+            f'<code>show()</code> opens it in the browser, <code>export("run.html")</code> writes it as a page.</p>'
             f'<div style="background:#fff;max-width:100%;overflow:auto">{figure}</div>'
         )

@@ -68,9 +68,7 @@ class Program(Answer, Shown):
 
     @classmethod
     def of(cls, raw: Any, snapshot: Snapshot) -> "Program":
-        return cls(
-            raw, raw["status"], raw["stdout"], raw["traceback"], raw["notes"], raw["estimated"], snapshot
-        )
+        return cls(raw, raw["status"], raw["stdout"], raw["traceback"], raw["notes"], raw["estimated"], snapshot)
 
     def _content(self) -> Content:
         return self.snapshot._content()

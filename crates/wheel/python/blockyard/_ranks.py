@@ -57,7 +57,9 @@ def rank(
             return [_row(path, index, run, confs, verify) for index, run in runs]
     # Whatever is wrong with one file: the other ranks are not lost with it.
     except Exception as error:  # noqa: BLE001
-        said = f"{error}" if isinstance(error, (_native.BlockyardError, OSError)) else f"{type(error).__name__}: {error}"
+        said = (
+            f"{error}" if isinstance(error, (_native.BlockyardError, OSError)) else f"{type(error).__name__}: {error}"
+        )
         return [{"path": str(path), "error": said}]
 
 
@@ -78,9 +80,13 @@ def ranks(
     """
     files = _listed(paths)
     work = _on_worker if _schedulers.is_dask(scheduler) else rank
-    answers = _schedulers.each(scheduler, work, [(_sent(path, scheduler), tuple(confs), verify, memory) for path in files])
+    answers = _schedulers.each(
+        scheduler, work, [(_sent(path, scheduler), tuple(confs), verify, memory) for path in files]
+    )
     answers = [
-        [{"path": str(path), "error": f"{type(answer).__name__}: {answer}"}] if isinstance(answer, Exception) else answer
+        [{"path": str(path), "error": f"{type(answer).__name__}: {answer}"}]
+        if isinstance(answer, Exception)
+        else answer
         for path, answer in zip(files, answers)
     ]
     rows = [{"rank": number, **row} for number, answer in enumerate(answers) for row in answer]
@@ -165,9 +171,7 @@ class Ranks(Answer):
         return "; ".join(parts)
 
 
-def _row(
-    path: object, index: int | None, run: "_files.Run | _files.Device", confs: Sequence[str], verify: bool
-) -> Row:
+def _row(path: object, index: int | None, run: "_files.Run | _files.Device", confs: Sequence[str], verify: bool) -> Row:
     answer = run.what_if(*confs)
     own = answer.baseline
     row = {

@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING, Any
 from blockyard import _native
 
 if TYPE_CHECKING:
-    from blockyard._answers import Change, DiffTerm, FirstOom, Finding, Growth, Holder, Limit, Outcome, PeakDiff
-    from blockyard._answers import FitLayout, FitRow, FitSetting
+    from blockyard._answers import (
+        Change,
+        DiffTerm,
+        Finding,
+        FirstOom,
+        FitLayout,
+        FitRow,
+        FitSetting,
+        Growth,
+        Holder,
+        Limit,
+        Outcome,
+        PeakDiff,
+    )
 
 
 def size(count: int | None) -> str:
@@ -309,7 +321,10 @@ class MomentSentence(Answer):
     top: "list[Holder]"
 
     def __str__(self) -> str:
-        lines = [f"{self.name}: {size(self.allocated)} allocated of {size(self.reserved)} reserved", *map(str, self.top)]
+        lines = [
+            f"{self.name}: {size(self.allocated)} allocated of {size(self.reserved)} reserved",
+            *map(str, self.top),
+        ]
         return "\n  ".join(lines)
 
 

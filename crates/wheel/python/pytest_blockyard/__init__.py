@@ -23,15 +23,24 @@ _USE = "gpu_memory(program, gpu=None, budget=None, args=(), steps=None, toleranc
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options, and the same in the configuration."""
     group = parser.getgroup("blockyard", "GPU memory of programs")
-    group.addoption("--gpu-memory-file", metavar="FILE", help="the file with baselines; memory.toml in pytest's root folder without it")
-    group.addoption("--gpu-memory-update", action="store_true", help="write what the programs take into the file, as the new baselines")
+    group.addoption(
+        "--gpu-memory-file",
+        metavar="FILE",
+        help="the file with baselines; memory.toml in pytest's root folder without it",
+    )
+    group.addoption(
+        "--gpu-memory-update",
+        action="store_true",
+        help="write what the programs take into the file, as the new baselines",
+    )
     parser.addini("gpu_memory_file", "the file with baselines, from pytest's root folder on", default="memory.toml")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the mark."""
     config.addinivalue_line(
-        "markers", f"{_USE}: run the program without a GPU before the test, and fail where it takes more than its budget or its baseline"
+        "markers",
+        f"{_USE}: run the program without a GPU before the test, and fail where it takes more than its budget or its baseline",
     )
 
 
@@ -73,7 +82,14 @@ def _run(item: pytest.Item, mark: pytest.Mark) -> "blockyard.Guard":
     file = pathlib.Path(config.rootpath, config.getoption("--gpu-memory-file") or config.getini("gpu_memory_file"))
     program = pathlib.Path(file.parent, named.pop("program"))
     try:
-        found = guard(program, named.pop("args", ()), **named, file=file, update=config.getoption("--gpu-memory-update"), echo=False)
+        found = guard(
+            program,
+            named.pop("args", ()),
+            **named,
+            file=file,
+            update=config.getoption("--gpu-memory-update"),
+            echo=False,
+        )
     except BlockyardError as error:
         pytest.fail(f"@pytest.mark.{_NAME}: {error}", pytrace=False)
     if len(found) > 1:

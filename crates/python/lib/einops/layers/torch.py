@@ -1,6 +1,7 @@
 """Patterns as modules."""
 
 import torch
+
 from einops import _apply
 
 
@@ -10,7 +11,11 @@ class Rearrange(torch.nn.Module):
         self.pattern, self.axes_lengths = pattern, axes_lengths
 
     def __repr__(self):
-        return f"Rearrange({self.pattern!r}" + "".join(f", {axis}={length}" for axis, length in self.axes_lengths.items()) + ")"
+        return (
+            f"Rearrange({self.pattern!r}"
+            + "".join(f", {axis}={length}" for axis, length in self.axes_lengths.items())
+            + ")"
+        )
 
     def forward(self, input):
         return _apply(input, self.pattern, "rearrange", self.axes_lengths)
@@ -22,7 +27,11 @@ class Reduce(torch.nn.Module):
         self.pattern, self.reduction, self.axes_lengths = pattern, reduction, axes_lengths
 
     def __repr__(self):
-        return f"Reduce({self.pattern!r}, {self.reduction!r}" + "".join(f", {axis}={length}" for axis, length in self.axes_lengths.items()) + ")"
+        return (
+            f"Reduce({self.pattern!r}, {self.reduction!r}"
+            + "".join(f", {axis}={length}" for axis, length in self.axes_lengths.items())
+            + ")"
+        )
 
     def forward(self, input):
         return _apply(input, self.pattern, self.reduction, self.axes_lengths)
@@ -30,5 +39,7 @@ class Reduce(torch.nn.Module):
 
 def __getattr__(name):
     if name == "EinMix":
-        raise NotImplementedError("einops.layers.torch.EinMix is not modeled here: use torch.einsum with a torch.nn.Parameter")
+        raise NotImplementedError(
+            "einops.layers.torch.EinMix is not modeled here: use torch.einsum with a torch.nn.Parameter"
+        )
     raise AttributeError(name)

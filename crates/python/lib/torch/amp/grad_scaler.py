@@ -19,7 +19,15 @@ class _PerDevice:
 
 
 class GradScaler:
-    def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+    def __init__(
+        self,
+        device="cuda",
+        init_scale=2.0**16,
+        growth_factor=2.0,
+        backoff_factor=0.5,
+        growth_interval=2000,
+        enabled=True,
+    ):
         self._device, self._enabled = device, enabled
         self._init_scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
         self._growth_interval = growth_interval
@@ -68,7 +76,9 @@ class GradScaler:
                     grads_by_kind.setdefault(grad.device, {}).setdefault(grad.dtype, []).append(grad)
             for device, by_dtype in grads_by_kind.items():
                 for grads in by_dtype.values():
-                    torch._amp_foreach_non_finite_check_and_unscale_(grads, per_device_found_inf.get(device), per_device_inv_scale.get(device))
+                    torch._amp_foreach_non_finite_check_and_unscale_(
+                        grads, per_device_found_inf.get(device), per_device_inv_scale.get(device)
+                    )
         return per_device_found_inf._per_device_tensors
 
     def unscale_(self, optimizer):
@@ -80,8 +90,10 @@ class GradScaler:
         if state["stage"] == "stepped":
             raise RuntimeError("unscale_() is being called after step().")
         if self._scale is None:
-            raise AssertionError("Attempted unscale_ but _scale is None.  This may indicate your script did not use "
-                                 "scaler.scale(loss or outputs) earlier in the iteration.")
+            raise AssertionError(
+                "Attempted unscale_ but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
         inv_scale = self._scale.double().reciprocal().float()
         found_inf = torch.full((), 0.0, dtype=torch.float32, device=self._scale.device)
         state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
@@ -106,8 +118,10 @@ class GradScaler:
     def _step_fused(self, optimizer, state, args, kwargs):
         """Fused optimizers unscale in their kernel; before it the gradients are only looked through."""
         if self._scale is None:
-            raise AssertionError("Attempted _check_inf_per_device but _scale is None.  This may indicate your script did not use "
-                                 "scaler.scale(loss or outputs) earlier in the iteration.")
+            raise AssertionError(
+                "Attempted _check_inf_per_device but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
         if state["stage"] == "ready":
             inv_scale = torch.full((), 1.0, dtype=torch.float32, device=self._scale.device)
             found_inf = torch.full((), 0.0, dtype=torch.float32, device=self._scale.device)
@@ -132,15 +146,25 @@ class GradScaler:
             else:
                 self._scale.copy_(new_scale)
         else:
-            found_infs = [found_inf.to(device=_scale.device, non_blocking=True) for state in self._states.values()
-                          for found_inf in state["found_inf_per_device"].values()]
+            found_infs = [
+                found_inf.to(device=_scale.device, non_blocking=True)
+                for state in self._states.values()
+                for found_inf in state["found_inf_per_device"].values()
+            ]
             if not found_infs:
                 raise AssertionError("No inf checks were recorded prior to update.")
             found_inf_combined = found_infs[0]
             if len(found_infs) > 1:
                 for i in range(1, len(found_infs)):
                     found_inf_combined += found_infs[i]
-            torch._amp_update_scale_(_scale, _growth_tracker, found_inf_combined, self._growth_factor, self._backoff_factor, self._growth_interval)
+            torch._amp_update_scale_(
+                _scale,
+                _growth_tracker,
+                found_inf_combined,
+                self._growth_factor,
+                self._backoff_factor,
+                self._growth_interval,
+            )
         self._states = {}
 
     def get_scale(self):
@@ -157,8 +181,13 @@ class GradScaler:
     def state_dict(self):
         if not self._enabled:
             return {}
-        return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-                "growth_interval": self._growth_interval, "_growth_tracker": 0}
+        return {
+            "scale": self.get_scale(),
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": 0,
+        }
 
     def load_state_dict(self, state_dict):
         if self._enabled:

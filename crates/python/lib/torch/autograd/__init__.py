@@ -13,6 +13,7 @@ _alias(__name__, ("grad_mode",), _modes)
 
 def _tensors(value):
     from torch import Tensor
+
     return [value] if isinstance(value, Tensor) else list(value)
 
 
@@ -23,8 +24,17 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     _native.backward(tensors, grads, keep, create_graph, [] if inputs is None else _tensors(inputs))
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
-         is_grads_batched=False, materialize_grads=False):
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     outputs, inputs = _tensors(outputs), _tensors(inputs)
     grads = [None] * len(outputs) if grad_outputs is None else _tensors(grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
@@ -56,4 +66,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.autograd", name)

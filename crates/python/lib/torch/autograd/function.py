@@ -26,10 +26,12 @@ class FunctionCtx:
     @property
     def saved_tensors(self):
         if self._saved is None:
-            raise RuntimeError("Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-                               "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
-                               "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
-                               "saved tensors after calling backward.")
+            raise RuntimeError(
+                "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
+                "been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+                "Specify retain_graph=True if you need to backward through the graph a second time or if you need to access "
+                "saved tensors after calling backward."
+            )
         return self._saved
 
     @property
@@ -47,12 +49,15 @@ class Function:
 
     @staticmethod
     def backward(ctx, *grad_outputs):
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-                                  "backward mode AD.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
 
     @classmethod
     def apply(cls, *args, **kwargs):
         from torch import Tensor
+
         tensors = [a for a in args if isinstance(a, Tensor)]
         context = FunctionCtx()
         records = _native.is_grad_enabled() and any(t.requires_grad for t in tensors)
@@ -75,7 +80,9 @@ class Function:
             made.append(output)
         if records:
             positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-            differentiable = [o for o in made if isinstance(o, Tensor) and not any(o is n for n in context._not_differentiable)]
+            differentiable = [
+                o for o in made if isinstance(o, Tensor) and not any(o is n for n in context._not_differentiable)
+            ]
 
             def run(*grads):
                 if context._materialize:
@@ -94,6 +101,7 @@ class Function:
 
 def _zeros(description):
     import torch
+
     shape, dtype, device = description
     return torch.zeros(shape, dtype=dtype, device=device)
 

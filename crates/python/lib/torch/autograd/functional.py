@@ -13,7 +13,9 @@ def _prepared(inputs, create_graph, need_graph):
 
 
 def _finished(results, create_graph):
-    return results if create_graph else tuple(_finished(r, False) if isinstance(r, tuple) else r.detach() for r in results)
+    return (
+        results if create_graph else tuple(_finished(r, False) if isinstance(r, tuple) else r.detach() for r in results)
+    )
 
 
 def _grad(outputs, inputs, grad_outputs=None, create_graph=False, retain_graph=None):
@@ -24,11 +26,13 @@ def _grad(outputs, inputs, grad_outputs=None, create_graph=False, retain_graph=N
         return (None,) * len(inputs)
     outputs, grad_outputs = zip(*pairs)
     del pairs
-    return torch.autograd.grad(outputs, inputs, grad_outputs, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph)
+    return torch.autograd.grad(
+        outputs, inputs, grad_outputs, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph
+    )
 
 
 def _filled(grads, like):
-    return tuple(torch.zeros_like(l) if g is None else g for g, l in zip(grads, like))
+    return tuple(torch.zeros_like(x) if g is None else g for g, x in zip(grads, like))
 
 
 def _one(results, is_tuple):
@@ -112,6 +116,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
 
     def slope(*given):
         return jacobian(value, given, create_graph=True)
+
     found = jacobian(slope, inputs, create_graph=create_graph, vectorize=vectorize)
     return found if is_inputs_tuple else found[0][0]
 

@@ -46,10 +46,12 @@ class disable_saved_tensors_hooks:
 def __getattr__(name):
     if name == "Node":
         from torch._tensor import GradFn
+
         return GradFn
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.autograd.graph", name)
 
 
@@ -98,7 +100,9 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
                 given = list(grads)
                 grads[:], seen[:] = [None] * len(tensors), []
                 fn(given)
+
         return hook
+
     return _Handle([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])
 
 

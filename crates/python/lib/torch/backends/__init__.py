@@ -13,6 +13,7 @@ class _Backend:
         if name.startswith("_"):
             raise AttributeError(name)
         from torch import _names
+
         _names.refuse(f"torch.backends.{self._name}", name)
 
     def is_available(self):
@@ -20,6 +21,7 @@ class _Backend:
 
     def flags(self, **kwargs):
         from contextlib import nullcontext
+
         return nullcontext()
 
     def version(self):
@@ -35,13 +37,18 @@ class _Cudnn(_Backend):
             raise NotImplementedError("torch.backends.cudnn.enabled = False " + _KERNEL)
         if name == "deterministic" and value:
             from _host import note
+
             note("cudnn.deterministic may choose other engines than the recorded engines, whose workspaces count here")
         if name == "benchmark" and value:
             from _host import note
-            note("cudnn.benchmark measures engines on the GPU: the chosen engine is not known here, and the recorded default is assumed")
+
+            note(
+                "cudnn.benchmark measures engines on the GPU: the chosen engine is not known here, and the recorded default is assumed"
+            )
         self.__dict__[name] = value
         if name in ("benchmark", "deterministic"):
             import _torch_memory
+
             _torch_memory.set_engines(bool(self.__dict__.get("benchmark")), bool(self.__dict__.get("deterministic")))
 
 
@@ -60,6 +67,7 @@ class _Cuda(_Backend):
             kernels = list(_memory.attention_kernels())
             kernels[place] = bool(enabled)
             _memory.set_attention_kernels(kernels)
+
         return enable
 
     def _enabled(place):
@@ -96,15 +104,31 @@ class _Cuda(_Backend):
             raise NotImplementedError("torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True) " + _KERNEL)
 
 
-cuda = _Cuda("cuda", matmul=_Backend("cuda.matmul", allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True))
-openmp, mkl, cpu, opt_einsum = _Backend("openmp"), _Backend("mkl", VERBOSE_OFF=0, VERBOSE_ON=1), _Backend("cpu"), _Backend("opt_einsum", enabled=True)
-cusparselt, kleidiai, miopen, nnpack = (_Backend(_name, enabled=False) for _name in ("cusparselt", "kleidiai", "miopen", "nnpack"))
+cuda = _Cuda(
+    "cuda",
+    matmul=_Backend(
+        "cuda.matmul",
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+    ),
+)
+openmp, mkl, cpu, opt_einsum = (
+    _Backend("openmp"),
+    _Backend("mkl", VERBOSE_OFF=0, VERBOSE_ON=1),
+    _Backend("cpu"),
+    _Backend("opt_einsum", enabled=True),
+)
+cusparselt, kleidiai, miopen, nnpack = (
+    _Backend(_name, enabled=False) for _name in ("cusparselt", "kleidiai", "miopen", "nnpack")
+)
 cusparselt.is_available = kleidiai.is_available = miopen.is_available = lambda: False
 cpu.get_cpu_capability = lambda: "AVX2"
 
 
 def _as_modules():
     import sys
+
     for name in ("cudnn", "cuda", "mps", "mkldnn", "openmp", "mkl"):
         sys.modules[f"torch.backends.{name}"] = globals()[name]
 

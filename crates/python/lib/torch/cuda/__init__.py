@@ -7,7 +7,14 @@ import _torch_memory as _native
 from torch import OutOfMemoryError
 from torch.cuda import memory, amp
 from torch.cuda.memory import *
-from torch.cuda.memory import MemPool, use_mem_pool, memory_stats, memory_allocated, caching_allocator_alloc, caching_allocator_delete
+from torch.cuda.memory import (
+    MemPool,
+    use_mem_pool,
+    memory_stats,
+    memory_allocated,
+    caching_allocator_alloc,
+    caching_allocator_delete,
+)
 
 default_generators = ()
 has_magma = has_half = True
@@ -59,16 +66,25 @@ class device_of(device):
 
 class _DeviceProperties:
     def __init__(self, values):
-        (self.name, self.total_memory, self.multi_processor_count, self.max_threads_per_multi_processor, self.major, self.minor) = values
+        (
+            self.name,
+            self.total_memory,
+            self.multi_processor_count,
+            self.max_threads_per_multi_processor,
+            self.major,
+            self.minor,
+        ) = values
         self.warp_size, self.is_integrated, self.is_multi_gpu_board = 32, 0, 0
         self.gcnArchName = self.name
         self.L2_cache_size = 60 << 20
         self.uuid = "00000000-0000-0000-0000-000000000000"
 
     def __repr__(self):
-        return (f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
-                f"total_memory={self.total_memory // (1 << 20)}MB, multi_processor_count={self.multi_processor_count}, "
-                f"uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)")
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // (1 << 20)}MB, multi_processor_count={self.multi_processor_count}, "
+            f"uuid={self.uuid}, L2_cache_size={self.L2_cache_size >> 20}MB)"
+        )
 
 
 def get_device_properties(device=None):
@@ -102,6 +118,7 @@ def ipc_collect():
 
 def utilization(device=None):
     from _host import note
+
     note("the utilization of a GPU is not modeled: 0")
     return 0
 
@@ -169,7 +186,10 @@ class Stream:
         self._context.__exit__(*exc)
 
     def __eq__(self, other):
-        return isinstance(other, Stream) and (self.cuda_stream, self.device_index) == (other.cuda_stream, other.device_index)
+        return isinstance(other, Stream) and (self.cuda_stream, self.device_index) == (
+            other.cuda_stream,
+            other.device_index,
+        )
 
     def __hash__(self):
         return hash((self.cuda_stream, self.device_index))
@@ -187,6 +207,7 @@ class Event:
 
     def record(self, stream=None):
         import time
+
         self._time, self._stream = time.perf_counter(), stream
 
     def wait(self, stream=None):
@@ -198,6 +219,7 @@ class Event:
     def elapsed_time(self, end_event):
         from torch._tensor import UnknownNumber
         from _host import note
+
         note("times of a GPU are not modeled")
         return UnknownNumber(torch.float64)
 
@@ -330,8 +352,17 @@ class streams:
     Event, ExternalStream, Stream, torch, annotations = Event, ExternalStream, Stream, torch, None
 
 
-for _name in ("get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed", "seed_all", "set_rng_state",
-              "set_rng_state_all"):
+for _name in (
+    "get_rng_state",
+    "get_rng_state_all",
+    "initial_seed",
+    "manual_seed",
+    "manual_seed_all",
+    "seed",
+    "seed_all",
+    "set_rng_state",
+    "set_rng_state_all",
+):
     if _name in globals():
         setattr(random, _name, staticmethod(globals()[_name]))
 
@@ -343,11 +374,13 @@ class graphs:
 
 
 from _refused import Missing as _Missing
+
 for _name in ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"):
     setattr(graphs, _name, _Missing(f"torch.cuda.graphs.{_name}", "run the work without a graph"))
 
 
 import sys as _sys
+
 for _name in ("random", "streams", "graphs", "nvtx"):
     _sys.modules[f"torch.cuda.{_name}"] = globals()[_name]
 
@@ -359,4 +392,5 @@ def __getattr__(name):
         globals().update(torch._types_of_tensors("cuda", "torch.cuda"))
         return globals()[name]
     from torch import _names
+
     _names.refuse("torch.cuda", name)

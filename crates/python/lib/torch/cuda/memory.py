@@ -4,12 +4,37 @@ import collections
 
 import _torch_memory as _native
 
-__all__ = ["memory_stats", "memory_summary", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
-           "memory_cached", "max_memory_cached", "empty_cache", "reset_peak_memory_stats", "reset_max_memory_allocated",
-           "reset_max_memory_cached", "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "get_per_process_memory_fraction",
-           "mem_get_info", "host_memory_stats", "memory_snapshot", "caching_allocator_alloc", "caching_allocator_delete", "memory_usage",
-           "get_allocator_backend", "MemPool", "use_mem_pool", "memory_stats_as_nested_dict", "host_memory_stats_as_nested_dict",
-           "reset_peak_host_memory_stats", "reset_accumulated_host_memory_stats", "caching_allocator_enable"]
+__all__ = [
+    "memory_stats",
+    "memory_summary",
+    "memory_allocated",
+    "max_memory_allocated",
+    "memory_reserved",
+    "max_memory_reserved",
+    "memory_cached",
+    "max_memory_cached",
+    "empty_cache",
+    "reset_peak_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_accumulated_memory_stats",
+    "set_per_process_memory_fraction",
+    "get_per_process_memory_fraction",
+    "mem_get_info",
+    "host_memory_stats",
+    "memory_snapshot",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "memory_usage",
+    "get_allocator_backend",
+    "MemPool",
+    "use_mem_pool",
+    "memory_stats_as_nested_dict",
+    "host_memory_stats_as_nested_dict",
+    "reset_peak_host_memory_stats",
+    "reset_accumulated_host_memory_stats",
+    "caching_allocator_enable",
+]
 
 
 def memory_stats(device=None):
@@ -26,6 +51,7 @@ def host_memory_stats_as_nested_dict():
 
 def reset_peak_host_memory_stats():
     from _host import note
+
     note("peaks of the host's pinned memory are not reset here")
 
 
@@ -34,7 +60,9 @@ reset_accumulated_host_memory_stats = reset_peak_host_memory_stats
 
 def caching_allocator_enable(value=True):
     if not value:
-        raise NotImplementedError("torch.cuda.caching_allocator_enable(False) is not modeled here: the caching allocator is what is modeled")
+        raise NotImplementedError(
+            "torch.cuda.caching_allocator_enable(False) is not modeled here: the caching allocator is what is modeled"
+        )
 
 
 def _nested(stats):
@@ -105,9 +133,12 @@ def get_per_process_memory_fraction(device=None):
 
 def mem_get_info(device=None):
     from _host import note
+
     total = _native.properties(device)[1]
     if outside := _native.outside_bytes():
-        note(f"mem_get_info counts {outside // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100")
+        note(
+            f"mem_get_info counts {outside // 2**20} MiB for the CUDA context and libraries from the start, as recorded on an H100"
+        )
     else:
         note("mem_get_info counts the memory that this program reserved; a real GPU also holds the CUDA context")
     return total - outside - memory_reserved(device), total
@@ -123,7 +154,10 @@ def host_memory_stats():
 
 def memory_snapshot(mempool_id=None, include_traces=True):
     from torch import _names
-    raise NotImplementedError("torch.cuda.memory_snapshot is not modeled in programs: the figure shows the segments; --record keeps them")
+
+    raise NotImplementedError(
+        "torch.cuda.memory_snapshot is not modeled in programs: the figure shows the segments; --record keeps them"
+    )
 
 
 def get_allocator_backend():
@@ -135,6 +169,7 @@ _raw = {}
 
 def caching_allocator_alloc(size, device=None, stream=None):
     import torch
+
     held = torch._torch.storage_tensor(size, torch.device("cuda", _native.device_index(device)))
     _raw[held.data_ptr()] = held
     return held.data_ptr()
@@ -178,10 +213,12 @@ def _record_memory_history(enabled="all", *args, **kwargs):
 def _snapshot(device=None):
     # A program stores it and draws it elsewhere.
     from _host import note
+
     note("the snapshot is empty here: the figure shows the memory, and the command's --record keeps the whole run")
     return {"segments": [], "device_traces": [], "allocator_settings": {}, "external_annotations": []}
 
 
 def _dump_snapshot(filename="dump_snapshot.pickle"):
     from _host import note
+
     note("a snapshot is not written here: --record keeps the whole run")

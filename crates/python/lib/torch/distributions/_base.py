@@ -25,7 +25,9 @@ def is_number(value):
 
 def broadcast_all(*values):
     if not all(isinstance(v, torch.Tensor) or is_number(v) for v in values):
-        raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__.")
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
     if not all(isinstance(v, torch.Tensor) for v in values):
         options = {"dtype": torch.get_default_dtype()}
         for value in values:
@@ -110,8 +112,10 @@ class Distribution:
                 value = getattr(self, param)
                 valid = constraint.check(value)
                 if constraints._is_wrong(valid):
-                    raise ValueError(f"Expected parameter {param} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
-                                     f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}")
+                    raise ValueError(
+                        f"Expected parameter {param} ({type(value).__name__} of shape {tuple(value.shape)}) of distribution "
+                        f"{self!r} to satisfy the constraint {constraint!r}, but found invalid values:\n{value}"
+                    )
 
     def _none(self, *args):
         raise NotImplementedError
@@ -171,7 +175,7 @@ class Distribution:
         if not isinstance(value, torch.Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         size = value.size()
-        if size[len(size) - len(self._event_shape):] != self._event_shape:
+        if size[len(size) - len(self._event_shape) :] != self._event_shape:
             raise ValueError(f"The right-most size of value must match event_shape: {size} vs {self._event_shape}.")
         expected = self._batch_shape + self._event_shape
         for i, j in zip(reversed(size), reversed(expected)):
@@ -180,12 +184,16 @@ class Distribution:
         support = self.support
         valid = support.check(value)
         if constraints._is_wrong(valid):
-            raise ValueError(f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
-                             f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}")
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "
+                f"({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"
+            )
 
     def __repr__(self):
         names = [name for name in self.arg_constraints if name in self.__dict__]
-        parts = [f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names]
+        parts = [
+            f"{n}: {self.__dict__[n] if self.__dict__[n].numel() == 1 else self.__dict__[n].size()}" for n in names
+        ]
         return type(self).__name__ + "(" + ", ".join(parts) + ")"
 
 

@@ -5,7 +5,15 @@ import math
 import torch
 from torch.autograd.function import Function
 from torch.distributions import constraints
-from torch.distributions._base import (Distribution, ExponentialFamily, _standard_normal, broadcast_all, is_number, lazy_property)
+from torch.distributions._base import (
+    Distribution,
+    ExponentialFamily,
+    _standard_normal,
+    broadcast_all,
+    is_number,
+    lazy_property,
+)
+from torch.distributions._gammas import Beta, Chi2, Dirichlet, Gamma, _Dirichlet, _Dirichlet_backward
 
 
 class _LocAndScale:
@@ -18,7 +26,9 @@ class _LocAndScale:
 
     def __init__(self, loc, scale, validate_args=None):
         self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(torch.Size() if is_number(loc) and is_number(scale) else self.loc.size(), validate_args=validate_args)
+        super().__init__(
+            torch.Size() if is_number(loc) and is_number(scale) else self.loc.size(), validate_args=validate_args
+        )
 
     mean = mode = property(lambda self: self.loc)
 
@@ -40,7 +50,7 @@ class Normal(_LocAndScale, ExponentialFamily):
 
     def log_prob(self, value):
         self._check(value)
-        var = self.scale ** 2
+        var = self.scale**2
         log_scale = self.scale.log()
         return -((value - self.loc) ** 2) / (2 * var) - log_scale - math.log(math.sqrt(2 * math.pi))
 
@@ -62,11 +72,13 @@ class Normal(_LocAndScale, ExponentialFamily):
 
 class Laplace(_LocAndScale, Distribution):
     variance = property(lambda self: 2 * self.scale.pow(2))
-    stddev = property(lambda self: 2 ** 0.5 * self.scale)
+    stddev = property(lambda self: 2**0.5 * self.scale)
 
     def rsample(self, sample_shape=torch.Size()):
         shape = self._extended_shape(sample_shape)
-        u = torch.empty(shape, dtype=self.loc.dtype, device=self.loc.device).uniform_(torch.finfo(self.loc.dtype).eps - 1, 1)
+        u = torch.empty(shape, dtype=self.loc.dtype, device=self.loc.device).uniform_(
+            torch.finfo(self.loc.dtype).eps - 1, 1
+        )
         return self.loc - self.scale * u.sign() * torch.log1p(-u.abs())
 
     def log_prob(self, value):
@@ -124,11 +136,13 @@ class Uniform(Distribution):
 
     def __init__(self, low, high, validate_args=None):
         self.low, self.high = broadcast_all(low, high)
-        super().__init__(torch.Size() if is_number(low) and is_number(high) else self.low.size(), validate_args=validate_args)
+        super().__init__(
+            torch.Size() if is_number(low) and is_number(high) else self.low.size(), validate_args=validate_args
+        )
 
     mean = property(lambda self: (self.high + self.low) / 2)
     mode = property(lambda self: math.nan * self.high)
-    stddev = property(lambda self: (self.high - self.low) / 12 ** 0.5)
+    stddev = property(lambda self: (self.high - self.low) / 12**0.5)
     variance = property(lambda self: (self.high - self.low).pow(2) / 12)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -197,176 +211,6 @@ class Exponential(ExponentialFamily):
         return -torch.log(-x)
 
 
-class Gamma(ExponentialFamily):
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
-    support = constraints.nonnegative
-    has_rsample = True
-    _mean_carrier_measure = 0
-    _expanded = ("concentration", "rate")
-
-    def __init__(self, concentration, rate, validate_args=None):
-        self.concentration, self.rate = broadcast_all(concentration, rate)
-        is_one = is_number(concentration) and is_number(rate)
-        super().__init__(torch.Size() if is_one else self.concentration.size(), validate_args=validate_args)
-
-    mean = property(lambda self: self.concentration / self.rate)
-    mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))
-    variance = property(lambda self: self.concentration / self.rate.pow(2))
-
-    def rsample(self, sample_shape=torch.Size()):
-        shape = self._extended_shape(sample_shape)
-        value = torch._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=torch.finfo(value.dtype).tiny)
-        return value
-
-    def log_prob(self, value):
-        value = torch.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        self._check(value)
-        return (torch.xlogy(self.concentration, self.rate) + torch.xlogy(self.concentration - 1, value) - self.rate * value -
-                torch.lgamma(self.concentration))
-
-    def entropy(self):
-        return (self.concentration - torch.log(self.rate) + torch.lgamma(self.concentration) +
-                (1.0 - self.concentration) * torch.digamma(self.concentration))
-
-    def cdf(self, value):
-        self._check(value)
-        return torch.special.gammainc(self.concentration, self.rate * value)
-
-    _natural_params = property(lambda self: (self.concentration - 1, -self.rate))
-
-    def _log_normalizer(self, x, y):
-        return torch.lgamma(x + 1) + (x + 1) * torch.log(-y.reciprocal())
-
-
-class Chi2(Gamma):
-    arg_constraints = {"df": constraints.positive}
-
-    def __init__(self, df, validate_args=None):
-        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
-
-    df = property(lambda self: self.concentration * 2)
-
-
-class _Dirichlet(Function):
-    @staticmethod
-    def forward(ctx, concentration):
-        x = torch._sample_dirichlet(concentration)
-        ctx.save_for_backward(x, concentration)
-        return x
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        x, concentration = ctx.saved_tensors
-        with torch.no_grad():
-            return _Dirichlet_backward(x, concentration, grad_output)
-
-
-def _Dirichlet_backward(x, concentration, grad_output):
-    total = concentration.sum(-1, True).expand_as(concentration)
-    grad = torch._dirichlet_grad(x, concentration, total)
-    return grad * (grad_output - (x * grad_output).sum(-1, True))
-
-
-class Dirichlet(ExponentialFamily):
-    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
-    support = constraints.simplex
-    has_rsample = True
-
-    def __init__(self, concentration, validate_args=None):
-        if concentration.dim() < 1:
-            raise ValueError("`concentration` parameter must be at least one-dimensional.")
-        self.concentration = concentration
-        super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        new = super().expand(batch_shape, _instance)
-        new.concentration = self.concentration.expand(torch.Size(batch_shape) + self.event_shape)
-        return new
-
-    def rsample(self, sample_shape=()):
-        shape = self._extended_shape(sample_shape)
-        concentration = self.concentration.expand(shape)
-        return _Dirichlet.apply(concentration)
-
-    def log_prob(self, value):
-        self._check(value)
-        return (torch.xlogy(self.concentration - 1.0, value).sum(-1) + torch.lgamma(self.concentration.sum(-1)) -
-                torch.lgamma(self.concentration).sum(-1))
-
-    mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
-
-    @property
-    def mode(self):
-        concentrationm1 = (self.concentration - 1).clamp(min=0.0)
-        mode = concentrationm1 / concentrationm1.sum(-1, True)
-        mask = (self.concentration < 1).all(dim=-1)
-        mode[mask] = torch.nn.functional.one_hot(mode[mask].argmax(dim=-1), concentrationm1.shape[-1]).to(mode)
-        return mode
-
-    @property
-    def variance(self):
-        con0 = self.concentration.sum(-1, True)
-        return self.concentration * (con0 - self.concentration) / (con0.pow(2) * (con0 + 1))
-
-    def entropy(self):
-        k = self.concentration.size(-1)
-        a0 = self.concentration.sum(-1)
-        return (torch.lgamma(self.concentration).sum(-1) - torch.lgamma(a0) - (k - a0) * torch.digamma(a0) -
-                ((self.concentration - 1.0) * torch.digamma(self.concentration)).sum(-1))
-
-    _natural_params = property(lambda self: (self.concentration,))
-
-    def _log_normalizer(self, x):
-        return x.lgamma().sum(-1) - torch.lgamma(x.sum(-1))
-
-
-class Beta(ExponentialFamily):
-    arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
-    support = constraints.unit_interval
-    has_rsample = True
-
-    def __init__(self, concentration1, concentration0, validate_args=None):
-        if is_number(concentration1) and is_number(concentration0):
-            both = torch.tensor([float(concentration1), float(concentration0)])
-        else:
-            concentration1, concentration0 = broadcast_all(concentration1, concentration0)
-            both = torch.stack([concentration1, concentration0], -1)
-        self._dirichlet = Dirichlet(both, validate_args=validate_args)
-        super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape, _instance=None):
-        new = super().expand(batch_shape, _instance)
-        new._dirichlet = self._dirichlet.expand(torch.Size(batch_shape))
-        return new
-
-    concentration1 = property(lambda self: self._dirichlet.concentration[..., 0])
-    concentration0 = property(lambda self: self._dirichlet.concentration[..., 1])
-    mean = property(lambda self: self.concentration1 / (self.concentration1 + self.concentration0))
-    mode = property(lambda self: self._dirichlet.mode[..., 0])
-
-    @property
-    def variance(self):
-        total = self.concentration1 + self.concentration0
-        return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
-
-    def rsample(self, sample_shape=()):
-        return self._dirichlet.rsample(sample_shape).select(-1, 0)
-
-    def log_prob(self, value):
-        self._check(value)
-        heads_tails = torch.stack([value, 1.0 - value], -1)
-        return self._dirichlet.log_prob(heads_tails)
-
-    def entropy(self):
-        return self._dirichlet.entropy()
-
-    _natural_params = property(lambda self: (self.concentration1, self.concentration0))
-
-    def _log_normalizer(self, x, y):
-        return torch.lgamma(x) + torch.lgamma(y) - torch.lgamma(x + y)
-
-
 class StudentT(_LocAndScale, Distribution):
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     _expanded = ("df", "loc", "scale")
@@ -405,14 +249,23 @@ class StudentT(_LocAndScale, Distribution):
     def log_prob(self, value):
         self._check(value)
         y = (value - self.loc) / self.scale
-        Z = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + torch.lgamma(0.5 * self.df) -
-             torch.lgamma(0.5 * (self.df + 1.0)))
-        return -0.5 * (self.df + 1.0) * torch.log1p(y ** 2.0 / self.df) - Z
+        Z = (
+            self.scale.log()
+            + 0.5 * self.df.log()
+            + 0.5 * math.log(math.pi)
+            + torch.lgamma(0.5 * self.df)
+            - torch.lgamma(0.5 * (self.df + 1.0))
+        )
+        return -0.5 * (self.df + 1.0) * torch.log1p(y**2.0 / self.df) - Z
 
     def entropy(self):
         lbeta = torch.lgamma(0.5 * self.df) + math.lgamma(0.5) - torch.lgamma(0.5 * (self.df + 1))
-        return (self.scale.log() + 0.5 * (self.df + 1) * (torch.digamma(0.5 * (self.df + 1)) - torch.digamma(0.5 * self.df)) +
-                0.5 * self.df.log() + lbeta)
+        return (
+            self.scale.log()
+            + 0.5 * (self.df + 1) * (torch.digamma(0.5 * (self.df + 1)) - torch.digamma(0.5 * self.df))
+            + 0.5 * self.df.log()
+            + lbeta
+        )
 
 
 class FisherSnedecor(Distribution):
@@ -425,11 +278,16 @@ class FisherSnedecor(Distribution):
         self.df1, self.df2 = broadcast_all(df1, df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
-        super().__init__(torch.Size() if is_number(df1) and is_number(df2) else self.df1.size(), validate_args=validate_args)
+        super().__init__(
+            torch.Size() if is_number(df1) and is_number(df2) else self.df1.size(), validate_args=validate_args
+        )
 
     def expand(self, batch_shape, _instance=None):
         new = super().expand(batch_shape, _instance)
-        new._gamma1, new._gamma2 = self._gamma1.expand(torch.Size(batch_shape)), self._gamma2.expand(torch.Size(batch_shape))
+        new._gamma1, new._gamma2 = (
+            self._gamma1.expand(torch.Size(batch_shape)),
+            self._gamma2.expand(torch.Size(batch_shape)),
+        )
         return new
 
     @property
@@ -469,8 +327,10 @@ class VonMises(_LocAndScale, Distribution):
         Distribution.__init__(self, self.loc.shape, torch.Size(), validate_args)
 
     def sample(self, sample_shape=torch.Size()):
-        raise NotImplementedError("VonMises.sample is not modeled here: how often it draws depends on the numbers drawn; put a tensor of the "
-                                  "result's shape in its place")
+        raise NotImplementedError(
+            "VonMises.sample is not modeled here: how often it draws depends on the numbers drawn; put a tensor of the "
+            "result's shape in its place"
+        )
 
     def log_prob(self, value):
         self._check(value)

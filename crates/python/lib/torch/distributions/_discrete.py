@@ -4,8 +4,17 @@ import math
 
 import torch
 from torch.distributions import constraints
-from torch.distributions._base import (Distribution, ExponentialFamily, broadcast_all, clamp_probs, is_number, lazy_property, logits_to_probs,
-                                       one_of, probs_to_logits)
+from torch.distributions._base import (
+    Distribution,
+    ExponentialFamily,
+    broadcast_all,
+    clamp_probs,
+    is_number,
+    lazy_property,
+    logits_to_probs,
+    one_of,
+    probs_to_logits,
+)
 
 
 class _OfOdds:
@@ -89,7 +98,9 @@ class Geometric(_OfOdds, Distribution):
         if self._validate_args and probs is not None:
             valid = self.probs > 0
             if constraints._is_wrong(valid):
-                raise ValueError(f"Expected parameter probs of distribution {self!r} to be positive but found invalid values:\n{self.probs}")
+                raise ValueError(
+                    f"Expected parameter probs of distribution {self!r} to be positive but found invalid values:\n{self.probs}"
+                )
 
     mean = property(lambda self: 1.0 / self.probs - 1.0)
     mode = property(lambda self: torch.zeros_like(self.probs))
@@ -98,7 +109,9 @@ class Geometric(_OfOdds, Distribution):
     def sample(self, sample_shape=torch.Size()):
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
-            u = torch.empty(shape, dtype=self.probs.dtype, device=self.probs.device).uniform_(torch.finfo(self.probs.dtype).tiny, 1)
+            u = torch.empty(shape, dtype=self.probs.dtype, device=self.probs.device).uniform_(
+                torch.finfo(self.probs.dtype).tiny, 1
+            )
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value):
@@ -109,11 +122,17 @@ class Geometric(_OfOdds, Distribution):
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self):
-        return torch.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        return (
+            torch.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        )
 
 
 class Binomial(_OfOdds, Distribution):
-    arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
+    arg_constraints = {
+        "total_count": constraints.nonnegative_integer,
+        "probs": constraints.unit_interval,
+        "logits": constraints.real,
+    }
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
@@ -135,12 +154,16 @@ class Binomial(_OfOdds, Distribution):
     def log_prob(self, value):
         def at_least_0(x):
             return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
+
         self._check(value)
         log_factorial_n = torch.lgamma(self.total_count + 1)
         log_factorial_k = torch.lgamma(value + 1)
         log_factorial_nmk = torch.lgamma(self.total_count - value + 1)
-        normalize_term = (self.total_count * at_least_0(self.logits) +
-                          self.total_count * torch.log1p(torch.exp(-torch.abs(self.logits))) - log_factorial_n)
+        normalize_term = (
+            self.total_count * at_least_0(self.logits)
+            + self.total_count * torch.log1p(torch.exp(-torch.abs(self.logits)))
+            - log_factorial_n
+        )
         return value * self.logits - log_factorial_k - log_factorial_nmk - normalize_term
 
     def enumerate_support(self, expand=True):
@@ -154,8 +177,11 @@ class Binomial(_OfOdds, Distribution):
 
 
 class NegativeBinomial(_OfOdds, Distribution):
-    arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0),
-                       "logits": constraints.real}
+    arg_constraints = {
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
@@ -168,6 +194,7 @@ class NegativeBinomial(_OfOdds, Distribution):
     @lazy_property
     def _gamma(self):
         from torch.distributions._continuous import Gamma
+
         return Gamma(concentration=self.total_count, rate=torch.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=torch.Size()):
@@ -179,7 +206,9 @@ class NegativeBinomial(_OfOdds, Distribution):
         self._check(value)
         logsigmoid = torch.nn.functional.logsigmoid
         log_unnormalized_prob = self.total_count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
-        log_normalization = -torch.lgamma(self.total_count + value) + torch.lgamma(1.0 + value) + torch.lgamma(self.total_count)
+        log_normalization = (
+            -torch.lgamma(self.total_count + value) + torch.lgamma(1.0 + value) + torch.lgamma(self.total_count)
+        )
         log_normalization = log_normalization.masked_fill(self.total_count + value == 0.0, 0.0)
         return log_unnormalized_prob - log_normalization
 
@@ -219,7 +248,9 @@ class Categorical(Distribution):
     def __init__(self, probs=None, logits=None, validate_args=None):
         given = one_of(probs, logits)
         if given.dim() < 1:
-            raise ValueError(f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional.")
+            raise ValueError(
+                f"`{'probs' if probs is not None else 'logits'}` parameter must be at least one-dimensional."
+            )
         del given
         if probs is not None:
             self.probs = probs / probs.sum(-1, keepdim=True)

@@ -42,8 +42,12 @@ def _precision_to_scale_tril(P):
 
 
 class MultivariateNormal(Distribution):
-    arg_constraints = {"loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite,
-                       "precision_matrix": constraints.positive_definite, "scale_tril": constraints.lower_cholesky}
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "covariance_matrix": constraints.positive_definite,
+        "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }
     support = constraints.real_vector
     has_rsample = True
 
@@ -117,8 +121,11 @@ class MultivariateNormal(Distribution):
 
 
 class LowRankMultivariateNormal(Distribution):
-    arg_constraints = {"loc": constraints.real_vector, "cov_factor": constraints.independent(constraints.real, 2),
-                       "cov_diag": constraints.independent(constraints.positive, 1)}
+    arg_constraints = {
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    }
     support = constraints.real_vector
     has_rsample = True
 
@@ -127,7 +134,9 @@ class LowRankMultivariateNormal(Distribution):
             raise ValueError("loc must be at least one-dimensional, and cov_factor two-dimensional.")
         event_shape = loc.shape[-1:]
         if cov_factor.shape[-2:-1] != event_shape or cov_diag.shape[-1:] != event_shape:
-            raise ValueError(f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m, and cov_diag of vectors with shape {event_shape}")
+            raise ValueError(
+                f"cov_factor must be a batch of matrices with shape {event_shape[0]} x m, and cov_diag of vectors with shape {event_shape}"
+            )
         loc_, cov_diag_ = loc.unsqueeze(-1), cov_diag.unsqueeze(-1)
         loc_, self.cov_factor, cov_diag_ = torch.broadcast_tensors(loc_, cov_factor, cov_diag_)
         self.loc, self.cov_diag = loc_[..., 0], cov_diag_[..., 0]
@@ -135,7 +144,7 @@ class LowRankMultivariateNormal(Distribution):
         m = cov_factor.size(-1)
         Wt_Dinv = cov_factor.mT / cov_diag.unsqueeze(-2)
         K = torch.matmul(Wt_Dinv, cov_factor).contiguous()
-        K.view(-1, m * m)[:, ::m + 1] += 1
+        K.view(-1, m * m)[:, :: m + 1] += 1
         self._capacitance_tril = torch.linalg.cholesky(K)
         del Wt_Dinv, K
         super().__init__(self.loc.shape[:-1], event_shape, validate_args=validate_args)
@@ -149,7 +158,9 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self):
-        made = torch.matmul(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_factor.mT) + torch.diag_embed(self._unbroadcasted_cov_diag)
+        made = torch.matmul(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_factor.mT) + torch.diag_embed(
+            self._unbroadcasted_cov_diag
+        )
         return made.expand(self._batch_shape + self._event_shape + self._event_shape)
 
     def rsample(self, sample_shape=torch.Size()):
@@ -159,7 +170,9 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + _batch_mv(self._unbroadcasted_cov_factor, eps_W) + self._unbroadcasted_cov_diag.sqrt() * eps_D
 
     def _log_det(self):
-        return 2 * self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) + self._unbroadcasted_cov_diag.log().sum(-1)
+        return 2 * self._capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(
+            -1
+        ) + self._unbroadcasted_cov_diag.log().sum(-1)
 
     def log_prob(self, value):
         self._check(value)
@@ -188,6 +201,7 @@ class LKJCholesky(Distribution):
 
     def __init__(self, dim, concentration=1.0, validate_args=None):
         from torch.distributions._continuous import Beta
+
         if dim < 2:
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
@@ -207,7 +221,7 @@ class LKJCholesky(Distribution):
         u_hypersphere = u_normal / u_normal.norm(dim=-1, keepdim=True)
         u_hypersphere[..., 0, :].fill_(0.0)
         w = torch.sqrt(y) * u_hypersphere
-        diag_elems = torch.clamp(1 - torch.sum(w ** 2, dim=-1), min=torch.finfo(w.dtype).tiny).sqrt()
+        diag_elems = torch.clamp(1 - torch.sum(w**2, dim=-1), min=torch.finfo(w.dtype).tiny).sqrt()
         w += torch.diag_embed(diag_elems)
         return w
 

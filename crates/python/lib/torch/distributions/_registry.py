@@ -33,11 +33,15 @@ def _interval(constraint):
 
 
 def _above(constraint):
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)]
+    )
 
 
 def _below(constraint):
-    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+    return transforms.ComposeTransform(
+        [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
+    )
 
 
 biject_to, transform_to = ConstraintRegistry(), ConstraintRegistry()
@@ -51,11 +55,21 @@ for _registry in (biject_to, transform_to):
     _registry.register(constraints.lower_cholesky, lambda constraint: transforms.LowerCholeskyTransform())
     _registry.register(constraints.positive_definite, lambda constraint: transforms.PositiveDefiniteTransform())
     _registry.register(constraints.corr_cholesky, lambda constraint: transforms.CorrCholeskyTransform())
-    _registry.register(constraints.independent, lambda constraint, _of=_registry: transforms.IndependentTransform(
-        _of(constraint.base_constraint), constraint.reinterpreted_batch_ndims))
-    _registry.register(constraints.cat, lambda constraint, _of=_registry: transforms.CatTransform(
-        [_of(c) for c in constraint.cseq], constraint.dim, constraint.lengths))
-    _registry.register(constraints.stack, lambda constraint, _of=_registry: transforms.StackTransform(
-        [_of(c) for c in constraint.cseq], constraint.dim))
+    _registry.register(
+        constraints.independent,
+        lambda constraint, _of=_registry: transforms.IndependentTransform(
+            _of(constraint.base_constraint), constraint.reinterpreted_batch_ndims
+        ),
+    )
+    _registry.register(
+        constraints.cat,
+        lambda constraint, _of=_registry: transforms.CatTransform(
+            [_of(c) for c in constraint.cseq], constraint.dim, constraint.lengths
+        ),
+    )
+    _registry.register(
+        constraints.stack,
+        lambda constraint, _of=_registry: transforms.StackTransform([_of(c) for c in constraint.cseq], constraint.dim),
+    )
 biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
 transform_to.register(constraints.simplex, lambda constraint: transforms.SoftmaxTransform())

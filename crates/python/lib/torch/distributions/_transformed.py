@@ -7,8 +7,16 @@ from torch.distributions import constraints
 from torch.distributions._base import Distribution, _sum_rightmost, broadcast_all, is_number
 from torch.distributions._continuous import Cauchy, Exponential, Gamma, Normal, Uniform
 from torch.distributions._discrete import Categorical, ExpRelaxedCategorical, LogitRelaxedBernoulli
-from torch.distributions.transforms import (AbsTransform, AffineTransform, ComposeTransform, ExpTransform, PowerTransform, SigmoidTransform,
-                                            StickBreakingTransform, Transform)
+from torch.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    ComposeTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    StickBreakingTransform,
+    Transform,
+)
 
 
 class Independent(Distribution):
@@ -16,8 +24,10 @@ class Independent(Distribution):
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
         if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
-            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
-                             f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
+            raise ValueError(
+                "Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}"
+            )
         shape = base_distribution.batch_shape + base_distribution.event_shape
         cut = len(shape) - reinterpreted_batch_ndims - len(base_distribution.event_shape)
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
@@ -25,12 +35,16 @@ class Independent(Distribution):
 
     def expand(self, batch_shape, _instance=None):
         new = super().expand(batch_shape, _instance)
-        new.base_dist = self.base_dist.expand(torch.Size(batch_shape) + self.event_shape[:self.reinterpreted_batch_ndims])
+        new.base_dist = self.base_dist.expand(
+            torch.Size(batch_shape) + self.event_shape[: self.reinterpreted_batch_ndims]
+        )
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
         return new
 
     has_rsample = property(lambda self: self.base_dist.has_rsample)
-    has_enumerate_support = property(lambda self: self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support)
+    has_enumerate_support = property(
+        lambda self: self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
+    )
     mean = property(lambda self: self.base_dist.mean)
     mode = property(lambda self: self.base_dist.mode)
     variance = property(lambda self: self.base_dist.variance)
@@ -38,7 +52,11 @@ class Independent(Distribution):
     @constraints.dependent_property
     def support(self):
         result = self.base_dist.support
-        return constraints.independent(result, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else result
+        return (
+            constraints.independent(result, self.reinterpreted_batch_ndims)
+            if self.reinterpreted_batch_ndims
+            else result
+        )
 
     def sample(self, sample_shape=torch.Size()):
         return self.base_dist.sample(sample_shape)
@@ -74,11 +92,15 @@ class TransformedDistribution(Distribution):
         base_event_dim = len(base_distribution.event_shape)
         transform = ComposeTransform(self.transforms)
         if len(base_shape) < transform.domain.event_dim:
-            raise ValueError(f"base_distribution needs to have shape with size at least {transform.domain.event_dim}, but got {base_shape}.")
+            raise ValueError(
+                f"base_distribution needs to have shape with size at least {transform.domain.event_dim}, but got {base_shape}."
+            )
         forward_shape = transform.forward_shape(base_shape)
         expanded_base_shape = transform.inverse_shape(forward_shape)
         if base_shape != expanded_base_shape:
-            base_distribution = base_distribution.expand(expanded_base_shape[:len(expanded_base_shape) - base_event_dim])
+            base_distribution = base_distribution.expand(
+                expanded_base_shape[: len(expanded_base_shape) - base_event_dim]
+            )
         reinterpreted_batch_ndims = transform.domain.event_dim - base_event_dim
         if reinterpreted_batch_ndims > 0:
             base_distribution = Independent(base_distribution, reinterpreted_batch_ndims)
@@ -92,7 +114,7 @@ class TransformedDistribution(Distribution):
         shape = torch.Size(batch_shape) + self.event_shape
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
-        new.base_dist = self.base_dist.expand(shape[:len(shape) - len(self.base_dist.event_shape)])
+        new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         new.transforms = self.transforms
         return new
 
@@ -127,7 +149,9 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            log_prob = log_prob - _sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
+            log_prob = log_prob - _sum_rightmost(
+                transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim
+            )
             y = x
         log_prob = log_prob + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
         return log_prob
@@ -239,9 +263,17 @@ class Gumbel(TransformedDistribution):
         if is_number(loc) and is_number(scale):
             base_dist = Uniform(finfo.tiny, 1 - finfo.eps, validate_args=validate_args)
         else:
-            base_dist = Uniform(torch.full_like(self.loc, finfo.tiny), torch.full_like(self.loc, 1 - finfo.eps), validate_args=validate_args)
-        transforms = [ExpTransform().inv, AffineTransform(loc=0, scale=-torch.ones_like(self.scale)), ExpTransform().inv,
-                      AffineTransform(loc=loc, scale=-self.scale)]
+            base_dist = Uniform(
+                torch.full_like(self.loc, finfo.tiny),
+                torch.full_like(self.loc, 1 - finfo.eps),
+                validate_args=validate_args,
+            )
+        transforms = [
+            ExpTransform().inv,
+            AffineTransform(loc=0, scale=-torch.ones_like(self.scale)),
+            ExpTransform().inv,
+            AffineTransform(loc=loc, scale=-self.scale),
+        ]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
     def log_prob(self, value):
@@ -265,7 +297,9 @@ class Pareto(TransformedDistribution):
     def __init__(self, scale, alpha, validate_args=None):
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base_dist = Exponential(self.alpha, validate_args=validate_args)
-        super().__init__(base_dist, [ExpTransform(), AffineTransform(loc=0, scale=self.scale)], validate_args=validate_args)
+        super().__init__(
+            base_dist, [ExpTransform(), AffineTransform(loc=0, scale=self.scale)], validate_args=validate_args
+        )
 
     @property
     def mean(self):
@@ -300,9 +334,18 @@ class Weibull(TransformedDistribution):
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
     mean = property(lambda self: self.scale * torch.exp(torch.lgamma(1 + self.concentration_reciprocal)))
-    mode = property(lambda self: self.scale * ((self.concentration - 1) / self.concentration) ** self.concentration.reciprocal())
-    variance = property(lambda self: self.scale.pow(2) * (
-        torch.exp(torch.lgamma(1 + 2 * self.concentration_reciprocal)) - torch.exp(2 * torch.lgamma(1 + self.concentration_reciprocal))))
+    mode = property(
+        lambda self: self.scale * ((self.concentration - 1) / self.concentration) ** self.concentration.reciprocal()
+    )
+    variance = property(
+        lambda self: (
+            self.scale.pow(2)
+            * (
+                torch.exp(torch.lgamma(1 + 2 * self.concentration_reciprocal))
+                - torch.exp(2 * torch.lgamma(1 + self.concentration_reciprocal))
+            )
+        )
+    )
 
     def entropy(self):
         return _EULER * (1 - self.concentration_reciprocal) + torch.log(self.scale * self.concentration_reciprocal) + 1
@@ -316,9 +359,16 @@ class Kumaraswamy(TransformedDistribution):
 
     def __init__(self, concentration1, concentration0, validate_args=None):
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
-        base_dist = Uniform(torch.full_like(self.concentration0, 0), torch.full_like(self.concentration0, 1), validate_args=validate_args)
-        transforms = [PowerTransform(exponent=self.concentration0.reciprocal()), AffineTransform(loc=1.0, scale=-1.0),
-                      PowerTransform(exponent=self.concentration1.reciprocal())]
+        base_dist = Uniform(
+            torch.full_like(self.concentration0, 0),
+            torch.full_like(self.concentration0, 1),
+            validate_args=validate_args,
+        )
+        transforms = [
+            PowerTransform(exponent=self.concentration0.reciprocal()),
+            AffineTransform(loc=1.0, scale=-1.0),
+            PowerTransform(exponent=self.concentration1.reciprocal()),
+        ]
         super().__init__(base_dist, transforms, validate_args=validate_args)
 
     def _moment(self, n):
@@ -356,8 +406,12 @@ class InverseGamma(_Given):
     mode = property(lambda self: self.rate / (self.concentration + 1))
 
     def entropy(self):
-        return (self.concentration + self.rate.log() + self.concentration.lgamma() -
-                (1 + self.concentration) * self.concentration.digamma())
+        return (
+            self.concentration
+            + self.rate.log()
+            + self.concentration.lgamma()
+            - (1 + self.concentration) * self.concentration.digamma()
+        )
 
 
 class LogisticNormal(TransformedDistribution):
@@ -372,99 +426,3 @@ class LogisticNormal(TransformedDistribution):
         if not base_dist.batch_shape:
             base_dist = base_dist.expand([1])
         super().__init__(base_dist, StickBreakingTransform(), validate_args=validate_args)
-
-
-class _Relaxed(_Given):
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
-
-
-class RelaxedBernoulli(_Relaxed):
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
-
-
-class RelaxedOneHotCategorical(_Relaxed):
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
-    support = constraints.simplex
-
-    def __init__(self, temperature, probs=None, logits=None, validate_args=None):
-        base_dist = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
-        super().__init__(base_dist, ExpTransform(), validate_args=validate_args)
-
-
-class MixtureSameFamily(Distribution):
-    arg_constraints = {}
-
-    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
-        if not isinstance(mixture_distribution, Categorical):
-            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
-        if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
-        self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
-        cdbs, km = component_distribution.batch_shape[:-1], mixture_distribution.logits.shape[-1]
-        if km != component_distribution.batch_shape[-1]:
-            raise ValueError(f"`mixture_distribution component` ({km}) does not equal `component_distribution.batch_shape[-1]` "
-                             f"({component_distribution.batch_shape[-1]})")
-        self._num_component, self._event_ndims = km, len(component_distribution.event_shape)
-        super().__init__(cdbs, component_distribution.event_shape, validate_args=validate_args)
-
-    @constraints.dependent_property
-    def support(self):
-        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
-
-    mixture_distribution = property(lambda self: self._mixture_distribution)
-    component_distribution = property(lambda self: self._component_distribution)
-
-    @property
-    def mean(self):
-        probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
-        return torch.sum(probs * self.component_distribution.mean, dim=-1 - self._event_ndims)
-
-    @property
-    def variance(self):
-        probs = self._pad_mixture_dimensions(self.mixture_distribution.probs)
-        mean_cond_var = torch.sum(probs * self.component_distribution.variance, dim=-1 - self._event_ndims)
-        var_cond_mean = torch.sum(probs * (self.component_distribution.mean - self._pad(self.mean)).pow(2.0), dim=-1 - self._event_ndims)
-        return mean_cond_var + var_cond_mean
-
-    def cdf(self, x):
-        x = self._pad(x)
-        cdf_x = self.component_distribution.cdf(x)
-        mix_prob = self.mixture_distribution.probs
-        return torch.sum(cdf_x * mix_prob, dim=-1)
-
-    def log_prob(self, x):
-        self._check(x)
-        x = self._pad(x)
-        log_prob_x = self.component_distribution.log_prob(x)
-        log_mix_prob = torch.log_softmax(self.mixture_distribution.logits, dim=-1)
-        return torch.logsumexp(log_prob_x + log_mix_prob, dim=-1)
-
-    def sample(self, sample_shape=torch.Size()):
-        with torch.no_grad():
-            gather_dim = len(sample_shape) + len(self.batch_shape)
-            es = self.event_shape
-            mix_sample = self.mixture_distribution.sample(sample_shape)
-            mix_shape = mix_sample.shape
-            comp_samples = self.component_distribution.sample(sample_shape)
-            mix_sample_r = mix_sample.reshape(mix_shape + torch.Size([1] * (len(es) + 1)))
-            mix_sample_r = mix_sample_r.repeat(torch.Size([1] * len(mix_shape)) + torch.Size([1]) + es)
-            samples = torch.gather(comp_samples, gather_dim, mix_sample_r)
-            return samples.squeeze(gather_dim)
-
-    def _pad(self, x):
-        return x.unsqueeze(-1 - self._event_ndims)
-
-    def _pad_mixture_dimensions(self, x):
-        cat_ndims = len(self.mixture_distribution.batch_shape)
-        pad_ndims = 0 if cat_ndims == 1 else len(self.batch_shape) - cat_ndims
-        xs = x.shape
-        return x.reshape(xs[:-1] + torch.Size(pad_ndims * [1]) + xs[-1:] + torch.Size(self._event_ndims * [1]))
-
-    def __repr__(self):
-        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"

@@ -42,8 +42,10 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete=NotImplemented, event_dim=NotImplemented):
-        return _Dependent(is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
-                          event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
+        return _Dependent(
+            is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
+            event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
+        )
 
     def check(self, value):
         raise ValueError("Cannot determine validity of dependent constraint")
@@ -99,7 +101,7 @@ class MixtureSameFamilyConstraint(Constraint):
         result = self.base_constraint.check(unsqueezed_value)
         if value.dim() < self.event_dim:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
-        result = result.reshape(result.shape[:value.dim() - self.event_dim] + (-1,))
+        result = result.reshape(result.shape[: value.dim() - self.event_dim] + (-1,))
         result = result.all(-1)
         return result
 
@@ -297,6 +299,18 @@ boolean, one_hot, real, simplex, square = _Boolean(), _OneHot(), _Real(), _Simpl
 real_vector, integer_interval, multinomial = independent(real, 1), _IntegerInterval, _Multinomial
 nonnegative_integer, positive_integer = _IntegerGreaterThan(0), _IntegerGreaterThan(1)
 positive, nonnegative, unit_interval = _GreaterThan(0.0), _GreaterThanEq(0.0), _Interval(0.0, 1.0)
-greater_than, greater_than_eq, less_than, interval, half_open_interval = _GreaterThan, _GreaterThanEq, _LessThan, _Interval, _HalfOpenInterval
+greater_than, greater_than_eq, less_than, interval, half_open_interval = (
+    _GreaterThan,
+    _GreaterThanEq,
+    _LessThan,
+    _Interval,
+    _HalfOpenInterval,
+)
 lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerCholesky(), _CorrCholesky()
-symmetric, positive_semidefinite, positive_definite, cat, stack = _Symmetric(), _PositiveSemidefinite(), _PositiveDefinite(), _Cat, _Stack
+symmetric, positive_semidefinite, positive_definite, cat, stack = (
+    _Symmetric(),
+    _PositiveSemidefinite(),
+    _PositiveDefinite(),
+    _Cat,
+    _Stack,
+)

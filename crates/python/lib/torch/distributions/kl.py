@@ -22,13 +22,16 @@ def register_kl(type_p, type_q):
     def decorator(fun):
         _REGISTRY[type_p, type_q] = fun
         return fun
+
     return decorator
 
 
 def kl_divergence(p, q):
     matches = [pair for pair in _REGISTRY if isinstance(p, pair[0]) and isinstance(q, pair[1])]
     if not matches:
-        raise NotImplementedError(f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}")
+        raise NotImplementedError(
+            f"No KL(p || q) is implemented for p type {type(p).__name__} and q type {type(q).__name__}"
+        )
 
     def order(a, b):
         # The nearer class comes first, by the first distribution and then by the second.
@@ -36,6 +39,7 @@ def kl_divergence(p, q):
             if x is not y:
                 return -1 if issubclass(x, y) else 1
         return 0
+
     return _REGISTRY[min(matches, key=functools.cmp_to_key(order))](p, q)
 
 
@@ -109,7 +113,9 @@ def _exponential(p, q):
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _family(p, q):
     if type(p) is not type(q):
-        raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed using Bregman divergences")
+        raise NotImplementedError(
+            "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
+        )
     p_nparams = [np.detach().requires_grad_() for np in p._natural_params]
     q_nparams = q._natural_params
     lg_normal = p._log_normalizer(*p_nparams)
@@ -172,7 +178,9 @@ def _laplace(p, q):
 @register_kl(MultivariateNormal, MultivariateNormal)
 def _multivariate_normal(p, q):
     if p.event_shape != q.event_shape:
-        raise ValueError("KL-divergence between two Multivariate Normals with different event shapes cannot be computed")
+        raise ValueError(
+            "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"
+        )
     q_tril, p_tril = q._unbroadcasted_scale_tril, p._unbroadcasted_scale_tril
     half_term1 = q_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) - p_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     n = p.event_shape[0]

@@ -17,4 +17,5 @@ def __getattr__(name):
     if name.startswith("_"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.nn", name)

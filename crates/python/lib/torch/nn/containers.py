@@ -35,7 +35,7 @@ class Sequential(Module):
         setattr(self, self._at(index), module)
 
     def __delitem__(self, index):
-        for key in (list(self._modules)[index] if isinstance(index, slice) else [self._at(index)]):
+        for key in list(self._modules)[index] if isinstance(index, slice) else [self._at(index)]:
             del self._modules[key]
         self.__dict__["_modules"] = {str(i): m for i, m in enumerate(self._modules.values())}
 
@@ -191,7 +191,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules):
-        for key, module in (modules.items() if hasattr(modules, "items") else modules):
+        for key, module in modules.items() if hasattr(modules, "items") else modules:
             self[key] = module
 
 
@@ -229,8 +229,11 @@ class ParameterList(Module):
         return iter(self[i] for i in range(self._size))
 
     def extra_repr(self):
-        return "\n".join(f"  ({i}): Parameter containing: [{torch._type_name(p)[6:] if not p.is_cuda else torch._type_name(p)} of size "
-                         f"{'x'.join(map(str, p.shape))}]" for i, p in enumerate(self))
+        return "\n".join(
+            f"  ({i}): Parameter containing: [{torch._type_name(p)[6:] if not p.is_cuda else torch._type_name(p)} of size "
+            f"{'x'.join(map(str, p.shape))}]"
+            for i, p in enumerate(self)
+        )
 
 
 class ParameterDict(Module):
@@ -243,7 +246,11 @@ class ParameterDict(Module):
         return getattr(self, key)
 
     def __setitem__(self, key, value):
-        setattr(self, key, value if isinstance(value, Parameter) or not isinstance(value, torch.Tensor) else Parameter(value))
+        setattr(
+            self,
+            key,
+            value if isinstance(value, Parameter) or not isinstance(value, torch.Tensor) else Parameter(value),
+        )
 
     def __contains__(self, key):
         return key in self._parameters

@@ -12,7 +12,7 @@ def calculate_gain(nonlinearity, param=None):
         return math.sqrt(2.0)
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
-        return math.sqrt(2.0 / (1 + slope ** 2))
+        return math.sqrt(2.0 / (1 + slope**2))
     if nonlinearity == "selu":
         return 3.0 / 4
     return 1
@@ -101,7 +101,9 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
 
 def orthogonal_(tensor, gain=1, generator=None):
     if tensor.is_cuda:
-        torch._torch_memory.mark_estimated("init.orthogonal_", "the temporaries of its QR decomposition rest on no recording")
+        torch._torch_memory.mark_estimated(
+            "init.orthogonal_", "the temporaries of its QR decomposition rest on no recording"
+        )
     with torch.no_grad():
         return tensor.normal_(0, gain)
 
@@ -115,5 +117,13 @@ def dirac_(tensor, groups=1):
 
 
 uniform, normal, constant, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal = (
-    uniform_, normal_, constant_, xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_)
+    uniform_,
+    normal_,
+    constant_,
+    xavier_uniform_,
+    xavier_normal_,
+    kaiming_uniform_,
+    kaiming_normal_,
+    orthogonal_,
+)
 eye, dirac, sparse = eye_, dirac_, sparse_

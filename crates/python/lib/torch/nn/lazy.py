@@ -4,7 +4,9 @@ import torch
 from torch.nn import layers as _layers
 from torch.nn.parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
-__all__ = ["LazyLinear"] + [f"Lazy{kind}{dims}d" for kind in ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm") for dims in (1, 2, 3)]
+__all__ = ["LazyLinear"] + [
+    f"Lazy{kind}{dims}d" for kind in ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm") for dims in (1, 2, 3)
+]
 
 
 class LazyModuleMixin:
@@ -60,10 +62,32 @@ class LazyLinear(LazyModuleMixin, _layers.Linear):
 
 
 class _LazyConv(LazyModuleMixin):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None,
-                 dtype=None, **more):
-        super().__init__(0, 0, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups, bias=False,
-                         padding_mode=padding_mode, **more)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+        **more,
+    ):
+        super().__init__(
+            0,
+            0,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            groups=groups,
+            bias=False,
+            padding_mode=padding_mode,
+            **more,
+        )
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
@@ -77,13 +101,18 @@ class _LazyConv(LazyModuleMixin):
             with torch.no_grad():
                 dims = len(self.kernel_size)
                 if input.dim() not in (dims + 1, dims + 2):
-                    raise RuntimeError(f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {type(self).__name__}, but got input of "
-                                       f"size: {list(input.shape)}")
+                    raise RuntimeError(
+                        f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {type(self).__name__}, but got input of "
+                        f"size: {list(input.shape)}"
+                    )
                 self.in_channels = input.shape[-dims - 1]
                 if self.in_channels % self.groups != 0:
                     raise ValueError("in_channels must be divisible by groups")
-                sides = (self.in_channels, self.out_channels // self.groups) if self.transposed else (
-                    self.out_channels, self.in_channels // self.groups)
+                sides = (
+                    (self.in_channels, self.out_channels // self.groups)
+                    if self.transposed
+                    else (self.out_channels, self.in_channels // self.groups)
+                )
                 self.weight.materialize((*sides, *self.kernel_size))
                 if self.bias is not None:
                     self.bias.materialize((self.out_channels,))
@@ -91,10 +120,33 @@ class _LazyConv(LazyModuleMixin):
 
 
 class _LazyConvTranspose(_LazyConv):
-    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
-                 device=None, dtype=None):
-        super().__init__(out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
-                         output_padding=output_padding)
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+            output_padding=output_padding,
+        )
 
 
 class _LazyNorm(LazyModuleMixin):
@@ -109,7 +161,9 @@ class _LazyNorm(LazyModuleMixin):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = torch.tensor(0, dtype=torch.long, device=device if not isinstance(device, str) or device != "meta" else None)
+            self.num_batches_tracked = torch.tensor(
+                0, dtype=torch.long, device=device if not isinstance(device, str) or device != "meta" else None
+            )
 
     def _size(self):
         return self.num_features
@@ -127,8 +181,13 @@ class _LazyNorm(LazyModuleMixin):
 
 
 for _dims in (1, 2, 3):
-    for _kind, _mixin, _more in (("Conv", _LazyConv, {}), ("ConvTranspose", _LazyConvTranspose, {}),
-                                 ("BatchNorm", _LazyNorm, {"_default": True, "_unbatched": 0}),
-                                 ("InstanceNorm", _LazyNorm, {"_default": False, "_unbatched": _dims + 1})):
+    for _kind, _mixin, _more in (
+        ("Conv", _LazyConv, {}),
+        ("ConvTranspose", _LazyConvTranspose, {}),
+        ("BatchNorm", _LazyNorm, {"_default": True, "_unbatched": 0}),
+        ("InstanceNorm", _LazyNorm, {"_default": False, "_unbatched": _dims + 1}),
+    ):
         _own = getattr(_layers, f"{_kind}{_dims}d")
-        globals()[f"Lazy{_kind}{_dims}d"] = type(f"Lazy{_kind}{_dims}d", (_mixin, _own), {"cls_to_become": _own, "__module__": "torch.nn", **_more})
+        globals()[f"Lazy{_kind}{_dims}d"] = type(
+            f"Lazy{_kind}{_dims}d", (_mixin, _own), {"cls_to_become": _own, "__module__": "torch.nn", **_more}
+        )

@@ -1,6 +1,5 @@
 """`nn.Module`."""
 
-import functools
 from collections import OrderedDict, namedtuple
 
 import torch
@@ -35,13 +34,28 @@ class Module:
     def __init__(self, *args, **kwargs):
         if args or kwargs:
             name = type(self).__name__
-            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else
-                            f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given")
+            raise TypeError(
+                f"{name}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                if kwargs
+                else f"{name}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
         fill = super().__setattr__
         fill("training", True)
-        for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks",
-                     "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks",
-                     "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
+        for name in (
+            "_parameters",
+            "_buffers",
+            "_modules",
+            "_forward_hooks",
+            "_forward_pre_hooks",
+            "_backward_hooks",
+            "_backward_pre_hooks",
+            "_forward_hooks_with_kwargs",
+            "_forward_pre_hooks_with_kwargs",
+            "_state_dict_hooks",
+            "_state_dict_pre_hooks",
+            "_load_state_dict_pre_hooks",
+            "_load_state_dict_post_hooks",
+        ):
             fill(name, {})
         fill("_non_persistent_buffers_set", set())
 
@@ -89,11 +103,13 @@ class Module:
         state = self.__dict__.setdefault("_hook_state", {})
         for arg in args:
             if isinstance(arg, torch.Tensor) and arg.requires_grad:
+
                 def run(grad):
                     for hook in hooks:
                         changed = hook(self, (grad,), state.get("out", (None,)))
                         if changed is not None:
                             return changed[0] if isinstance(changed, tuple) else changed
+
                 arg.register_hook(run)
                 return args
         state["at_output"] = hooks
@@ -103,12 +119,14 @@ class Module:
         first = result if isinstance(result, torch.Tensor) else result[0]
         state = self.__dict__.setdefault("_hook_state", {})
         if isinstance(first, torch.Tensor) and first.requires_grad:
+
             def run(grad):
                 state["out"] = (grad,)
                 for hook in pre_hooks:
                     hook(self, (grad,))
                 for hook in state.pop("at_output", ()):
                     hook(self, (None,), (grad,))
+
             first.register_hook(run)
         return result
 
@@ -147,6 +165,7 @@ class Module:
                 return own[kind][name]
         if name in _REFUSED:
             from torch import _names
+
             _names.refuse("torch.nn.Module", name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
@@ -162,7 +181,9 @@ class Module:
             self.register_parameter(name, value)
         elif params is not None and name in params:
             if value is not None:
-                raise TypeError(f"cannot assign '{torch.typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{torch.typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
         else:
             modules = own.get("_modules")
@@ -174,13 +195,17 @@ class Module:
                 modules[name] = value
             elif modules is not None and name in modules:
                 if value is not None:
-                    raise TypeError(f"cannot assign '{torch.typename(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+                    raise TypeError(
+                        f"cannot assign '{torch.typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                    )
                 modules[name] = value
             else:
                 buffers = own.get("_buffers")
                 if buffers is not None and name in buffers:
                     if value is not None and not isinstance(value, torch.Tensor):
-                        raise TypeError(f"cannot assign '{torch.typename(value)}' as buffer '{name}' (torch.Tensor or None expected)")
+                        raise TypeError(
+                            f"cannot assign '{torch.typename(value)}' as buffer '{name}' (torch.Tensor or None expected)"
+                        )
                     buffers[name] = value
                 elif isinstance(value, torch.nn.Buffer) and buffers is not None:
                     self.register_buffer(name, value, value.persistent)
@@ -195,7 +220,9 @@ class Module:
         super().__delattr__(name)
 
     def __dir__(self):
-        return sorted(set(dir(type(self))) | set(self.__dict__) | set(self._parameters) | set(self._modules) | set(self._buffers))
+        return sorted(
+            set(dir(type(self))) | set(self.__dict__) | set(self._parameters) | set(self._modules) | set(self._buffers)
+        )
 
     def register_parameter(self, name, param):
         if "_parameters" not in self.__dict__:
@@ -207,7 +234,9 @@ class Module:
         if hasattr(self, name) and name not in self._parameters:
             raise KeyError(f"attribute '{name}' already exists")
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{torch.typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{torch.typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
@@ -216,7 +245,9 @@ class Module:
         if hasattr(self, name) and name not in self._buffers:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -254,8 +285,10 @@ class Module:
         setattr(parent, name, module)
 
     def get_extra_state(self):
-        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
-                           "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug.")
+        raise RuntimeError(
+            "Reached a code path in Module.get_extra_state() that should never be called. Please file an issue at "
+            "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+        )
 
     set_extra_state = get_extra_state
 
@@ -282,7 +315,7 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for key, param in self._parameters.items():
+        for param in self._parameters.values():
             if param is None:
                 continue
             with torch.no_grad():
@@ -344,12 +377,20 @@ class Module:
         if isinstance(device, (str, int)):
             device = torch.device(device)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
+            )
 
         def convert(t):
             if memory_format is not None and t.dim() in (4, 5):
-                return t.to(device, dtype if t.is_floating_point() or t.is_complex() else None, non_blocking, memory_format=memory_format)
+                return t.to(
+                    device,
+                    dtype if t.is_floating_point() or t.is_complex() else None,
+                    non_blocking,
+                    memory_format=memory_format,
+                )
             return t.to(device, dtype if t.is_floating_point() or t.is_complex() else None, non_blocking)
+
         return self._apply(convert)
 
     def share_memory(self):
@@ -358,7 +399,7 @@ class Module:
     # --- walking
 
     def children(self):
-        for name, module in self.named_children():
+        for _name, module in self.named_children():
             yield module
 
     def named_children(self):
@@ -444,8 +485,14 @@ class Module:
             if type(module).set_extra_state is not Module.set_extra_state and prefix + "_extra_state" in state_dict:
                 used.add(prefix + "_extra_state")
                 module.set_extra_state(state_dict[prefix + "_extra_state"])
-            own = {**{k: v for k, v in module._parameters.items() if v is not None},
-                   **{k: v for k, v in module._buffers.items() if v is not None and k not in module._non_persistent_buffers_set}}
+            own = {
+                **{k: v for k, v in module._parameters.items() if v is not None},
+                **{
+                    k: v
+                    for k, v in module._buffers.items()
+                    if v is not None and k not in module._non_persistent_buffers_set
+                },
+            }
             for name, param in own.items():
                 key = prefix + name
                 if key not in state_dict:
@@ -454,19 +501,28 @@ class Module:
                 used.add(key)
                 input_param = state_dict[key]
                 if input_param.shape != param.shape:
-                    errors.append(f"size mismatch for {key}: copying a param with shape {input_param.shape} from checkpoint, the shape in current "
-                                  f"model is {param.shape}.")
+                    errors.append(
+                        f"size mismatch for {key}: copying a param with shape {input_param.shape} from checkpoint, the shape in current "
+                        f"model is {param.shape}."
+                    )
                     continue
                 with torch.no_grad():
                     if assign:
-                        setattr(module, name, Parameter(input_param, param.requires_grad) if isinstance(param, Parameter) else input_param)
+                        setattr(
+                            module,
+                            name,
+                            Parameter(input_param, param.requires_grad)
+                            if isinstance(param, Parameter)
+                            else input_param,
+                        )
                     else:
                         param.copy_(input_param)
             for name, child in module._modules.items():
                 if child is not None:
-                    load(child, prefix + name + ".")
+                    load(child, prefix + name + ".")  # noqa: F821 - deleted below, after the call
             for hook in list(module._load_state_dict_post_hooks.values()):
                 hook(module, _IncompatibleKeys(missing, unexpected))
+
         load(self, "")
         # The function is in its own closure, with all that it names: without this, parameters would wait for the garbage collector.
         del load
@@ -477,7 +533,9 @@ class Module:
             if missing:
                 errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". ")
         if errors:
-            raise RuntimeError("Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors)))
+            raise RuntimeError(
+                "Error(s) in loading state_dict for {}:\n\t{}".format(type(self).__name__, "\n\t".join(errors))
+            )
         return _IncompatibleKeys(missing, unexpected)
 
     def train(self, mode=True):
@@ -510,7 +568,10 @@ class Module:
 
     def compile(self, *args, **kwargs):
         from _host import note
-        note("Module.compile runs the module without compiling: the memory that a compiler saves or keeps is not modeled")
+
+        note(
+            "Module.compile runs the module without compiling: the memory that a compiler saves or keeps is not modeled"
+        )
 
     # --- printing
 
@@ -535,6 +596,7 @@ class Module:
 
     def __deepcopy__(self, memo):
         import copy
+
         made = self.__class__.__new__(self.__class__)
         memo[id(self)] = made
         for key, value in self.__dict__.items():

@@ -3,27 +3,47 @@
 from collections import namedtuple as _namedtuple
 
 import torch
-from torch.nn import functional as F, init
+from torch.nn import functional as F
+from torch.nn import init
 from torch.nn.containers import ModuleList, Sequential
 from torch.nn.layers import Linear, _pair
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
 
-__all__ = ["AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d", "AdaptiveMaxPool3d", "CTCLoss", "ChannelShuffle", "EmbeddingBag", "FeatureAlphaDropout", "Fold", "MaxUnpool1d", "MaxUnpool2d",
-           "MaxUnpool3d"]
+__all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool3d",
+    "CTCLoss",
+    "ChannelShuffle",
+    "EmbeddingBag",
+    "FeatureAlphaDropout",
+    "Fold",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
 
 
 class Fold(Module):
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
-        self.output_size, self.kernel_size, self.dilation, self.padding, self.stride = output_size, kernel_size, dilation, padding, stride
+        self.output_size, self.kernel_size, self.dilation, self.padding, self.stride = (
+            output_size,
+            kernel_size,
+            dilation,
+            padding,
+            stride,
+        )
 
     def forward(self, input):
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self):
-        return (f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-                f"stride={self.stride}")
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
 
 
 class _MaxUnpool(Module):
@@ -81,17 +101,42 @@ class CTCLoss(Module):
         self.blank, self.reduction, self.zero_infinity = blank, reduction, zero_infinity
 
     def forward(self, log_probs, targets, input_lengths, target_lengths):
-        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
 
 
 class EmbeddingBag(Module):
-    def __init__(self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean", sparse=False,
-                 _weight=None, include_last_offset=False, padding_idx=None, device=None, dtype=None):
+    def __init__(
+        self,
+        num_embeddings,
+        embedding_dim,
+        max_norm=None,
+        norm_type=2.0,
+        scale_grad_by_freq=False,
+        mode="mean",
+        sparse=False,
+        _weight=None,
+        include_last_offset=False,
+        padding_idx=None,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         if max_norm is not None or sparse:
             raise NotImplementedError("max_norm and sparse of nn.EmbeddingBag are not modeled here; leave them out")
-        self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type = num_embeddings, embedding_dim, None, norm_type
-        self.scale_grad_by_freq, self.mode, self.sparse, self.include_last_offset = scale_grad_by_freq, mode, sparse, include_last_offset
+        self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type = (
+            num_embeddings,
+            embedding_dim,
+            None,
+            norm_type,
+        )
+        self.scale_grad_by_freq, self.mode, self.sparse, self.include_last_offset = (
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            include_last_offset,
+        )
         if padding_idx is not None and padding_idx < 0:
             padding_idx += num_embeddings
         self.padding_idx = padding_idx
@@ -108,8 +153,19 @@ class EmbeddingBag(Module):
                 self.weight[self.padding_idx].fill_(0)
 
     def forward(self, input, offsets=None, per_sample_weights=None):
-        return F.embedding_bag(input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
-                               per_sample_weights, self.include_last_offset, self.padding_idx)
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, **kwargs):
@@ -120,7 +176,11 @@ class EmbeddingBag(Module):
 
     def extra_repr(self):
         text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text + f", mode={self.mode!r}" + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        return (
+            text
+            + f", mode={self.mode!r}"
+            + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        )
 
 
 _ASMoutput = _namedtuple("_ASMoutput", ["output", "loss"])
@@ -132,9 +192,16 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs = list(cutoffs)
         if len(cutoffs) == 0:
             raise ValueError("cutoffs should be a sequence of length larger than 0")
-        if cutoffs != sorted(cutoffs) or min(cutoffs) <= 0 or max(cutoffs) > n_classes - 1 or len(set(cutoffs)) != len(cutoffs):
-            raise ValueError("cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is "
-                             "between 1 and n_classes-1")
+        if (
+            cutoffs != sorted(cutoffs)
+            or min(cutoffs) <= 0
+            or max(cutoffs) > n_classes - 1
+            or len(set(cutoffs)) != len(cutoffs)
+        ):
+            raise ValueError(
+                "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each value is "
+                "between 1 and n_classes-1"
+            )
         self.in_features, self.n_classes, self.cutoffs = in_features, n_classes, cutoffs + [n_classes]
         self.div_value, self.head_bias = div_value, head_bias
         self.shortlist_size = self.cutoffs[0]
@@ -145,8 +212,12 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         for i in range(self.n_clusters):
             hsz = int(in_features // (div_value ** (i + 1)))
             osz = self.cutoffs[i + 1] - self.cutoffs[i]
-            self.tail.append(Sequential(Linear(in_features, hsz, bias=False, device=device, dtype=dtype),
-                                        Linear(hsz, osz, bias=False, device=device, dtype=dtype)))
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, hsz, bias=False, device=device, dtype=dtype),
+                    Linear(hsz, osz, bias=False, device=device, dtype=dtype),
+                )
+            )
 
     def reset_parameters(self):
         self.head.reset_parameters()
@@ -191,7 +262,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def _get_full_log_prob(self, input, head_output):
         out = input.new_empty((head_output.size(0), self.n_classes))
         head_logprob = F.log_softmax(head_output, dim=1)
-        out[:, :self.shortlist_size] = head_logprob[:, :self.shortlist_size]
+        out[:, : self.shortlist_size] = head_logprob[:, : self.shortlist_size]
         for i, (start_idx, stop_idx) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
             cluster_output = self.tail[i](input)
             cluster_logprob = F.log_softmax(cluster_output, dim=1)

@@ -50,9 +50,11 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self):
-        raise RuntimeError("Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
-                           "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
-                           "accessing their attributes.")
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in `load_state_dict` when "
+            "trying to load an uninitialized parameter into an initialized one. Call `forward` to initialize the parameters before "
+            "accessing their attributes."
+        )
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
@@ -85,4 +87,5 @@ class UninitializedBuffer(UninitializedTensorMixin, torch.Tensor):
 
 
 from torch import _names
+
 __getattr__ = _names.refuses(__name__)

@@ -1,59 +1,49 @@
 """The optimizers: PyTorch's steps in PyTorch's order, over lists of tensors at once on a GPU, one by one on the host."""
 
-import math
+from _torch import operator as _operator
 
 import torch
-from _torch import operator as _operator
+from torch.optim._steps import _add_one, _check, _maximum_, _number, _run_closure, _state_of, _use_foreach
+from torch.optim.adam import Adam, AdamW, _fused_adam, _multi_tensor_adam, _single_tensor_adam
 from torch.optim.optimizer import Optimizer, group_by_device_and_dtype, required
 
 
-# `torch.maximum` with `out=` the first of both.
-_maximum_ = _operator("maximum_")
-
-
-def _check(condition, text):
-    if not condition:
-        raise ValueError(text)
-
-
-def _use_foreach(params, foreach, differentiable=False):
-    if foreach is not None:
-        return foreach
-    return not differentiable and all(p.is_cuda and type(p) in (torch.Tensor, torch.nn.Parameter) for p in params)
-
-
-def _run_closure(closure):
-    if closure is None:
-        return None
-    with torch.enable_grad():
-        return closure()
-
-
-def _state_of(tensor):
-    tensor._set_category("optimizer_state")
-    return tensor
-
-
-def _add_one(state_steps):
-    if state_steps[0].is_cpu:
-        torch._foreach_add_(state_steps, torch.tensor(1.0, device="cpu"), alpha=1.0)
-    else:
-        torch._foreach_add_(state_steps, 1)
-
-
-def _number(step):
-    return step.item() if isinstance(step, torch.Tensor) else step
-
-
 class SGD(Optimizer):
-    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
-                 differentiable=False, fused=None):
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
         _check(isinstance(lr, torch.Tensor) or lr >= 0.0, f"Invalid learning rate: {lr}")
         _check(momentum >= 0.0, f"Invalid momentum value: {momentum}")
         _check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
-        _check(not nesterov or (momentum > 0 and dampening == 0), "Nesterov momentum requires a momentum and zero dampening")
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay, nesterov=nesterov,
-                                      maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused))
+        _check(
+            not nesterov or (momentum > 0 and dampening == 0),
+            "Nesterov momentum requires a momentum and zero dampening",
+        )
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "dampening": dampening,
+                "weight_decay": weight_decay,
+                "nesterov": nesterov,
+                "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -65,7 +55,13 @@ class SGD(Optimizer):
                     grads.append(p.grad)
                     if group["momentum"] != 0:
                         momentum_buffer_list.append(self.state[p].get("momentum_buffer"))
-            function = _fused_sgd if group["fused"] else _multi_tensor_sgd if _use_foreach(params, group["foreach"]) else _single_tensor_sgd
+            function = (
+                _fused_sgd
+                if group["fused"]
+                else _multi_tensor_sgd
+                if _use_foreach(params, group["foreach"])
+                else _single_tensor_sgd
+            )
             function(params, grads, momentum_buffer_list, group)
             if group["momentum"] != 0:
                 for p, momentum_buffer in zip(params, momentum_buffer_list):
@@ -97,7 +93,9 @@ def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
         return
     momentum, weight_decay = group["momentum"], group["weight_decay"]
     positions = list(range(len(params)))
-    for device_params, device_grads, device_buffers, indices in group_by_device_and_dtype([params, grads, momentum_buffer_list, positions]):
+    for device_params, device_grads, device_buffers, indices in group_by_device_and_dtype(
+        [params, grads, momentum_buffer_list, positions]
+    ):
         if group["maximize"]:
             device_grads = torch._foreach_neg(device_grads)
         if weight_decay != 0:
@@ -120,7 +118,9 @@ def _multi_tensor_sgd(params, grads, momentum_buffer_list, group):
                 bufs = []
                 for i, device_grad in enumerate(device_grads):
                     if device_buffers[i] is None:
-                        buf = device_buffers[i] = momentum_buffer_list[indices[i]] = _state_of(device_grad.detach().clone())
+                        buf = device_buffers[i] = momentum_buffer_list[indices[i]] = _state_of(
+                            device_grad.detach().clone()
+                        )
                     else:
                         buf = device_buffers[i]
                         buf.mul_(momentum).add_(device_grad, alpha=1 - group["dampening"])
@@ -141,162 +141,50 @@ def _fused_sgd(params, grads, momentum_buffer_list, group):
     if is_first:
         for i, g in enumerate(grads):
             momentum_buffer_list[i] = _state_of(torch.empty_like(g))
-    torch._fused_sgd_(params, grads, [] if no_buffer else momentum_buffer_list, weight_decay=group["weight_decay"], momentum=group["momentum"],
-                      lr=group["lr"], dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=is_first)
-
-
-class Adam(Optimizer):
-    _decoupled = False
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
-                 capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
-        _check(isinstance(lr, torch.Tensor) or lr >= 0.0, f"Invalid learning rate: {lr}")
-        _check(eps >= 0.0, f"Invalid epsilon value: {eps}")
-        _check(0.0 <= betas[0] < 1.0, f"Invalid beta parameter at index 0: {betas[0]}")
-        _check(0.0 <= betas[1] < 1.0, f"Invalid beta parameter at index 1: {betas[1]}")
-        _check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
-                                      foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
-                                      decoupled_weight_decay=decoupled_weight_decay or self._decoupled))
-
-    def _init_group(self, group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps):
-        for p in group["params"]:
-            if p.grad is not None:
-                params.append(p)
-                grads.append(p.grad)
-                state = self.state[p]
-                if len(state) == 0:
-                    state["step"] = (torch.zeros((), dtype=torch.float32, device=p.device) if group["capturable"] or group["fused"]
-                                     else torch.tensor(0.0, dtype=torch.float32, device="cpu"))
-                    state["exp_avg"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-                    state["exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-                    if group["amsgrad"]:
-                        state["max_exp_avg_sq"] = _state_of(torch.zeros_like(p, memory_format=torch.preserve_format))
-                exp_avgs.append(state["exp_avg"])
-                exp_avg_sqs.append(state["exp_avg_sq"])
-                if group["amsgrad"]:
-                    max_exp_avg_sqs.append(state["max_exp_avg_sq"])
-                state_steps.append(state["step"])
-
-    def step(self, closure=None):
-        loss = _run_closure(closure)
-        for group in self.param_groups:
-            params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps = [], [], [], [], [], []
-            self._init_group(group, params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
-            function = _fused_adam if group["fused"] else _multi_tensor_adam if _use_foreach(params, group["foreach"]) else _single_tensor_adam
-            function(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group)
-        return loss
-
-
-class AdamW(Adam):
-    _decoupled = True
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False, foreach=None,
-                 capturable=False, differentiable=False, fused=None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-                         differentiable=differentiable, fused=fused)
-
-
-def _single_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
-    beta1, beta2 = group["betas"]
-    lr, eps, weight_decay = group["lr"], group["eps"], group["weight_decay"]
-    for i, param in enumerate(params):
-        grad = grads[i] if not group["maximize"] else -grads[i]
-        exp_avg, exp_avg_sq, step_t = exp_avgs[i], exp_avg_sqs[i], state_steps[i]
-        step_t += 1
-        if weight_decay != 0:
-            if group["decoupled_weight_decay"]:
-                param.mul_(1 - lr * weight_decay)
-            else:
-                grad = grad.add(param, alpha=weight_decay)
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        step = _number(step_t)
-        bias_correction1 = 1 - beta1 ** step
-        bias_correction2 = 1 - beta2 ** step
-        step_size = lr / bias_correction1
-        bias_correction2_sqrt = bias_correction2 ** 0.5
-        if group["amsgrad"]:
-            _maximum_(max_exp_avg_sqs[i], exp_avg_sq)
-            denom = (max_exp_avg_sqs[i].sqrt() / bias_correction2_sqrt).add_(eps)
-        else:
-            denom = (exp_avg_sq.sqrt() / bias_correction2_sqrt).add_(eps)
-        param.addcdiv_(exp_avg, denom, value=-step_size)
-
-
-def _multi_tensor_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
-    if len(params) == 0:
-        return
-    beta1, beta2 = group["betas"]
-    lr, eps, weight_decay, amsgrad = group["lr"], group["eps"], group["weight_decay"], group["amsgrad"]
-    for device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max_exp_avg_sqs, device_state_steps in group_by_device_and_dtype(
-            [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps]):
-        if group["maximize"]:
-            device_grads = torch._foreach_neg(device_grads)
-        _add_one(device_state_steps)
-        if weight_decay != 0:
-            if group["decoupled_weight_decay"]:
-                torch._foreach_mul_(device_params, 1 - lr * weight_decay)
-            elif group["maximize"]:
-                torch._foreach_add_(device_grads, device_params, alpha=weight_decay)
-            else:
-                device_grads = torch._foreach_add(device_grads, device_params, alpha=weight_decay)
-        torch._foreach_lerp_(device_exp_avgs, device_grads, 1 - beta1)
-        torch._foreach_mul_(device_exp_avg_sqs, beta2)
-        torch._foreach_addcmul_(device_exp_avg_sqs, device_grads, device_grads, 1 - beta2)
-        del device_grads
-        if group["capturable"]:
-            bias_correction1 = torch._foreach_pow(beta1, device_state_steps)
-            bias_correction2 = torch._foreach_pow(beta2, device_state_steps)
-            torch._foreach_sub_(bias_correction1, 1)
-            torch._foreach_sub_(bias_correction2, 1)
-            torch._foreach_neg_(bias_correction2)
-            torch._foreach_div_(bias_correction1, lr)
-            torch._foreach_reciprocal_(bias_correction1)
-            torch._foreach_sqrt_(bias_correction2)
-            step_size = bias_correction1
-            bias_correction2_sqrt = bias_correction2
-            if amsgrad:
-                torch._foreach_maximum_(device_max_exp_avg_sqs, device_exp_avg_sqs)
-                exp_avg_sq_sqrt = torch._foreach_sqrt(device_max_exp_avg_sqs)
-            else:
-                exp_avg_sq_sqrt = torch._foreach_sqrt(device_exp_avg_sqs)
-            torch._foreach_div_(exp_avg_sq_sqrt, bias_correction2_sqrt)
-            torch._foreach_add_(exp_avg_sq_sqrt, eps)
-            torch._foreach_div_(exp_avg_sq_sqrt, step_size)
-            torch._foreach_addcdiv_(device_params, device_exp_avgs, exp_avg_sq_sqrt)
-        else:
-            bias_correction1 = [1 - beta1 ** _number(step) for step in device_state_steps]
-            bias_correction2 = [1 - beta2 ** _number(step) for step in device_state_steps]
-            step_size = [(lr / bc) * -1 for bc in bias_correction1]
-            bias_correction2_sqrt = [bc ** 0.5 for bc in bias_correction2]
-            if amsgrad:
-                torch._foreach_maximum_(device_max_exp_avg_sqs, device_exp_avg_sqs)
-                exp_avg_sq_sqrt = torch._foreach_sqrt(device_max_exp_avg_sqs)
-            else:
-                exp_avg_sq_sqrt = torch._foreach_sqrt(device_exp_avg_sqs)
-            torch._foreach_div_(exp_avg_sq_sqrt, bias_correction2_sqrt)
-            torch._foreach_add_(exp_avg_sq_sqrt, eps)
-            torch._foreach_addcdiv_(device_params, device_exp_avgs, exp_avg_sq_sqrt, step_size)
-
-
-def _fused_adam(params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, group):
-    if not params:
-        return
-    beta1, beta2 = group["betas"]
-    for device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max, device_steps in group_by_device_and_dtype(
-            [params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps]):
-        torch._foreach_add_(device_steps, 1)
-        function = torch._fused_adamw_ if group["decoupled_weight_decay"] else torch._fused_adam_
-        function(device_params, device_grads, device_exp_avgs, device_exp_avg_sqs, device_max, device_steps, lr=group["lr"], beta1=beta1,
-                 beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=group["amsgrad"], maximize=group["maximize"])
+    torch._fused_sgd_(
+        params,
+        grads,
+        [] if no_buffer else momentum_buffer_list,
+        weight_decay=group["weight_decay"],
+        momentum=group["momentum"],
+        lr=group["lr"],
+        dampening=group["dampening"],
+        nesterov=group["nesterov"],
+        maximize=group["maximize"],
+        is_first_step=is_first,
+    )
 
 
 class RMSprop(Optimizer):
-    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
-                 maximize=False, differentiable=False):
-        super().__init__(params, dict(lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered, weight_decay=weight_decay,
-                                      capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable))
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "momentum": momentum,
+                "alpha": alpha,
+                "eps": eps,
+                "centered": centered,
+                "weight_decay": weight_decay,
+                "capturable": capturable,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+            },
+        )
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -355,8 +243,14 @@ def _multi_tensor_rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer
     if len(params) == 0:
         return
     lr, alpha, eps = group["lr"], group["alpha"], group["eps"]
-    for (grouped_params, grouped_grads, grouped_square_avgs, grouped_grad_avgs, grouped_momentum_buffer_list,
-         grouped_state_steps) in group_by_device_and_dtype([params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps]):
+    for (
+        grouped_params,
+        grouped_grads,
+        grouped_square_avgs,
+        grouped_grad_avgs,
+        grouped_momentum_buffer_list,
+        grouped_state_steps,
+    ) in group_by_device_and_dtype([params, grads, square_avgs, grad_avgs, momentum_buffer_list, state_steps]):
         if group["maximize"]:
             grouped_grads = torch._foreach_neg(grouped_grads)
         _add_one(grouped_state_steps)
@@ -384,16 +278,41 @@ def _multi_tensor_rmsprop(params, grads, square_avgs, grad_avgs, momentum_buffer
 
 
 class Adagrad(Optimizer):
-    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
-                 differentiable=False, fused=None):
-        super().__init__(params, dict(lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay,
-                                      initial_accumulator_value=initial_accumulator_value, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, fused=fused))
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "fused": fused,
+            },
+        )
         for group in self.param_groups:
             for p in group["params"]:
                 state = self.state[p]
                 state["step"] = torch.tensor(0.0, dtype=torch.float32)
-                state["sum"] = _state_of(torch.full_like(p, initial_accumulator_value, memory_format=torch.preserve_format))
+                state["sum"] = _state_of(
+                    torch.full_like(p, initial_accumulator_value, memory_format=torch.preserve_format)
+                )
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -428,7 +347,9 @@ def _multi_tensor_adagrad(params, grads, state_sums, state_steps, group):
     if len(params) == 0:
         return
     weight_decay, maximize = group["weight_decay"], group["maximize"]
-    for device_params, device_grads, device_state_sums, device_state_steps in group_by_device_and_dtype([params, grads, state_sums, state_steps]):
+    for device_params, device_grads, device_state_sums, device_state_steps in group_by_device_and_dtype(
+        [params, grads, state_sums, state_steps]
+    ):
         if maximize:
             device_grads = torch._foreach_neg(device_grads)
         _add_one(device_state_steps)
@@ -450,9 +371,32 @@ def _multi_tensor_adagrad(params, grads, state_sums, state_steps, group):
 
 
 class Adadelta(Optimizer):
-    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False, differentiable=False):
-        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize, capturable=capturable,
-                                      foreach=foreach, differentiable=differentiable))
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "rho": rho,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "capturable": capturable,
+                "foreach": foreach,
+                "differentiable": differentiable,
+            },
+        )
 
     def step(self, closure=None):
         loss = _run_closure(closure)
@@ -495,8 +439,13 @@ def _multi_tensor_adadelta(params, grads, square_avgs, acc_deltas, state_steps, 
     if len(params) == 0:
         return
     lr, rho, eps, weight_decay = group["lr"], group["rho"], group["eps"], group["weight_decay"]
-    for device_params, device_grads, device_square_avgs, device_acc_deltas, device_state_steps in group_by_device_and_dtype(
-            [params, grads, square_avgs, acc_deltas, state_steps]):
+    for (
+        device_params,
+        device_grads,
+        device_square_avgs,
+        device_acc_deltas,
+        device_state_steps,
+    ) in group_by_device_and_dtype([params, grads, square_avgs, acc_deltas, state_steps]):
         _add_one(device_state_steps)
         if group["maximize"]:
             device_grads = torch._foreach_neg(device_grads)

@@ -31,8 +31,22 @@ class _Cycled(LRScheduler):
 
 
 class CyclicLR(_Cycled):
-    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0,
-                 scale_fn=None, scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
+    ):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _for_each_group("base_lr", optimizer, base_lr)
@@ -58,7 +72,8 @@ class CyclicLR(_Cycled):
             return
         self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
         self._scale_fn_ref = {"triangular": self._triangular_scale_fn, "triangular2": self._triangular2_scale_fn}.get(
-            self.mode, partial(self._exp_range_scale_fn, self.gamma))
+            self.mode, partial(self._exp_range_scale_fn, self.gamma)
+        )
 
     def scale_fn(self, x):
         return self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x)
@@ -73,7 +88,7 @@ class CyclicLR(_Cycled):
 
     @staticmethod
     def _exp_range_scale_fn(gamma, x):
-        return gamma ** x
+        return gamma**x
 
     def get_lr(self):
         cycle = math.floor(1 + self.last_epoch / self.total_size)
@@ -105,8 +120,23 @@ def _check_positive(name, value):
 
 
 class OneCycleLR(_Cycled):
-    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
-                 cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer,
+        max_lr,
+        total_steps=None,
+        epochs=None,
+        steps_per_epoch=None,
+        pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor=25.0,
+        final_div_factor=1e4,
+        three_phase=False,
+        last_epoch=-1,
+    ):
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         if total_steps is not None:
@@ -135,15 +165,26 @@ class OneCycleLR(_Cycled):
 
     def _phases(self, pct_start, three_phase):
         """Where each phase ends, with the names of its first and last rate and momentum in a group."""
+
         def phase(end, rates, momentums):
-            return {"end_step": end, "start_lr": rates[0], "end_lr": rates[1], "start_momentum": momentums[0], "end_momentum": momentums[1]}
+            return {
+                "end_step": end,
+                "start_lr": rates[0],
+                "end_lr": rates[1],
+                "start_momentum": momentums[0],
+                "end_momentum": momentums[1],
+            }
+
         peak, down = float(pct_start * self.total_steps) - 1, ("max_momentum", "base_momentum")
         up = phase(peak, ("initial_lr", "max_lr"), down)
         if not three_phase:
             return [up, phase(self.total_steps - 1, ("max_lr", "min_lr"), down[::-1])]
         back = float(2 * pct_start * self.total_steps) - 2
-        return [up, phase(back, ("max_lr", "initial_lr"), down[::-1]),
-                phase(self.total_steps - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))]
+        return [
+            up,
+            phase(back, ("max_lr", "initial_lr"), down[::-1]),
+            phase(self.total_steps - 1, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum")),
+        ]
 
     def _anneal_func(self, start, end, part):
         if self._anneal_func_type == "linear":
@@ -163,5 +204,7 @@ class OneCycleLR(_Cycled):
         for group in self.optimizer.param_groups:
             rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], part))
             if self.cycle_momentum:
-                self._set_momentum(group, self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
+                self._set_momentum(
+                    group, self._anneal_func(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
+                )
         return rates

@@ -8,146 +8,42 @@ import weakref
 from bisect import bisect_right
 from collections import Counter
 
+from torch.optim._schedule import (
+    _ORDER,
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    _check_optimizer,
+    _count_steps,
+    _for_each_group,
+    _is_tensor,
+    _LRScheduler,
+    _set,
+    _state_of,
+    _values,
+)
+
+# These need what stands above.
+from torch.optim.cycles import CyclicLR, OneCycleLR  # noqa: E402
 from torch.optim.optimizer import Optimizer
 
-__all__ = ["LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR", "CosineAnnealingLR",
-           "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts", "OneCycleLR", "PolynomialLR", "LRScheduler"]
-
-EPOCH_DEPRECATION_WARNING = (
-    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` to "
-    "step the scheduler. During the deprecation, if epoch is different from None, the closed form is used instead of the new chainable form, "
-    "where available. Please open an issue if you are unable to replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose.")
-_ORDER = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
-
-
-def _check_optimizer(optimizer):
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-
-
-def _for_each_group(name, optimizer, value):
-    """One value for each group, of a value or of one for each."""
-    groups = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [value] * groups
-    if len(value) != groups:
-        raise ValueError(f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, param_groups has {groups}.")
-    return list(value)
-
-
-def _is_tensor(value):
-    return not isinstance(value, (int, float)) and hasattr(value, "fill_")
-
-
-def _values(optimizer, key):
-    return [group[key].clone() if _is_tensor(group[key]) else group[key] for group in optimizer.param_groups]
-
-
-def _set(group, key, value):
-    if _is_tensor(group[key]):
-        group[key].fill_(value.item() if _is_tensor(value) else value)
-    else:
-        group[key] = value
-
-
-def _count_steps(optimizer):
-    """Notes when the optimizer takes a step, so that a schedule that is asked before it can warn."""
-    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
-        return
-    function, reference = optimizer.step.__func__, weakref.ref(optimizer)
-
-    @functools.wraps(function)
-    def step(*args, **kwargs):
-        optimizer = reference()
-        optimizer._opt_called = True
-        return function(optimizer, *args, **kwargs)
-    step._wrapped_by_lr_sched = True
-    optimizer.step = step
-
-
-class LRScheduler:
-    _get_lr_called_within_step = False
-    _is_initial = False
-
-    def __init__(self, optimizer, last_epoch=-1):
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        for i, group in enumerate(optimizer.param_groups):
-            if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"].clone() if _is_tensor(group["lr"]) else group["lr"])
-            elif "initial_lr" not in group:
-                raise KeyError(
-                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
-                    "This typically happens when:\n"
-                    "1. You're trying to resume training from a checkpoint but haven't properly loaded the optimizer state\n"
-                    "2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
-        self.base_lrs = _values(optimizer, "initial_lr")
-        self.last_epoch = last_epoch
-        _count_steps(optimizer)
-        self._initial_step()
-
-    def _initial_step(self):
-        self._step_count, self._is_initial = 0, True
-        try:
-            self.step()
-        finally:
-            self._is_initial = False
-
-    def step(self, epoch=None):
-        if self._step_count == 1:
-            self._warn_about_order()
-        self._step_count += 1
-        if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self._update_lr(epoch)
-
-    def _warn_about_order(self):
-        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
-            warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure to "
-                          f"call `optimizer.step()` before `lr_scheduler.step()`. {_ORDER}", UserWarning, stacklevel=3)
-        elif not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
-                          "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the "
-                          f"first value of the learning rate schedule. {_ORDER}", UserWarning, stacklevel=3)
-
-    def _update_lr(self, epoch=None):
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        closed = epoch is not None and hasattr(self, "_get_closed_form_lr")
-        self._take(self._get_closed_form_lr if closed else self.get_lr)
-
-    def _take(self, rates):
-        self._get_lr_called_within_step = True
-        try:
-            values = rates()
-        finally:
-            self._get_lr_called_within_step = False
-        for group, lr in zip(self.optimizer.param_groups, values):
-            _set(group, "lr", lr)
-        self._last_lr = self._now()
-
-    def get_last_lr(self):
-        return self._last_lr
-
-    def get_lr(self):
-        raise NotImplementedError
-
-    def _now(self):
-        return _values(self.optimizer, "lr")
-
-    def state_dict(self):
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict):
-        self.__dict__.update(state_dict)
-
-
-class _LRScheduler(LRScheduler):
-    pass
-
-
-def _state_of(function):
-    """What a state keeps of a function: nothing, or the attributes of an object that can be called."""
-    return None if function is None or isinstance(function, types.FunctionType) else function.__dict__.copy()
+__all__ = [
+    "LambdaLR",
+    "MultiplicativeLR",
+    "StepLR",
+    "MultiStepLR",
+    "ConstantLR",
+    "LinearLR",
+    "ExponentialLR",
+    "SequentialLR",
+    "CosineAnnealingLR",
+    "ChainedScheduler",
+    "ReduceLROnPlateau",
+    "CyclicLR",
+    "CosineAnnealingWarmRestarts",
+    "OneCycleLR",
+    "PolynomialLR",
+    "LRScheduler",
+]
 
 
 class LambdaLR(LRScheduler):
@@ -226,7 +122,9 @@ class ConstantLR(LRScheduler):
         return [lr * (1.0 / self.factor) for lr in self._now()] if self.last_epoch == self.total_iters else self._now()
 
     def _get_closed_form_lr(self):
-        return [base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs]
+        return [
+            base * (self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)) for base in self.base_lrs
+        ]
 
 
 class LinearLR(LRScheduler):
@@ -244,11 +142,17 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
         step = self.end_factor - self.start_factor
-        return [lr * (1.0 + step / (self.total_iters * self.start_factor + (self.last_epoch - 1) * step)) for lr in self._now()]
+        return [
+            lr * (1.0 + step / (self.total_iters * self.start_factor + (self.last_epoch - 1) * step))
+            for lr in self._now()
+        ]
 
     def _get_closed_form_lr(self):
         step = self.end_factor - self.start_factor
-        return [base * (self.start_factor + step * min(self.total_iters, self.last_epoch) / self.total_iters) for base in self.base_lrs]
+        return [
+            base * (self.start_factor + step * min(self.total_iters, self.last_epoch) / self.total_iters)
+            for base in self.base_lrs
+        ]
 
 
 class ExponentialLR(LRScheduler):
@@ -260,7 +164,7 @@ class ExponentialLR(LRScheduler):
         return self._now() if self._is_initial else [lr * self.gamma for lr in self._now()]
 
     def _get_closed_form_lr(self):
-        return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class PolynomialLR(LRScheduler):
@@ -271,11 +175,16 @@ class PolynomialLR(LRScheduler):
     def get_lr(self):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._now()
-        factor = ((1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power
+        factor = (
+            (1.0 - self.last_epoch / self.total_iters) / (1.0 - (self.last_epoch - 1) / self.total_iters)
+        ) ** self.power
         return [lr * factor for lr in self._now()]
 
     def _get_closed_form_lr(self):
-        return [base * (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power for base in self.base_lrs]
+        return [
+            base * (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
+            for base in self.base_lrs
+        ]
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -287,14 +196,28 @@ class CosineAnnealingLR(LRScheduler):
         if self._is_initial:
             return self._now()
         if self._step_count == 1 and self.last_epoch > 0:
-            return [self.eta_min + (base - self.eta_min) * (1 + math.cos(self.last_epoch * math.pi / self.T_max)) / 2 for base in self.base_lrs]
+            return [
+                self.eta_min + (base - self.eta_min) * (1 + math.cos(self.last_epoch * math.pi / self.T_max)) / 2
+                for base in self.base_lrs
+            ]
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            return [lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2 for base, lr in zip(self.base_lrs, self._now())]
-        return [(1 + math.cos(math.pi * self.last_epoch / self.T_max)) / (1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max))
-                * (lr - self.eta_min) + self.eta_min for lr in self._now()]
+            return [
+                lr + (base - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
+                for base, lr in zip(self.base_lrs, self._now())
+            ]
+        return [
+            (1 + math.cos(math.pi * self.last_epoch / self.T_max))
+            / (1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max))
+            * (lr - self.eta_min)
+            + self.eta_min
+            for lr in self._now()
+        ]
 
     def _get_closed_form_lr(self):
-        return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2 for base in self.base_lrs]
+        return [
+            self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+            for base in self.base_lrs
+        ]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -309,7 +232,10 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
-        return [self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2 for base in self.base_lrs]
+        return [
+            self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+            for base in self.base_lrs
+        ]
 
     def step(self, epoch=None):
         if epoch is None and self.last_epoch >= 0:
@@ -333,8 +259,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             self.T_cur = epoch % self.T_0
         else:
             n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
-            self.T_cur = epoch - self.T_0 * (self.T_mult ** n - 1) / (self.T_mult - 1)
-            self.T_i = self.T_0 * self.T_mult ** n
+            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult**n
 
 
 def _check_together(schedule, schedulers, optimizer, what):
@@ -346,11 +272,15 @@ def _check_together(schedule, schedulers, optimizer, what):
         if not hasattr(scheduler, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
         if isinstance(scheduler, ReduceLROnPlateau):
-            raise ValueError(f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
-                             f"`step`, but got one at index {i} in the given schedulers sequence.")
+            raise ValueError(
+                f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
+                f"`step`, but got one at index {i} in the given schedulers sequence."
+            )
         if optimizer is not scheduler.optimizer:
-            raise ValueError(f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(scheduler).__name__} at index {i} "
-                             f"has {scheduler.optimizer}, which is different from {type(optimizer).__name__}.")
+            raise ValueError(
+                f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(scheduler).__name__} at index {i} "
+                f"has {scheduler.optimizer}, which is different from {type(optimizer).__name__}."
+            )
     return optimizer
 
 
@@ -370,9 +300,16 @@ class SequentialLR(_Several):
     def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
         _check_together(self, schedulers, optimizer, "")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError("Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
-                             f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
-        self._schedulers, self._milestones, self.last_epoch, self.optimizer = schedulers, milestones, last_epoch + 1, optimizer
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got "
+                f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
+            )
+        self._schedulers, self._milestones, self.last_epoch, self.optimizer = (
+            schedulers,
+            milestones,
+            last_epoch + 1,
+            optimizer,
+        )
         for group in optimizer.param_groups:
             _set(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -411,7 +348,18 @@ class ChainedScheduler(_Several):
 
 
 class ReduceLROnPlateau(LRScheduler):
-    def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
+    def __init__(
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
+    ):
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         _check_optimizer(optimizer)
@@ -447,12 +395,14 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics, epoch=None):
         from torch import UnknownNumber
+
         current = metrics.item() if _is_tensor(metrics) else metrics
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if isinstance(current, UnknownNumber):
             from _host import note
+
             note("the schedule depends on a number on the GPU: the learning rate stays as it is")
         else:
             self._judge(float(current))
@@ -474,9 +424,11 @@ class ReduceLROnPlateau(LRScheduler):
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:
-                raise RuntimeError(f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
-                                   f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` "
-                                   "field to match the length of the `optimizer` param groups.")
+                raise RuntimeError(
+                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
+                    f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` "
+                    "field to match the length of the `optimizer` param groups."
+                )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, lowest in zip(groups, self.min_lrs):
             old = float(group["lr"])
@@ -487,7 +439,3 @@ class ReduceLROnPlateau(LRScheduler):
     def load_state_dict(self, state_dict):
         self.__dict__.update(state_dict)
         self._init_is_better(self.mode, self.threshold, self.threshold_mode)
-
-
-# These need what stands above.
-from torch.optim.cycles import CyclicLR, OneCycleLR  # noqa: E402

@@ -4,8 +4,9 @@ import functools
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
 
-import torch
 import _torch_memory as _memory
+
+import torch
 
 
 class _RequiredParameter:
@@ -22,6 +23,7 @@ _GLOBAL_PRE_HOOKS, _GLOBAL_POST_HOOKS = OrderedDict(), OrderedDict()
 
 def _added(hooks, hook, prepend=False):
     from torch.utils.hooks import RemovableHandle
+
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
     if prepend:
@@ -56,12 +58,14 @@ def _profiled(step):
             return out
         finally:
             _memory.set_phase(before)
+
     return wrapper
 
 
 class Optimizer:
     def __getattr__(self, name):
         from torch import _names
+
         if _names.is_public("torch.optim.Optimizer", name):
             raise AttributeError(f"Optimizer.{name} is not modeled here")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -69,14 +73,21 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__ and not hasattr(cls.__dict__["step"], "__wrapped__"):
-            cls.step = _profiled_user(cls.__dict__["step"]) if not cls.__module__.startswith("torch.") else _profiled(cls.__dict__["step"])
+            cls.step = (
+                _profiled_user(cls.__dict__["step"])
+                if not cls.__module__.startswith("torch.")
+                else _profiled(cls.__dict__["step"])
+            )
 
     def __init__(self, params, defaults):
         self.defaults = defaults
         self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = OrderedDict(), OrderedDict()
         self._state_hooks = {kind: OrderedDict() for kind in ("save_pre", "save_post", "load_pre", "load_post")}
         if isinstance(params, torch.Tensor):
-            raise TypeError("params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + torch.typename(params))
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + torch.typename(params)
+            )
         self.state = defaultdict(dict)
         self.param_groups = []
         param_groups = list(params)
@@ -96,7 +107,9 @@ class Optimizer:
         param_group["params"] = [p[1] if isinstance(p, tuple) else p for p in param_group["params"]]
         for param in param_group["params"]:
             if not isinstance(param, torch.Tensor):
-                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + torch.typename(param))
+                raise TypeError(
+                    "optimizer can only optimize Tensors, but one of the params is " + torch.typename(param)
+                )
             if not param.is_leaf:
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
@@ -134,12 +147,14 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook):
         from torch.utils.hooks import RemovableHandle
+
         handle = RemovableHandle(self._optimizer_step_pre_hooks)
         self._optimizer_step_pre_hooks[handle.id] = hook
         return handle
 
     def register_step_post_hook(self, hook):
         from torch.utils.hooks import RemovableHandle
+
         handle = RemovableHandle(self._optimizer_step_post_hooks)
         self._optimizer_step_post_hooks[handle.id] = hook
         return handle
@@ -189,13 +204,21 @@ class Optimizer:
         by_number = {}
         for group, old in zip(groups, saved):
             if len(group["params"]) != len(old["params"]):
-                raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+                raise ValueError(
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+                )
             by_number.update(zip(old["params"], group["params"]))
         state = defaultdict(dict)
         for number, values in state_dict["state"].items():
             param = by_number[number]
-            state[param] = {key: (value.to(dtype=param.dtype, device=param.device) if isinstance(value, torch.Tensor) and key != "step" else deepcopy(value))
-                            for key, value in values.items()}
+            state[param] = {
+                key: (
+                    value.to(dtype=param.dtype, device=param.device)
+                    if isinstance(value, torch.Tensor) and key != "step"
+                    else deepcopy(value)
+                )
+                for key, value in values.items()
+            }
         for group, old in zip(groups, saved):
             group.update({key: value for key, value in old.items() if key != "params"})
         self.state = state
@@ -220,6 +243,7 @@ def _profiled_user(step):
             return step(*args, **kwargs)
         finally:
             _memory.set_phase(before)
+
     return wrapper
 
 

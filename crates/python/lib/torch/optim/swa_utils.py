@@ -21,6 +21,7 @@ def get_ema_multi_avg_fn(decay=0.999):
         else:
             for p_ema, p_model in zip(ema_param_list, current_param_list):
                 p_ema.copy_(p_ema * decay + p_model * (1 - decay))
+
     return ema_update
 
 
@@ -35,6 +36,7 @@ def get_swa_multi_avg_fn():
             torch._foreach_addcdiv_(averaged_param_list, diffs, [num_averaged + 1] * len(averaged_param_list))
         else:
             torch._foreach_add_(averaged_param_list, diffs, alpha=1.0 / (num_averaged + 1))
+
     return swa_update
 
 
@@ -44,6 +46,7 @@ def get_ema_avg_fn(decay=0.999):
     @torch.no_grad()
     def ema_update(ema_param, current_param, num_averaged):
         return decay * ema_param + (1 - decay) * current_param
+
     return ema_update
 
 
@@ -51,6 +54,7 @@ def get_swa_avg_fn():
     @torch.no_grad()
     def swa_update(averaged_param, current_param, num_averaged):
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
+
     return swa_update
 
 
@@ -84,7 +88,9 @@ class AveragedModel(Module):
         return here if self.n_averaged.is_cuda else bool(condition)
 
     def update_parameters(self, model):
-        mine = itertools.chain(self.module.parameters(), self.module.buffers()) if self.use_buffers else self.parameters()
+        mine = (
+            itertools.chain(self.module.parameters(), self.module.buffers()) if self.use_buffers else self.parameters()
+        )
         other = itertools.chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters()
         averaged, current = [], []
         is_first = self._holds(self.n_averaged == 0, self._updates == 0)
@@ -150,7 +156,9 @@ class SWALR(LRScheduler):
         groups = optimizer.param_groups
         rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
         if len(rates) != len(groups):
-            raise ValueError(f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(rates)} values, param_groups has {len(groups)}.")
+            raise ValueError(
+                f"swa_lr must have the same length as optimizer.param_groups. swa_lr has {len(rates)} values, param_groups has {len(groups)}."
+            )
         for rate, group in zip(rates, groups):
             group["swa_lr"] = rate
         if anneal_strategy not in ("cos", "linear"):
@@ -170,6 +178,8 @@ class SWALR(LRScheduler):
         if self.anneal_epochs == 0:
             step = max(1, step)
         before, now = self._share(step - 1), self._share(step)
-        start = [group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
-                 for group in self.optimizer.param_groups]
+        start = [
+            group["swa_lr"] if before == 1 else (group["lr"] - before * group["swa_lr"]) / (1 - before)
+            for group in self.optimizer.param_groups
+        ]
         return [group["swa_lr"] * now + rate * (1 - now) for group, rate in zip(self.optimizer.param_groups, start)]

@@ -77,11 +77,36 @@ def _scales(steps):
 class NAdam(_Listed):
     _names = ("exp_avg", "exp_avg_sq", "mu_product", "step")
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
-                 foreach=None, maximize=False, capturable=False, differentiable=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
-                                      decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach, capturable=capturable,
-                                      differentiable=differentiable))
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum_decay": momentum_decay,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -105,10 +130,34 @@ class NAdam(_Listed):
 class RAdam(_Listed):
     _names = ("exp_avg", "exp_avg_sq", "step")
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
-                 maximize=False, capturable=False, differentiable=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
-                                      capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable))
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "maximize": maximize,
+                "foreach": foreach,
+                "capturable": capturable,
+                "decoupled_weight_decay": decoupled_weight_decay,
+                "differentiable": differentiable,
+            },
+        )
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -130,10 +179,32 @@ class RAdam(_Listed):
 class Adamax(_Listed):
     _names = ("exp_avg", "exp_inf", "step")
 
-    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
-                 capturable=False):
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p, group, state):
         state["step"] = torch.tensor(0.0, dtype=torch.float32)
@@ -159,10 +230,33 @@ class Adamax(_Listed):
 class ASGD(_Listed):
     _names = ("ax", "mu", "eta", "step")
 
-    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False, differentiable=False,
-                 capturable=False):
-        super().__init__(params, dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
-                                      differentiable=differentiable, capturable=capturable))
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lambd": lambd,
+                "alpha": alpha,
+                "t0": t0,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p, group, state):
         state["step"] = torch.zeros((), device=p.device, dtype=torch.float32)
@@ -200,10 +294,30 @@ class ASGD(_Listed):
 class Rprop(_Listed):
     _names = ("prev", "step_size", "step")
 
-    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None, maximize=False,
-                 differentiable=False):
-        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, foreach=foreach, maximize=maximize, differentiable=differentiable,
-                                      capturable=capturable))
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        etas=(0.5, 1.2),
+        step_sizes=(1e-6, 50),
+        *,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "etas": etas,
+                "step_sizes": step_sizes,
+                "foreach": foreach,
+                "maximize": maximize,
+                "differentiable": differentiable,
+                "capturable": capturable,
+            },
+        )
 
     def _start(self, p, group, state):
         state["step"] = torch.zeros((), dtype=torch.float32)
@@ -239,8 +353,30 @@ class Rprop(_Listed):
 class Adafactor(_Listed):
     _names = ("row_var", "col_var", "variance", "step")
 
-    def __init__(self, params, lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0, *, foreach=None, maximize=False):
-        super().__init__(params, dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, foreach=foreach, maximize=maximize))
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay=-0.8,
+        eps=(None, 1e-3),
+        d=1.0,
+        weight_decay=0.0,
+        *,
+        foreach=None,
+        maximize=False,
+    ):
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "beta2_decay": beta2_decay,
+                "eps": eps,
+                "d": d,
+                "weight_decay": weight_decay,
+                "foreach": foreach,
+                "maximize": maximize,
+            },
+        )
 
     def _is_listed(self, params, group):
         return not group["foreach"]
@@ -250,7 +386,10 @@ class Adafactor(_Listed):
         if p.grad.dim() > 1:
             row_shape, col_shape = list(p.grad.shape), list(p.grad.shape)
             row_shape[-1] = col_shape[-2] = 1
-            state["row_var"], state["col_var"] = _state_of(p.grad.new_zeros(row_shape)), _state_of(p.grad.new_zeros(col_shape))
+            state["row_var"], state["col_var"] = (
+                _state_of(p.grad.new_zeros(row_shape)),
+                _state_of(p.grad.new_zeros(col_shape)),
+            )
         else:
             state["variance"] = _zeros(p.grad)
 

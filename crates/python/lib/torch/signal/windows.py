@@ -9,6 +9,7 @@ __path__ = []  # Modules below are found, and refused in a sentence.
 
 def _window(name, least=0):
     """A window of `M` points: none or one at the edges, else what the function makes of the options."""
+
     def decorate(function):
         def window(M, *args, sym=True, dtype=None, layout=None, device=None, requires_grad=False, **own):
             dtype = dtype or torch.get_default_dtype()
@@ -20,8 +21,10 @@ def _window(name, least=0):
             if M <= least:
                 return torch.empty((0,), **options) if M == 0 else torch.ones((1,), **options)
             return function(M, sym, options, *args, **own)
+
         window.__name__ = window.__qualname__ = name
         return window
+
     return decorate
 
 
@@ -55,7 +58,7 @@ def gaussian(M, sym, options, *, std=1.0):
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
     k = _points(M, -_last(M, sym) / 2.0, 1 / (std * _math.sqrt(2)), options)
-    return torch.exp(-k ** 2)
+    return torch.exp(-(k**2))
 
 
 @_window("kaiser", 1)
@@ -73,6 +76,7 @@ def kaiser(M, sym, options, *, beta=12.0):
 def _shorter(name, of, constant):
     def window(M, *, sym=True, dtype=None, layout=None, device=None, requires_grad=False, alpha=constant):
         return general_hamming(M, alpha=alpha, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
+
     window.__name__ = window.__qualname__ = name
     return window
 
@@ -114,4 +118,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.signal.windows", name)

@@ -1,4 +1,5 @@
 """`torch.utils`."""
+
 from torch.utils import data, checkpoint, hooks
 from torch.utils import _pytree
 from torch._aliases import alias as _alias
@@ -21,4 +22,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.utils", name)

@@ -28,12 +28,26 @@ class Measurement:
 
     def __repr__(self):
         head = ": ".join(filter(None, (self.label, self.sub_label, self.description)))
-        return f"<torch.utils.benchmark.utils.common.Measurement object>\n{head}\n  ? (times of a GPU are not known here)"
+        return (
+            f"<torch.utils.benchmark.utils.common.Measurement object>\n{head}\n  ? (times of a GPU are not known here)"
+        )
 
 
 class Timer:
-    def __init__(self, stmt="pass", setup="pass", global_setup="", timer=None, globals=None, label=None, sub_label=None, description=None,
-                 env=None, num_threads=1, language="python"):
+    def __init__(
+        self,
+        stmt="pass",
+        setup="pass",
+        global_setup="",
+        timer=None,
+        globals=None,
+        label=None,
+        sub_label=None,
+        description=None,
+        env=None,
+        num_threads=1,
+        language="python",
+    ):
         if str(language).lower() not in ("python", "language.python"):
             raise NotImplementedError("torch.utils.benchmark.Timer is modeled for statements of Python only")
         stmt, setup = (_textwrap.dedent(text).strip() if isinstance(text, str) else text for text in (stmt, setup))
@@ -41,6 +55,7 @@ class Timer:
         self._timer = _timeit.Timer(stmt, setup, globals=names)
         self._labels = {"label": label or "", "sub_label": sub_label or "", "description": description or ""}
         from _host import note
+
         note("the program's clock does not measure a GPU: times are not a GPU's")
 
     def timeit(self, number=1000000):
@@ -74,4 +89,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from _refused import Missing
+
     return Missing(f"torch.utils.benchmark.{name}", "use time.perf_counter() and torch.cuda.synchronize()")

@@ -3,14 +3,25 @@
 import weakref
 from contextlib import nullcontext
 
-import torch
 import _torch_autograd as _native
 
+import torch
 
-def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, early_stop=True,
-               preserve_rng_state=True, **kwargs):
+
+def checkpoint(
+    function,
+    *args,
+    use_reentrant=None,
+    context_fn=None,
+    determinism_check="default",
+    debug=False,
+    early_stop=True,
+    preserve_rng_state=True,
+    **kwargs,
+):
     if use_reentrant is None:
         from _host import note
+
         note("checkpoint without use_reentrant: True is assumed, as PyTorch does with a warning")
         use_reentrant = True
     if use_reentrant:
@@ -22,7 +33,9 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
 
 def _autocast_again():
     dtype = _native.autocast_dtype()
-    return lambda: torch.autocast("cuda", dtype=dtype, enabled=dtype is not None) if dtype is not None else nullcontext()
+    return lambda: (
+        torch.autocast("cuda", dtype=dtype, enabled=dtype is not None) if dtype is not None else nullcontext()
+    )
 
 
 class _Reentrant(torch.autograd.Function):
@@ -105,6 +118,7 @@ class _RecomputeHooks(torch.autograd.graph.saved_tensors_hooks):
 
         def unpack(x):
             return x
+
         super().__init__(pack, unpack)
 
 
@@ -125,10 +139,13 @@ class _CheckpointHooks(torch.autograd.graph.saved_tensors_hooks):
                     pass
                 frame.is_recomputed = True
             if holder not in frame.recomputed:
-                raise RuntimeError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once.")
+                raise RuntimeError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once."
+                )
             tensor = frame.recomputed[holder]
             del frame.recomputed[holder]
             return tensor
+
         super().__init__(pack, unpack)
 
 
@@ -145,6 +162,7 @@ class _Inputs(torch.autograd.Function):
         def saved():
             kept = ctx.saved_tensors
             return [kept[indices[i]] if i in indices else rest[i] for i in range(len(rest))]
+
         owner.saved = saved
         return torch.empty((0,))
 
@@ -164,6 +182,7 @@ def _without_reentrant(function, early_stop, *args, **kwargs):
         kwargs, *args = inputs
         with autocast():
             function(*args, **kwargs)
+
     frame = _Frame(recompute, early_stop)
     dummy = torch.empty((0,), requires_grad=True)
     saver = _Saver()
@@ -181,7 +200,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
             for j in range(start, end + 1):
                 input = functions[j](input)
             return input
+
         return forward
+
     if isinstance(functions, torch.nn.Sequential):
         functions = list(functions.children())
     segment_size = len(functions) // segments
@@ -235,6 +256,7 @@ def detach_variable(inputs):
 def check_backward_validity(inputs):
     if not any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs):
         from _host import note
+
         note("None of the inputs have requires_grad=True. Gradients will be None")
 
 

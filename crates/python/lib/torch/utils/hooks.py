@@ -6,6 +6,7 @@ class RemovableHandle:
 
     def __init__(self, hooks):
         import weakref
+
         self.id = RemovableHandle._next
         RemovableHandle._next += 1
         self._hooks = hooks

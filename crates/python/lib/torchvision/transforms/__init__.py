@@ -42,12 +42,44 @@ class Normalize(_Same):
     pass
 
 
-(RandomHorizontalFlip, RandomVerticalFlip, RandomRotation, ColorJitter, RandomAffine, RandomErasing, GaussianBlur, AutoAugment, RandAugment,
- TrivialAugmentWide, RandomPerspective, RandomGrayscale, RandomInvert, RandomAutocontrast, ConvertImageDtype, ToDtype) = (
-    type(name, (_Same,), {}) for name in (
-        "RandomHorizontalFlip", "RandomVerticalFlip", "RandomRotation", "ColorJitter", "RandomAffine", "RandomErasing", "GaussianBlur",
-        "AutoAugment", "RandAugment", "TrivialAugmentWide", "RandomPerspective", "RandomGrayscale", "RandomInvert", "RandomAutocontrast",
-        "ConvertImageDtype", "ToDtype"))
+(
+    RandomHorizontalFlip,
+    RandomVerticalFlip,
+    RandomRotation,
+    ColorJitter,
+    RandomAffine,
+    RandomErasing,
+    GaussianBlur,
+    AutoAugment,
+    RandAugment,
+    TrivialAugmentWide,
+    RandomPerspective,
+    RandomGrayscale,
+    RandomInvert,
+    RandomAutocontrast,
+    ConvertImageDtype,
+    ToDtype,
+) = (
+    type(name, (_Same,), {})
+    for name in (
+        "RandomHorizontalFlip",
+        "RandomVerticalFlip",
+        "RandomRotation",
+        "ColorJitter",
+        "RandomAffine",
+        "RandomErasing",
+        "GaussianBlur",
+        "AutoAugment",
+        "RandAugment",
+        "TrivialAugmentWide",
+        "RandomPerspective",
+        "RandomGrayscale",
+        "RandomInvert",
+        "RandomAutocontrast",
+        "ConvertImageDtype",
+        "ToDtype",
+    )
+)
 
 
 class Resize:
@@ -137,4 +169,5 @@ def __getattr__(name):
     if name in ("v2", "functional"):
         raise AttributeError(name)
     from _refused import Missing
+
     return Missing(f"torchvision.transforms.{name}", "leave it out, or put a tensor of its result's shape in its place")

@@ -6,7 +6,8 @@ use rustpython_vm::builtins::{PyFloat, PyInt, PyList, PySlice, PyStr, PyTuple, P
 use rustpython_vm::{AsObject, PyObject, PyObjectRef, PyPayload, PyRef, PyResult, VirtualMachine};
 
 use super::objects;
-use super::tensor::{PyDevice, PyDtype, PyMemoryFormat, PyTensor};
+use super::tensor::PyTensor;
+use super::values::{PyDevice, PyDtype, PyMemoryFormat};
 
 /// The value of a Python object.
 pub(crate) fn to_value(vm: &VirtualMachine, object: &PyObject) -> PyResult<Value> {
@@ -40,7 +41,7 @@ pub(crate) fn to_value(vm: &VirtualMachine, object: &PyObject) -> PyResult<Value
             .collect::<PyResult<_>>()
             .map(Value::List);
     }
-    if let Some(list) = object.downcast_ref::<super::tensor::PyTensorList>() {
+    if let Some(list) = object.downcast_ref::<super::operators::PyTensorList>() {
         return Ok(list.value());
     }
     if let Some(dtype) = object.downcast_ref::<PyDtype>() {

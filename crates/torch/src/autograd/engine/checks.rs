@@ -1,5 +1,6 @@
 //! What the engine checks of gradients.
 
+use crate::autograd::nodes;
 use std::rc::Rc;
 
 use crate::error::runtime;
@@ -10,19 +11,19 @@ use super::super::node::{Body, Grads, Node};
 
 /// Backward functions that give zeros whatever comes in, so that nothing of a history is lost.
 const CONSTANT: &[&str] = &[
-    "BernoulliBackward0",
-    "CeilBackward0",
+    nodes::BernoulliBackward0,
+    nodes::CeilBackward0,
     "CopyBackwards",
-    "CopysignBackward0",
-    "DivBackward2",
-    "DivBackward3",
-    "FillBackward2",
-    "FloorBackward0",
-    "PowBackward0",
-    "RoundBackward0",
-    "SignBackward0",
-    "TruncBackward0",
-    "ZeroBackward0",
+    nodes::CopysignBackward0,
+    nodes::DivBackward2,
+    nodes::DivBackward3,
+    nodes::FillBackward2,
+    nodes::FloorBackward0,
+    nodes::PowBackward0,
+    nodes::RoundBackward0,
+    nodes::SignBackward0,
+    nodes::TruncBackward0,
+    nodes::ZeroBackward0,
 ];
 
 /// With `create_graph` a gradient has a history where what it was computed from has one, saved tensors too. Backward functions that are one kernel

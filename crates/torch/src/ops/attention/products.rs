@@ -1,6 +1,6 @@
 //! Attention as products of matrices and a softmax, for what no kernel reads.
 
-use crate::autograd::GradModeGuard;
+use crate::autograd::{GradModeGuard, nodes};
 use crate::{Dtype, Result, Scalar, Tensor};
 
 use super::super::copy::to_dtype;
@@ -90,6 +90,6 @@ fn safe_softmax(input: &Tensor) -> Result<Tensor> {
     drop(masked_rows);
     drop(masked);
     drop(below);
-    softmax::record_softmax("SafeSoftmaxBackward0", input, &output, -1)?;
+    softmax::record_softmax(nodes::SafeSoftmaxBackward0, input, &output, -1)?;
     Ok(output)
 }

@@ -59,6 +59,7 @@ arguments! {
 
 arguments! {
     /// The arguments of `conv_transpose2d` and its like.
+    #[derive(Clone, Copy)]
     pub(super) struct TransposedCall<'a> {
         input: &'a Tensor,
         weight: &'a Tensor,

@@ -1,6 +1,6 @@
 //! The derivative of the backward function of convolutions (`_convolution_double_backward`).
 
-use crate::autograd::{Grads, Save, record};
+use crate::autograd::{Grads, Save, nodes, record};
 use crate::ops::copy::contiguous;
 use crate::ops::pointwise::add;
 use crate::ops::views::{expand, narrow, transpose, view};
@@ -31,14 +31,20 @@ pub(super) fn record_double(
         .unzip();
     let saved = [Save::Input(Some(grad)), Save::Input(Some(input)), Save::Input(Some(weight))];
     let settings = settings.clone();
-    record("ConvolutionBackwardBackward0", &[grad, input, weight], &outputs, &saved, move |ctx, grads| {
-        let (grad, input, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
-        let of = |place: usize| {
-            let position = places.iter().position(|other| *other == place);
-            position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
-        };
-        double_backward([of(0), of(1), of(2)], &grad, &input, weight, &settings)
-    })
+    record(
+        nodes::ConvolutionBackwardBackward0,
+        &[grad, input, weight],
+        &outputs,
+        &saved,
+        move |ctx, grads| {
+            let (grad, input, weight) = (ctx.saved(0)?, ctx.saved(1)?, ctx.saved(2)?);
+            let of = |place: usize| {
+                let position = places.iter().position(|other| *other == place);
+                position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
+            };
+            double_backward([of(0), of(1), of(2)], &grad, &input, weight, &settings)
+        },
+    )
 }
 
 /// `_convolution_double_backward`, from the gradients of the input's, the weight's and the bias's gradient.

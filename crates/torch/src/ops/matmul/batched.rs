@@ -1,7 +1,7 @@
 //! Products of batches of matrices: `bmm`, `baddbmm`, `addbmm`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::session::Library;
 use crate::{MemoryFormat, Result, Scalar, Tensor};
@@ -11,9 +11,9 @@ use super::super::pointwise::maybe_multiply;
 use super::super::views::{expand, first, select, transpose, unsqueeze};
 use super::{Target, below, call, cast_or_same, check_dtypes, gemm, stride};
 
-/// `prepare_batch_matrix_for_cublas`, for a result without gaps.
-fn prepare_batch(matrix: &Tensor, rows: i64, columns: i64) -> Result<Tensor> {
-    let (fast, leading) = (stride(matrix, 2), stride(matrix, 1));
+/// `prepare_batch_matrix_for_cublas`, for a result without gaps; `dims` are those that the kernel takes for rows and columns.
+fn prepare_batch(matrix: &Tensor, dims: [usize; 2], rows: i64, columns: i64) -> Result<Tensor> {
+    let [fast, leading] = dims.map(|dim| stride(matrix, dim));
     let is_readable = (fast == 1 && leading >= rows.max(1)) || (leading == 1 && fast >= columns.max(1));
     let is_stride_nonzero = fast != 0 && leading != 0;
     if is_readable || (matrix.is_contiguous() && is_stride_nonzero) {
@@ -27,12 +27,15 @@ pub(super) fn batched(a: &Tensor, b: &Tensor, output: &Tensor) -> Result<()> {
     if output.numel() == 0 || a.numel() == 0 || !a.device().is_cuda() {
         return Ok(());
     }
-    let (rows, columns, inner) = (output.size(2), output.size(1), a.size(2));
-    let second = prepare_batch(b, rows, inner)?;
-    let first = prepare_batch(a, inner, columns)?;
+    let inner = a.size(2);
+    // A result of one column lies as cuBLAS writes, by columns; others are written transposed, so the operands change places.
+    let (first, second, dims) = if output.size(2) == 1 { (a, b, [1, 2]) } else { (b, a, [2, 1]) };
+    let [rows, columns] = dims.map(|dim| output.size(dim as i64));
+    let first = prepare_batch(first, dims, rows, inner)?;
+    let second = prepare_batch(second, dims, inner, columns)?;
     call(Library::Cublas, a.device())?;
-    drop(first);
     drop(second);
+    drop(first);
     Ok(())
 }
 
@@ -58,7 +61,7 @@ pub(crate) fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0), a.size(1), b.size(2)], a.dtype(), a.device())?;
     batched(a, b, &output)?;
-    record_after(early, "BmmBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::BmmBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_b = if ctx.wants(1) { Some(bmm(&transpose(&ctx.saved(1)?, 1, 2)?, grad)?) } else { None };
         let to_a = if ctx.wants(0) { Some(bmm(grad, &transpose(&ctx.saved(0)?, 1, 2)?)?) } else { None };
@@ -84,7 +87,7 @@ pub(super) fn baddbmm(
     let early = save_early(&[own, a, b], &saved)?;
     let output = into.output(own, &[a.size(0), a.size(1), b.size(2)], a.dtype())?;
     batched(a, b, &output)?;
-    record_after(early, "BaddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::BaddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(1) {
             Some(maybe_multiply(&bmm(grad, &transpose(&ctx.saved(1)?, 1, 2)?)?, alpha)?)
@@ -124,7 +127,7 @@ pub(super) fn addbmm(
     for batch in 0..a.size(0) {
         below(|| gemm(&select(a, 0, batch)?, &select(b, 0, batch)?, Library::Cublas))?;
     }
-    record_after(early, "AddbmmBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::AddbmmBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let repeated = |batches: i64| expand(&unsqueeze(grad, 0)?, &[batches, grad.size(0), grad.size(1)]);
         let to_a = if ctx.wants(1) {

@@ -1,7 +1,7 @@
 //! Products with vectors: `mv`, `addmv`, `dot`, `outer`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, record_after, save_early};
+use crate::autograd::{Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::session::Library;
 use crate::{Result, Scalar, Tensor};
@@ -48,7 +48,7 @@ pub(crate) fn mv(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[a.size(0)], a.dtype(), a.device())?;
     gemv(a, b)?;
-    record_after(early, "MvBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::MvBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(outer(grad, &ctx.saved(1)?)?) } else { None };
         let to_b = if ctx.wants(1) { Some(mv(&t(&ctx.saved(0)?)?, grad)?) } else { None };
@@ -82,7 +82,7 @@ pub(super) fn addmv(
     let early = save_early(&[own, a, b], &saved)?;
     let output = into.output(own, &[a.size(0)], a.dtype())?;
     gemv(a, b)?;
-    record_after(early, "AddmvBackward0", &[own, a, b], &[&output], &saved, move |ctx, grads| {
+    record_after(early, nodes::AddmvBackward0, &[own, a, b], &[&output], &saved, move |ctx, grads| {
         let grad = first(grads)?;
         let to_a =
             if ctx.wants(1) { Some(maybe_multiply(&outer(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
@@ -119,7 +119,7 @@ pub(super) fn dot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let early = save_early(&[a, b], &saved)?;
     let output = empty(&[], a.dtype(), a.device())?;
     call(Library::Cublas, a.device())?;
-    record_after(early, "DotBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::DotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
         let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };

@@ -1,6 +1,6 @@
 //! `rms_norm`.
 
-use crate::autograd::{GradMode, GradModeGuard, Save, record};
+use crate::autograd::{GradMode, GradModeGuard, Save, nodes, record};
 use crate::{MemoryFormat, Result, Scalar, Tensor, session};
 
 use super::super::copy::{contiguous, to_dtype};
@@ -51,7 +51,7 @@ pub(super) fn rms_norm(input: &Tensor, normalized: &[i64], weight: Option<&Tenso
     let mut tensors = vec![input];
     tensors.extend(weight);
     let inner = normalized.len();
-    record("FusedRmsNormBackward0", &tensors, &[&output, &rstd], &saved, move |ctx, grads| {
+    record(nodes::FusedRmsNormBackward0, &tensors, &[&output, &rstd], &saved, move |ctx, grads| {
         let (own, weight, rstd) = (ctx.saved(0)?, ctx.saved_optional(1)?, ctx.saved(2)?);
         let of_rstd = grads.get(1).and_then(Option::as_ref);
         if GradMode::is_enabled() || of_rstd.is_some() {

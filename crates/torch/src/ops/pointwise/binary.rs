@@ -1,6 +1,6 @@
 //! Operators of two tensors that differ in their types, in what they save and in their gradients.
 
-use crate::autograd::{Context, Early, Grads, Save, record_after, save_early};
+use crate::autograd::{Context, Early, Grads, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device};
 use crate::registry::{Entry, op};
@@ -115,12 +115,13 @@ impl Binary {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn no_gradient(_: &Context<'_>, _: &Tensor) -> Result<Grads> {
     Ok(vec![None, None])
 }
 
 static MUL: Binary = Binary {
-    node: "MulBackward0",
+    node: nodes::MulBackward0,
     rule: Rule::Promoted,
     saves: Saves::Crosswise,
     function: Some(exact::mul),
@@ -132,7 +133,7 @@ static MUL: Binary = Binary {
 };
 
 static DIV: Binary = Binary {
-    node: "DivBackward0",
+    node: nodes::DivBackward0,
     rule: Rule::Float,
     saves: Saves::Division,
     function: Some(exact::div),
@@ -180,7 +181,7 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
 }
 
 static MAXIMUM: Binary = Binary {
-    node: "MaximumBackward0",
+    node: nodes::MaximumBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: Some(exact::maximum),
@@ -188,7 +189,7 @@ static MAXIMUM: Binary = Binary {
 };
 
 static MINIMUM: Binary = Binary {
-    node: "MinimumBackward0",
+    node: nodes::MinimumBackward0,
     rule: Rule::Promoted,
     saves: Saves::Both,
     function: Some(exact::minimum),
@@ -196,7 +197,7 @@ static MINIMUM: Binary = Binary {
 };
 
 pub(super) static POW: Binary = Binary {
-    node: "PowBackward1",
+    node: nodes::PowBackward1,
     rule: Rule::Promoted,
     saves: Saves::BothAndResult,
     function: None,
@@ -235,7 +236,7 @@ pub(super) static POW: Binary = Binary {
 };
 
 static ATAN2: Binary = Binary {
-    node: "Atan2Backward0",
+    node: nodes::Atan2Backward0,
     rule: Rule::Float,
     saves: Saves::Both,
     function: None,
@@ -292,7 +293,7 @@ fn flat(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
 
 /// `div` with a rounding mode: nothing of a gradient comes through.
 const ROUNDED: Binary = Binary {
-    node: "DivBackward2",
+    node: nodes::DivBackward2,
     rule: Rule::Promoted,
     saves: Saves::Division,
     function: Some(exact::floor_div),
@@ -300,7 +301,7 @@ const ROUNDED: Binary = Binary {
 };
 
 static DIV_ROUNDED: Binary = ROUNDED;
-static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: "DivBackward3", saves: Saves::Nothing, ..ROUNDED };
+static DIV_ROUNDED_BY_NUMBER: Binary = Binary { node: nodes::DivBackward3, saves: Saves::Nothing, ..ROUNDED };
 
 /// `-grad * self.div(other, rounding_mode)`.
 fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
@@ -315,7 +316,7 @@ fn remainder_backward(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
 }
 
 const REMAINDER: Binary = Binary {
-    node: "RemainderBackward1",
+    node: nodes::RemainderBackward1,
     rule: Rule::Promoted,
     saves: Saves::BothForOther,
     function: Some(exact::remainder),
@@ -324,11 +325,12 @@ const REMAINDER: Binary = Binary {
 
 static REMAINDER_OF_TENSORS: Binary = REMAINDER;
 static REMAINDER_BY_NUMBER: Binary =
-    Binary { node: "RemainderBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
-static FMOD_OF_TENSORS: Binary = Binary { node: "FmodBackward1", ..REMAINDER };
+    Binary { node: nodes::RemainderBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+static FMOD_OF_TENSORS: Binary = Binary { node: nodes::FmodBackward1, ..REMAINDER };
 static FMOD_BY_NUMBER: Binary =
-    Binary { node: "FmodBackward0", saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
+    Binary { node: nodes::FmodBackward0, saves: Saves::Nothing, backward: pass_on, ..REMAINDER };
 
+#[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
 fn pass_on(ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
     Ok(vec![ctx.wants(0).then(|| grad.clone()), None])
 }
@@ -410,11 +412,11 @@ pub(crate) fn logical_and(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! binary {
-    ($($name:literal $kind:ident $($attribute:ident $node:literal)?),* $(,)?) => {
+    ($($name:literal $kind:ident $($attribute:ident $node:ident)?),* $(,)?) => {
         &[$(
             op!(concat!($name, "(Operand self, Operand other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call(own, other)
-            })$(.$attribute(&[$node]))?,
+            })$(.$attribute(&[nodes::$node]))?,
             op!(concat!($name, "_(Tensor self, Operand other)"), |own: &Tensor, other: &Tensor| {
                 $kind.call_in_place(own, other)
             }),
@@ -423,7 +425,7 @@ macro_rules! binary {
 }
 
 pub(crate) const BINARY: &[Entry] = binary! {
-    "mul" MUL composed "MulBackward0",
+    "mul" MUL composed MulBackward0,
     "multiply" MUL, "maximum" MAXIMUM, "minimum" MINIMUM, "atan2" ATAN2, "floor_divide" FLOOR_DIVIDE,
     "eq" EQ, "ne" NE, "lt" LT, "le" LE, "gt" GT, "ge" GE, "greater" GT, "less" LT,
     "logical_and" LOGICAL_AND, "logical_or" LOGICAL_OR, "logical_xor" LOGICAL_XOR, "bitwise_and" BITWISE,

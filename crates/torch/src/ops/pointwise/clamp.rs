@@ -1,6 +1,6 @@
 //! `clamp`.
 
-use crate::autograd::{Early, Save, record_after, save_early};
+use crate::autograd::{Early, Save, nodes, record_after, save_early};
 use crate::iterator::result_type;
 use crate::{Dtype, Result, Scalar, Tensor};
 
@@ -31,7 +31,7 @@ fn record_clamp(
 ) -> Result<()> {
     record_after(
         early,
-        "ClampBackward1",
+        nodes::ClampBackward1,
         &[tensor],
         &[output],
         &[Save::Input(Some(saved))],

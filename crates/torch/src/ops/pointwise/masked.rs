@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{Early, Save, record_after, save_early};
+use crate::autograd::{Early, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -19,7 +19,7 @@ pub(crate) fn where_(condition: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tenso
         let (a, b) = (&in_type(a, dtype)?, &in_type(b, dtype)?);
         elementwise(&[condition, a, b], dtype, Some(exact::select))?
     };
-    record_after(early, "WhereBackward0", &[a, b], &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::WhereBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let condition = ctx.saved(0)?;
         // The number becomes a tensor on the GPU, for each of the two.
@@ -60,7 +60,7 @@ fn record_masked_fill(
     let has_gradient = value.requires_grad();
     record_after(
         early,
-        "MaskedFillBackward0",
+        nodes::MaskedFillBackward0,
         &[tensor, value],
         &[output],
         &[Save::Input(Some(mask))],

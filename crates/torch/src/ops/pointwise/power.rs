@@ -2,7 +2,7 @@
 
 use crate::arguments::Operand;
 use crate::autocast::Cast;
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::iterator::result_type;
 use crate::{Result, Scalar, Tensor};
 
@@ -17,7 +17,7 @@ pub(crate) fn pow_scalar(tensor: &Tensor, exponent: Scalar) -> Result<Tensor> {
     let tensor = &cast.apply(tensor)?;
     let dtype = result_type(&[tensor, &wrapped(exponent)]);
     let output = elementwise(&[&in_type(tensor, dtype)?], dtype, None)?;
-    record("PowBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
+    record(nodes::PowBackward0, &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
         let exponent = exponent.to_f64().unwrap_or(f64::NAN);
         Ok(vec![Some(pow_backward(first(grads)?, &ctx.saved(0)?, exponent)?)])
     })?;
@@ -59,9 +59,9 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
     }
     let logarithm = crate::schema::known_or_unknown(base).to_f64().map_or(f64::NAN, f64::ln);
     let saved = [Save::Input(Some(exponent)), Save::Output(0)];
-    record("PowBackward2", &[exponent], &[&output], &saved, move |ctx, grads| {
+    record(nodes::PowBackward2, &[exponent], &[&output], &saved, move |ctx, grads| {
         if logarithm == f64::NEG_INFINITY {
-            crate::session().mark_estimated("PowBackward2", "a base of 0 was not recorded");
+            crate::session().mark_estimated(nodes::PowBackward2, "a base of 0 was not recorded");
         }
         let product = scale(&ctx.saved(1)?, logarithm)?;
         Ok(vec![Some(mul(first(grads)?, &product)?)])

@@ -1,7 +1,7 @@
 //! `addcmul`, `addcdiv` and `lerp`.
 
 use crate::autocast::Cast;
-use crate::autograd::{Save, again, record, record_after, save_early};
+use crate::autograd::{Save, again, nodes, record, record_after, save_early};
 use crate::iterator::result_type;
 use crate::{Result, Scalar, Tensor, Value};
 
@@ -35,7 +35,7 @@ pub(super) fn addc(
     } else {
         elementwise(&[&own, &a, &b], dtype, None)?
     };
-    let node = if divides { "AddcdivBackward0" } else { "AddcmulBackward0" };
+    let node = if divides { nodes::AddcdivBackward0 } else { nodes::AddcmulBackward0 };
     let is_noted = in_place && !crate::autograd::is_in_formula();
     record_after(early, node, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
         if is_noted {
@@ -88,7 +88,7 @@ pub(super) fn lerp(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) 
     // The backward function has the number itself, and computes what is left of 1 on the host.
     let number = crate::schema::known_or_unknown(weight);
     let rest = number.to_f64().map_or(number, |number| Scalar::Float(1.0 - number));
-    record("LerpBackward0", &[own, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
+    record(nodes::LerpBackward0, &[own, end], &[&output], &[Save::Input(None)], move |ctx, grads| {
         let grad = first(grads)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &wrapped(number))?) } else { None };
         let to_own = if ctx.wants(0) { Some(mul(grad, &wrapped(rest))?) } else { None };
@@ -109,7 +109,7 @@ fn lerp_by_tensor(own: &Tensor, end: &Tensor, weight: &Tensor, in_place: bool) -
     } else {
         elementwise(&inputs, result_type(&inputs), None)?
     };
-    record_after(early, "LerpBackward1", &inputs, &[&output], &saved, |ctx, grads| {
+    record_after(early, nodes::LerpBackward1, &inputs, &[&output], &saved, |ctx, grads| {
         let grad = first(grads)?;
         let weight = ctx.saved(2)?;
         let to_end = if ctx.wants(1) { Some(mul(grad, &weight)?) } else { None };

@@ -1,6 +1,6 @@
 //! `pixel_shuffle` and `pixel_unshuffle`: copies in another order.
 
-use crate::autograd::{GradModeGuard, record};
+use crate::autograd::{GradModeGuard, nodes, record};
 use crate::error::runtime;
 use crate::{MemoryFormat, Result, Tensor, contiguous_strides};
 
@@ -22,7 +22,7 @@ pub(super) fn pixel_shuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
     let split = [&batch[..], &[c / area, factor, factor, h, w]].concat();
     let whole = [&batch[..], &[c / area, h.saturating_mul(factor), w.saturating_mul(factor)]].concat();
     let output = permuted(input, &split, &[0, 3, 1, 4, 2], &whole)?;
-    record("PixelShuffleBackward0", &[input], &[&output], &[], move |_, grads| {
+    record(nodes::PixelShuffleBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(pixel_unshuffle(first(grads)?, factor)?)])
     })?;
     Ok(output)
@@ -42,7 +42,7 @@ pub(super) fn pixel_unshuffle(input: &Tensor, factor: i64) -> Result<Tensor> {
     let channels = c.saturating_mul(factor).saturating_mul(factor);
     let whole = [&batch[..], &[channels, rows, columns]].concat();
     let output = permuted(input, &split, &[0, 2, 4, 1, 3], &whole)?;
-    record("PixelUnshuffleBackward0", &[input], &[&output], &[], move |_, grads| {
+    record(nodes::PixelUnshuffleBackward0, &[input], &[&output], &[], move |_, grads| {
         Ok(vec![Some(pixel_shuffle(first(grads)?, factor)?)])
     })?;
     Ok(output)

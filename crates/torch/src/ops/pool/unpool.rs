@@ -1,6 +1,6 @@
 //! `max_unpool`, and the second derivative of maxima: both by their places.
 
-use crate::autograd::{GradModeGuard, Save, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::error::runtime;
 use crate::{Dtype, Result, Tensor, Value};
 
@@ -47,7 +47,7 @@ pub(super) fn max_unpool(input: &Tensor, indices: &Tensor, size: &[i64], dims: u
         drop(read);
         output
     };
-    let node = if dims == 3 { "MaxUnpool3DBackward0" } else { "MaxUnpool2DBackward0" };
+    let node = if dims == 3 { nodes::MaxUnpool3DBackward0 } else { nodes::MaxUnpool2DBackward0 };
     record(node, &[input], &[&output], &[Save::Input(Some(indices))], move |ctx, grads| {
         Ok(vec![Some(max_pool_double_backward(first(grads)?, &ctx.saved(0)?, dims)?)])
     })?;

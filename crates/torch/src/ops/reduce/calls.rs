@@ -1,7 +1,7 @@
 //! Reductions as a program calls them.
 
 use crate::arguments::integer;
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::{Dtype, Result, Scalar, Tensor, TorchError, Value};
 
 use super::super::copy::to_dtype;
@@ -55,17 +55,23 @@ pub(super) fn nansum_call(
 ) -> Result<Value> {
     let mask = mask_of(dim, tensor.dim())?;
     let output = sum_below(tensor, &mask, keeps, dtype)?;
-    record("NansumBackward0", &[tensor], &[&output], &[Save::Input(Some(tensor))], move |ctx, grads| {
-        let own = ctx.saved(0)?;
-        let grad = super::super::copy::to_dtype(first(grads)?, own.dtype())?;
-        let grad = spread(&grad, &own.shape(), &mask, keeps)?;
-        let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
-        let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
-        let result = mul(&grad, &is_number)?;
-        drop(is_number);
-        drop(is_nan);
-        Ok(vec![Some(result)])
-    })?;
+    record(
+        nodes::NansumBackward0,
+        &[tensor],
+        &[&output],
+        &[Save::Input(Some(tensor))],
+        move |ctx, grads| {
+            let own = ctx.saved(0)?;
+            let grad = super::super::copy::to_dtype(first(grads)?, own.dtype())?;
+            let grad = spread(&grad, &own.shape(), &mask, keeps)?;
+            let is_nan = crate::call("isnan", &[(&own).into()], &[])?.tensor()?;
+            let is_number = crate::call("logical_not", &[(&is_nan).into()], &[])?.tensor()?;
+            let result = mul(&grad, &is_number)?;
+            drop(is_number);
+            drop(is_nan);
+            Ok(vec![Some(result)])
+        },
+    )?;
     Ok(output.into())
 }
 

@@ -1,6 +1,6 @@
 //! Maxima and minima: of all elements, along dimensions, and where they stand.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;
 use crate::{Dtype, Result, Tensor, Value};
 
@@ -82,7 +82,7 @@ pub(crate) fn record_selection(
             (unsqueeze(grad, dim)?, unsqueeze(&indices, dim)?)
         };
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
-        scatter::record_scattered("ScatterBackward0", &grad, dim, &indices, &full)?;
+        scatter::record_scattered(nodes::ScatterBackward0, &grad, dim, &indices, &full)?;
         Ok(vec![Some(full)])
     })
 }

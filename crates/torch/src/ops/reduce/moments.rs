@@ -1,6 +1,6 @@
 //! `var`, `std` and their like: one kernel (`WelfordOps`) for spread and mean.
 
-use crate::autograd::{Save, record};
+use crate::autograd::{Save, nodes, record};
 use crate::error::runtime;
 use crate::{Dtype, Result, Scalar, Tensor, Value};
 
@@ -29,7 +29,7 @@ fn variance(
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
-    let name = if roots { "StdBackward0" } else { "VarBackward0" };
+    let name = if roots { nodes::StdBackward0 } else { nodes::VarBackward0 };
     record(name, &[tensor], &[&output], saved, move |ctx, grads| {
         let (grad, own) = (first(grads)?, ctx.saved(0)?);
         if !roots {
@@ -123,7 +123,7 @@ pub(super) fn moments(
     let has_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved: &[Save<'_>] =
         if roots { &[Save::Input(Some(tensor)), Save::Output(0)] } else { &[Save::Input(Some(tensor))] };
-    let name = if roots { "StdMeanBackward0" } else { "VarMeanBackward0" };
+    let name = if roots { nodes::StdMeanBackward0 } else { nodes::VarMeanBackward0 };
     record(name, &[tensor], &[&spread_out, &center], saved, move |ctx, grads| {
         let own = ctx.saved(0)?;
         let to_spread = match grads.first().and_then(Option::as_ref) {

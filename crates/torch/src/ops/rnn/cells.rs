@@ -1,6 +1,6 @@
 //! Cells: one step of a recurrent layer.
 
-use crate::autograd::{Grads, Save, record};
+use crate::autograd::{Grads, Save, nodes, record};
 use crate::error::not_implemented;
 use crate::{Result, Tensor, Value, session};
 
@@ -66,7 +66,7 @@ fn fused_cell(
         Save::Input(Some(&workspace)),
     ];
     let biases = usize::from(b_ih.is_some()) + usize::from(b_hh.is_some());
-    record("ThnnFusedCellBackward0", &inputs, &results, &saved, move |ctx, _| {
+    record(nodes::ThnnFusedCellBackward0, &inputs, &results, &saved, move |ctx, _| {
         let workspace = ctx.saved(4)?;
         let of_width = |width: i64| empty(&[rows, width], workspace.dtype(), workspace.device());
         if mode == Mode::Lstm {

@@ -1,7 +1,7 @@
 //! Views of the parts of a tensor: `split`, `chunk`, `unbind`.
 
 use crate::arguments::{Argument, FromArgument, integer};
-use crate::autograd::record;
+use crate::autograd::{nodes, record};
 use crate::error::runtime;
 use crate::schema::ArgumentKind;
 use crate::{Result, Tensor, Value};
@@ -11,7 +11,7 @@ use super::{view_of, wrap};
 
 /// `split_with_sizes`: one node for all parts.
 pub(crate) fn split_with_sizes(tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-    split_named("SplitWithSizesBackward0", tensor, sizes, dim)
+    split_named(nodes::SplitWithSizesBackward0, tensor, sizes, dim)
 }
 
 fn split_named(name: &'static str, tensor: &Tensor, sizes: &[i64], dim: i64) -> Result<Vec<Tensor>> {
@@ -76,7 +76,7 @@ pub(crate) fn split(tensor: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>>
     let count = if size == 0 { 1 } else { (total / size + i64::from(total % size > 0)).max(1) };
     crate::limits::check_parts(count)?;
     let sizes: Vec<i64> = (0..count).map(|index| size.min(total - index * size).max(0)).collect();
-    split_named("SplitBackward0", tensor, &sizes, dim)
+    split_named(nodes::SplitBackward0, tensor, &sizes, dim)
 }
 
 pub(crate) fn chunk(tensor: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
@@ -99,7 +99,7 @@ pub(crate) fn unbind(tensor: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     let parts: Vec<Tensor> =
         (0..count).map(|index| view_of(tensor, &shape, &strides, tensor.offset() + index * stride)).collect();
     let (dtype, device) = (tensor.dtype(), tensor.device());
-    record("UnbindBackward0", &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
+    record(nodes::UnbindBackward0, &[tensor], &parts.iter().collect::<Vec<_>>(), &[], move |_, grads| {
         let mut all = Vec::with_capacity(grads.len());
         for grad in grads {
             all.push(match grad {

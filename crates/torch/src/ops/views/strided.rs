@@ -1,5 +1,6 @@
 //! Views that name their strides: `diagonal`, `unfold`, `as_strided`.
 
+use crate::autograd::nodes;
 use crate::autograd::view::as_strided_function;
 use crate::error::runtime;
 use crate::{Result, Tensor, Value};
@@ -32,7 +33,7 @@ pub(crate) fn diagonal(tensor: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Re
     new_shape.push(length);
     new_strides.push(at(&strides, a) + at(&strides, b));
     let from = shape;
-    viewed("DiagonalBackward0", tensor, &new_shape, &new_strides, tensor.offset() + start, move |grad| {
+    viewed(nodes::DiagonalBackward0, tensor, &new_shape, &new_strides, tensor.offset() + start, move |grad| {
         let full = creation::zeros(&from, grad.dtype(), grad.device())?;
         copy::copy_below(&diagonal(&full, offset, dim1, dim2)?, grad, false)?;
         Ok(full)
@@ -61,12 +62,12 @@ pub(super) fn unfold(tensor: &Tensor, dim: i64, size: i64, step: i64) -> Result<
         strides.push(own);
     }
     let from = tensor.shape();
-    viewed("UnfoldBackward0", tensor, &shape, &strides, tensor.offset(), move |grad| {
+    viewed(nodes::UnfoldBackward0, tensor, &shape, &strides, tensor.offset(), move |grad| {
         let result = creation::zeros(&from, grad.dtype(), grad.device())?;
         // `unfold_backward` counts along the dimension.
         let count = from.get(at).copied().unwrap_or(0);
         drop(creation::empty(&[count], crate::Dtype::I64, grad.device())?);
-        record_linear("UnfoldBackwardBackward0", grad, None, &[], &result, move |grad, _| {
+        record_linear(nodes::UnfoldBackwardBackward0, grad, None, &[], &result, move |grad, _| {
             unfold(grad, at as i64, size, step)
         })?;
         Ok(result)
@@ -81,5 +82,5 @@ pub(super) fn as_strided(
 ) -> Result<Value> {
     let offset = storage_offset.unwrap_or(tensor.offset());
     let backward = as_strided_function(tensor, &tensor.alias(shape, strides, offset));
-    Ok(viewed("AsStridedBackward0", tensor, shape, strides, offset, backward)?.into())
+    Ok(viewed(nodes::AsStridedBackward0, tensor, shape, strides, offset, backward)?.into())
 }

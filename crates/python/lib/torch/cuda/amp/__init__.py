@@ -11,8 +11,9 @@ class autocast(_modes.autocast):
         return self.__class__(self._enabled, self.fast_dtype, self._cache_enabled)
 
 
-def GradScaler(init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+def GradScaler(init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
     from torch.amp.grad_scaler import GradScaler as Scaler
+
     return Scaler("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
 

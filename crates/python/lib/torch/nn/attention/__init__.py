@@ -15,7 +15,9 @@ def sdpa_kernel(backends, set_priority=False):
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
     if set_priority:
-        raise NotImplementedError("torch.nn.attention.sdpa_kernel(set_priority=True) is not modeled here: name the one kernel that is to run")
+        raise NotImplementedError(
+            "torch.nn.attention.sdpa_kernel(set_priority=True) is not modeled here: name the one kernel that is to run"
+        )
     backends = set(backends) if isinstance(backends, list) else {backends}
     before = _memory.attention_kernels()
     allowed = (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
@@ -33,4 +35,5 @@ def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.nn.attention", name)

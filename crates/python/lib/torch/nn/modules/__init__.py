@@ -38,13 +38,38 @@ class _Names:
 
     def __getattr__(self, name):
         from torch.nn import layers
+
         if hasattr(layers, name):
             return getattr(layers, name)
         return getattr(_nn, name)
 
 
-_alias(__name__, ("activation", "batchnorm", "container", "conv", "distance", "dropout", "flatten", "fold", "instancenorm", "linear", "loss",
-                  "module", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling"), _Names())
+_alias(
+    __name__,
+    (
+        "activation",
+        "batchnorm",
+        "container",
+        "conv",
+        "distance",
+        "dropout",
+        "flatten",
+        "fold",
+        "instancenorm",
+        "linear",
+        "loss",
+        "module",
+        "normalization",
+        "padding",
+        "pixelshuffle",
+        "pooling",
+        "rnn",
+        "sparse",
+        "transformer",
+        "upsampling",
+    ),
+    _Names(),
+)
 _alias(__name__, ("utils",), _Utils)
 
 

@@ -5,7 +5,9 @@ from torch.nn.layers import DataParallel
 from torch._aliases import alias as _alias
 
 
-DistributedDataParallel = _Missing("torch.nn.parallel.DistributedDataParallel", "it needs several processes; run the module itself")
+DistributedDataParallel = _Missing(
+    "torch.nn.parallel.DistributedDataParallel", "it needs several processes; run the module itself"
+)
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):

@@ -12,6 +12,7 @@ def _no_grad(function):
     def wrapper(*args, **kwargs):
         with torch.no_grad():
             return function(*args, **kwargs)
+
     return wrapper
 
 
@@ -87,7 +88,7 @@ def vector_to_parameters(vec, parameters):
     pointer = 0
     for param in parameters:
         count = param.numel()
-        param.data = vec[pointer:pointer + count].view_as(param).data
+        param.data = vec[pointer : pointer + count].view_as(param).data
         pointer += count
 
 
@@ -104,10 +105,13 @@ def fuse_conv_bn_weights(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, trans
 
 def fuse_conv_bn_eval(conv, bn, transpose=False):
     import copy
+
     if conv.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     fused = copy.deepcopy(conv)
-    fused.weight, fused.bias = fuse_conv_bn_weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose)
+    fused.weight, fused.bias = fuse_conv_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
+    )
     return fused
 
 
@@ -121,10 +125,13 @@ def fuse_linear_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
 
 def fuse_linear_bn_eval(linear, bn):
     import copy
+
     if linear.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     fused = copy.deepcopy(linear)
-    fused.weight, fused.bias = fuse_linear_bn_weights(fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    fused.weight, fused.bias = fuse_linear_bn_weights(
+        fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
+    )
     return fused
 
 
@@ -153,12 +160,15 @@ def __getattr__(name):
     # These import modules that stand on functions, which stand on this package.
     if name in ("parametrize", "parametrizations", "prune", "stateless"):
         import sys
+
         __import__(f"torch.nn.utils.{name}")
         return sys.modules[f"torch.nn.utils.{name}"]
     if name in ("weight_norm", "spectral_norm", "remove_weight_norm", "remove_spectral_norm"):
         from torch.nn.utils import _norms
+
         return getattr(_norms, name)
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.nn.utils", name)

@@ -1,12 +1,15 @@
 """`torch.nn.utils.parametrizations`: weights of a norm."""
 
-import torch
 from _refused import Missing as _Missing
+
+import torch
 from torch.nn import functional as _F
 from torch.nn.module import Module as _Module
 from torch.nn.utils import parametrize
 
-orthogonal = _Missing("torch.nn.utils.parametrizations.orthogonal", "matrices are not decomposed here; leave the parametrization out")
+orthogonal = _Missing(
+    "torch.nn.utils.parametrizations.orthogonal", "matrices are not decomposed here; leave the parametrization out"
+)
 
 
 class _WeightNorm(_Module):
@@ -45,7 +48,9 @@ class _SpectralNorm(_Module):
         if dim >= ndim or dim < -ndim:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but got {dim})")
         if n_power_iterations <= 0:
-            raise ValueError(f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}")
+            raise ValueError(
+                f"Expected n_power_iterations to be positive, but got n_power_iterations={n_power_iterations}"
+            )
         self.dim, self.eps = dim if dim >= 0 else dim + ndim, eps
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
@@ -94,5 +99,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
-    parametrize.register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, _dimension(module, dim), eps))
+    parametrize.register_parametrization(
+        module, name, _SpectralNorm(weight, n_power_iterations, _dimension(module, dim), eps)
+    )
     return module

@@ -4,7 +4,8 @@ import contextlib as _contextlib
 from copy import deepcopy as _deepcopy
 
 import torch
-from torch.nn.containers import ModuleDict as _ModuleDict, ModuleList as _ModuleList
+from torch.nn.containers import ModuleDict as _ModuleDict
+from torch.nn.containers import ModuleList as _ModuleList
 from torch.nn.parameter import Parameter as _Parameter
 
 _depth = 0
@@ -51,8 +52,10 @@ class ParametrizationList(_ModuleList):
                     except NotImplementedError:
                         pass
         if not isinstance(new, (torch.Tensor, list, tuple)):
-            raise ValueError("'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
-                             f"Got {type(new).__name__}")
+            raise ValueError(
+                "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
+                f"Got {type(new).__name__}"
+            )
         self.is_tensor = isinstance(new, torch.Tensor)
         self.ntensors = 1 if self.is_tensor else len(new)
         if self.is_tensor:
@@ -71,8 +74,10 @@ class ParametrizationList(_ModuleList):
                 raise ValueError(f"A parametrization must return a tensor. Got {type(Z).__name__}.")
             for what, before, after in (("dtype", dtype, Z.dtype), ("shape", shape, Z.shape)):
                 if before != after:
-                    raise ValueError(f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is enabled.\n"
-                                     f"unparametrized {what}: {before}\nparametrized {what}: {after}")
+                    raise ValueError(
+                        f"Registering a parametrization may not change the {what} of the tensor, unless `unsafe` flag is enabled.\n"
+                        f"unparametrized {what}: {before}\nparametrized {what}: {after}"
+                    )
 
     def right_inverse(self, value):
         with torch.no_grad():
@@ -138,8 +143,10 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
             Y = getattr(module, tensor_name)
             X = parametrization(Y)
             if X.dtype != Y.dtype or X.shape != Y.shape:
-                raise ValueError("Registering a parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.\n"
-                                 f"module.{tensor_name}.shape: {Y.shape}\nparametrization(module.{tensor_name}).shape: {X.shape}")
+                raise ValueError(
+                    "Registering a parametrization may not change the shape of the tensor, unless the `unsafe` flag is enabled.\n"
+                    f"module.{tensor_name}.shape: {Y.shape}\nparametrization(module.{tensor_name}).shape: {X.shape}"
+                )
             if hasattr(parametrization, "right_inverse"):
                 try:
                     Z = parametrization.right_inverse(X)
@@ -157,7 +164,9 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         _inject_property(module, tensor_name)
         module.parametrizations[tensor_name] = parametrizations
     else:
-        raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
+        raise ValueError(
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+        )
     return module
 
 
@@ -183,8 +192,10 @@ def remove_parametrizations(module, tensor_name, leave_parametrized=True):
         t = getattr(module, tensor_name)
         original = _Parameter(t) if t.requires_grad else t
     else:
-        raise ValueError("Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of "
-                         "tensors.")
+        raise ValueError(
+            "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence of "
+            "tensors."
+        )
     delattr(module.__class__, tensor_name)
     del module.parametrizations[tensor_name]
     _register(module, tensor_name, original)
@@ -199,4 +210,6 @@ def type_before_parametrizations(module):
 
 
 def transfer_parametrizations_and_params(from_module, to_module, tensor_name=None):
-    raise NotImplementedError("transfer_parametrizations_and_params is not modeled here; register the parametrizations on the other module")
+    raise NotImplementedError(
+        "transfer_parametrizations_and_params is not modeled here; register the parametrizations on the other module"
+    )

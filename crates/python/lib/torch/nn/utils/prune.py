@@ -126,14 +126,18 @@ def remove(module, name):
 
 
 def is_pruned(module):
-    return any(isinstance(hook, BasePruningMethod) for _, submodule in module.named_modules()
-               for hook in submodule._forward_pre_hooks.values())
+    return any(
+        isinstance(hook, BasePruningMethod)
+        for _, submodule in module.named_modules()
+        for hook in submodule._forward_pre_hooks.values()
+    )
 
 
 def __getattr__(name):
     if name.startswith("__"):
         raise AttributeError(name)
     from torch import _names
+
     _names.refuse("torch.nn.utils.prune", name)
 
 
@@ -191,14 +195,18 @@ def ln_structured(module, name, amount, n, dim, importance_scores=None):
 
 
 def global_unstructured(parameters, pruning_method, importance_scores=None, **kwargs):
-    torch._torch_memory.mark_estimated("prune.global_unstructured", "which elements were pruned before depends on values; none are assumed")
+    torch._torch_memory.mark_estimated(
+        "prune.global_unstructured", "which elements were pruned before depends on values; none are assumed"
+    )
     parameters, scores = list(parameters), importance_scores or {}
     vector = torch.nn.utils.parameters_to_vector
     importance = vector([scores.get(pair, getattr(*pair)) for pair in parameters])
-    default_mask = vector([getattr(module, name + "_mask", torch.ones_like(getattr(module, name))) for module, name in parameters])
+    default_mask = vector(
+        [getattr(module, name + "_mask", torch.ones_like(getattr(module, name))) for module, name in parameters]
+    )
     final_mask = pruning_method(**kwargs).compute_mask(importance, default_mask)
     pointer = 0
     for module, name in parameters:
         count = getattr(module, name).numel()
-        custom_from_mask(module, name, mask=final_mask[pointer:pointer + count].view_as(getattr(module, name)))
+        custom_from_mask(module, name, mask=final_mask[pointer : pointer + count].view_as(getattr(module, name)))
         pointer += count

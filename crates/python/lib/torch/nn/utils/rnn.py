@@ -4,7 +4,9 @@ from collections import namedtuple as _namedtuple
 
 import torch
 
-_Fields = _namedtuple("PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"], defaults=(None, None, None))
+_Fields = _namedtuple(
+    "PackedSequence", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"], defaults=(None, None, None)
+)
 
 
 def invert_permutation(permutation):
@@ -24,8 +26,10 @@ class PackedSequence(_Fields):
                 raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if batch_sizes.device.type != "cpu":
-            raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They should be "
-                             "instantiated by functions like pack_sequence and pack_padded_sequence in nn.utils.rnn.")
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created manually. They should be "
+                "instantiated by functions like pack_sequence and pack_padded_sequence in nn.utils.rnn."
+            )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args, **kwargs):
@@ -88,10 +92,14 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
     max_seq_length = sequence.batch_sizes.size(0)
     if total_length is not None:
         if total_length < max_seq_length:
-            raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
-                             f"total_length={total_length} and max sequence length being {max_seq_length}")
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {max_seq_length}"
+            )
         max_seq_length = total_length
-    padded_output, lengths = torch._pad_packed_sequence(sequence.data, sequence.batch_sizes, batch_first, padding_value, max_seq_length)
+    padded_output, lengths = torch._pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value, max_seq_length
+    )
     unsorted_indices = sequence.unsorted_indices
     if unsorted_indices is not None:
         return padded_output.index_select(0 if batch_first else 1, unsorted_indices), lengths[unsorted_indices.cpu()]
@@ -104,7 +112,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
     sequences = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
-    return [sequence[:int(length)] for sequence, length in zip(sequences, lengths)]
+    return [sequence[: int(length)] for sequence, length in zip(sequences, lengths)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):

@@ -102,7 +102,7 @@ def random_split(dataset, lengths, generator=None):
     if order and type(order[0]) is not int:
         order = list(range(total))
     for length in lengths:
-        parts.append(Subset(dataset, order[start:start + length]))
+        parts.append(Subset(dataset, order[start : start + length]))
         start += length
     return parts
 
@@ -138,7 +138,12 @@ def _shuffled(n, generator):
 
 class RandomSampler(Sampler):
     def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
-        self.data_source, self.replacement, self._num_samples, self.generator = data_source, replacement, num_samples, generator
+        self.data_source, self.replacement, self._num_samples, self.generator = (
+            data_source,
+            replacement,
+            num_samples,
+            generator,
+        )
         if not isinstance(self.num_samples, int) or self.num_samples <= 0:
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={self.num_samples}")
 
@@ -167,7 +172,7 @@ class RandomSampler(Sampler):
         else:
             for _ in range(self.num_samples // n):
                 yield from _shuffled(n, generator)
-            yield from _shuffled(n, generator)[:self.num_samples % n]
+            yield from _shuffled(n, generator)[: self.num_samples % n]
 
     def __len__(self):
         return self.num_samples
@@ -253,12 +258,33 @@ class _SingleProcessDataLoaderIter:
 
 
 class DataLoader:
-    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False,
-                 drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *, prefetch_factor=None,
-                 persistent_workers=False, pin_memory_device="", in_order=True):
+    def __init__(
+        self,
+        dataset,
+        batch_size=1,
+        shuffle=None,
+        sampler=None,
+        batch_sampler=None,
+        num_workers=0,
+        collate_fn=None,
+        pin_memory=False,
+        drop_last=False,
+        timeout=0,
+        worker_init_fn=None,
+        multiprocessing_context=None,
+        generator=None,
+        *,
+        prefetch_factor=None,
+        persistent_workers=False,
+        pin_memory_device="",
+        in_order=True,
+    ):
         if num_workers:
             from _host import note
-            note("DataLoader's workers are processes; here this process makes the batches and holds the same tensors on the GPU")
+
+            note(
+                "DataLoader's workers are processes; here this process makes the batches and holds the same tensors on the GPU"
+            )
         self.dataset, self.num_workers, self.pin_memory, self.drop_last = dataset, num_workers, pin_memory, drop_last
         self.generator = generator
         self._is_iterable = isinstance(dataset, IterableDataset)
@@ -268,11 +294,19 @@ class DataLoader:
         elif self._is_iterable:
             self.sampler = None
         else:
-            self.sampler = sampler if sampler is not None else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+            self.sampler = (
+                sampler
+                if sampler is not None
+                else RandomSampler(dataset, generator=generator)
+                if shuffle
+                else SequentialSampler(dataset)
+            )
             if batch_size is not None:
                 batch_sampler = BatchSampler(self.sampler, batch_size, drop_last)
         self.batch_size, self.batch_sampler = batch_size, batch_sampler
-        self.collate_fn = collate_fn or (default_convert if batch_sampler is None and not self._is_iterable else default_collate)
+        self.collate_fn = collate_fn or (
+            default_convert if batch_sampler is None and not self._is_iterable else default_collate
+        )
 
     @property
     def _index_sampler(self):

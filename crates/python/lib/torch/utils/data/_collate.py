@@ -27,7 +27,9 @@ def default_collate(batch):
         if not all(len(item) == len(element) for item in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         return [default_collate(samples) for samples in list(zip(*batch))]
-    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(element)}")
+    raise TypeError(
+        f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(element)}"
+    )
 
 
 def pin_memory(data):

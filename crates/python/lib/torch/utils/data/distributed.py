@@ -1,4 +1,5 @@
 """Sampling for several processes: there is one."""
+
 from torch.utils.data import RandomSampler as _RandomSampler
 
 

@@ -1,0 +1,108 @@
+"""Sizes, and numbers that only a GPU knows."""
+
+from _host import is_asserted as _is_asserted
+from _host import is_subscript as _is_subscript
+from _host import note as _note
+
+
+class Size(tuple):
+    def numel(self):
+        count = 1
+        for size in self:
+            count *= size
+        return count
+
+    def __repr__(self):
+        return "torch.Size([" + ", ".join(map(repr, self)) + "])"
+
+    __str__ = __repr__
+
+    def __getitem__(self, index):
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __reduce__(self):
+        return Size, (tuple(self),)
+
+
+def _asserted():
+    """What a program asserts about values that nobody knows is taken as true."""
+    if _is_asserted():
+        _note("the assertion depends on values that are not computed; it is assumed to hold")
+        return True
+    return False
+
+
+def _false(text):
+    _note(text)
+    return False
+
+
+class UnknownNumber(float):
+    """A number that lies on the GPU. Nobody here knows its value; it prints as `?`, and whatever is computed from it does."""
+
+    is_unknown = True
+
+    def __new__(cls, dtype=None):
+        self = float.__new__(cls, "nan")
+        self.dtype = dtype
+        return self
+
+    def _same(self, *others):
+        return UnknownNumber(self.dtype)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _same
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _same
+    __neg__ = __pos__ = __abs__ = __round__ = conjugate = item = _same
+
+    def __divmod__(self, other):
+        return self, self
+
+    def _unknown_comparison(self, other):
+        return _asserted() or _false("a comparison with a number on the GPU is assumed to be false")
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _unknown_comparison
+
+    def __bool__(self):
+        return _asserted() or _false("a number on the GPU is assumed to be false")
+
+    def __hash__(self):
+        return id(self)
+
+    def _refuse(self):
+        raise ValueError(
+            "the program needs the value of a number that lies on the GPU or is random, which is not computed here; "
+            "use a number in its place"
+        )
+
+    def __index__(self):
+        if _is_subscript():
+            _note("the element depends on a number that is not computed here; the first element is assumed")
+            return 0
+        self._refuse()
+
+    __int__ = __trunc__ = __floor__ = __ceil__ = is_integer = as_integer_ratio = _refuse
+
+    def __float__(self):
+        return self
+
+    def __repr__(self):
+        return "?"
+
+    __str__ = __repr__
+
+    def __format__(self, spec):
+        # The width of the text is all that is left of a number's format.
+        width = ""
+        digits = spec.split(".")[0].rstrip("eEfFgGdn%,_").lstrip("+- 0")
+        for character in reversed(digits):
+            if not character.isdigit():
+                break
+            width = character + width
+        return "?".rjust(int(width)) if width else "?"
+
+    def __deepcopy__(self, memo):
+        return self

@@ -1,0 +1,344 @@
+//! Batch norms, and instance norms, which are made of them.
+
+use blockyard_gpus::layers;
+
+use crate::arguments::Rest;
+use crate::autograd::{Context, GradModeGuard, Grads, Save, again, nodes, record};
+use crate::error::runtime;
+use crate::memory::Category;
+use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
+
+use super::super::copy::{contiguous, contiguous_in};
+use super::super::creation::{empty, empty_like, empty_like_as};
+use super::super::norm_double;
+use super::super::sort::temporary;
+use super::super::views::{first, reshape, view};
+use super::record_double;
+
+pub(crate) fn scratch(input: &Tensor, elements: i64) -> Result<std::rc::Rc<Storage>> {
+    Storage::new(input.device(), 4 * elements.max(0) as u64, Category::Temporary)
+}
+
+/// What `flexible_launch_configs` gives for a reduction over all but the channels: blocks along the channels and along the rest.
+fn channels_last_grid(reduction: i64, stride: i64) -> (i64, i64) {
+    let power = |number: i64| if number < 1 { 1 } else { 1_i64 << (63 - number.leading_zeros()) };
+    let mut x = power(stride).min(32);
+    let y = power((reduction + 15) / 16).min(512 / x);
+    if x * y != 512 {
+        x = power(stride).min(512 / y);
+    }
+    let grid_x = (stride + x - 1) / x;
+    let grid_y = ((reduction + y * 16 - 1) / (y * 16)).min(128);
+    (grid_x, if grid_y < 8 { 1 } else { grid_y })
+}
+
+fn staging(input: &Tensor, channels: i64, factor: i64) -> Result<()> {
+    let (grid_x, grid_y) = channels_last_grid(input.numel() / channels.max(1), channels);
+    if grid_y > 1 {
+        let data = scratch(input, factor * channels * grid_y)?;
+        let semaphores = scratch(input, grid_x)?;
+        drop(semaphores);
+        drop(data);
+    }
+    Ok(())
+}
+
+/// What cuDNN takes for a batch norm in `channels_last`, by the recorded sizes.
+fn channels_last_workspace(input: &Tensor, is_backward: bool) -> u64 {
+    let channels = input.size(1).max(1);
+    let rows = (input.numel() / channels).max(0) as u64;
+    let norm = layers::BatchNorm { channels: channels as u64, rows, is_half: input.dtype() != Dtype::F32 };
+    if is_backward { norm.backward() } else { norm.forward() }
+}
+
+/// `batch_norm_use_channels_last_kernels`.
+fn lies_channels_last(tensor: &Tensor) -> bool {
+    tensor.is_contiguous_in(MemoryFormat::ChannelsLast)
+        || tensor.is_contiguous_in(MemoryFormat::ChannelsLast3d)
+        || (tensor.is_contiguous() && tensor.strides().get(1) == Some(&1))
+}
+
+/// The tensors of a batch norm; running statistics only where they are kept.
+struct BatchNorm<'a> {
+    input: &'a Tensor,
+    weight: Option<&'a Tensor>,
+    bias: Option<&'a Tensor>,
+    running: Option<(&'a Tensor, &'a Tensor)>,
+    is_training: bool,
+}
+
+impl BatchNorm<'_> {
+    /// Whether cuDNN does it (`_select_batch_norm_backend`): types must be those that it takes.
+    fn is_cudnn(&self) -> bool {
+        let Some(weight) = self.weight else { return false };
+        let wants = if self.input.dtype() == Dtype::F64 { Dtype::F64 } else { Dtype::F32 };
+        self.input.device().is_cuda()
+            && self.bias.is_some()
+            // Recorded: ATen's own kernels evaluate bfloat16.
+            && (self.is_training || self.input.dtype() != Dtype::BF16)
+            && weight.dtype() == wants
+            && self.running.map_or(self.is_training, |(mean, _)| mean.dtype() == wants)
+            && self.input.dim() >= 3
+            && self.input.numel() <= i64::from(i32::MAX)
+    }
+
+    fn check(&self) -> Result<()> {
+        let input = self.input;
+        if input.dim() < 2 {
+            return runtime(format!("batch_norm expects at least 2 dimensions, got {}", input.dim()));
+        }
+        let channels = input.size(1);
+        match self.weight {
+            Some(weight) if weight.numel() != channels => {
+                runtime(format!("weight should contain {channels} elements not {}", weight.numel()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The result, and the statistics that the caller lets go of.
+    pub(super) fn run(&self) -> Result<(Tensor, [Tensor; 2])> {
+        self.check()?;
+        let input = self.input;
+        let kernels = Kernels::of(self);
+        let output = empty_like(input)?;
+        let statistics = if kernels.keep_statistics { input.size(1) } else { 0 };
+        let full = input.dtype().accumulate();
+        let mean = empty(&[statistics], full, input.device())?;
+        let invstd = empty(&[statistics], full, input.device())?;
+        if kernels.take_workspace {
+            drop(temporary(input.device(), channels_last_workspace(input, false))?);
+        } else if self.is_training && kernels.are_channels_last && !kernels.are_cudnn {
+            staging(input, input.size(1), 4)?;
+        }
+        let saved = [
+            Save::Input(Some(input)),
+            Save::Input(self.running.map(|(mean, _)| mean)),
+            Save::Input(self.running.map(|(_, var)| var)),
+            Save::Input(self.weight),
+            Save::Input(Some(&mean)),
+            Save::Input(Some(&invstd)),
+        ];
+        let mut tensors = vec![input];
+        tensors.extend(self.weight);
+        tensors.extend(self.bias);
+        let name =
+            if kernels.are_cudnn { nodes::CudnnBatchNormBackward0 } else { nodes::NativeBatchNormBackward0 };
+        let backward = Backward {
+            kernels,
+            has_weight: self.weight.is_some(),
+            has_bias: self.bias.is_some(),
+            is_training: self.is_training,
+        };
+        record(name, &tensors, &[&output], &saved, move |ctx, grads| backward.run(ctx, first(grads)?))?;
+        Ok((output, [mean, invstd]))
+    }
+}
+
+/// Which kernels a batch norm runs, forward and backward.
+#[derive(Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each decides on its own")]
+struct Kernels {
+    /// cuDNN's, of training.
+    are_cudnn: bool,
+    /// ATen's for `channels_last`.
+    are_channels_last: bool,
+    /// cuDNN's for `channels_last`, with a workspace.
+    take_workspace: bool,
+    /// cuDNN's evaluation keeps no statistics: the backward pass, which is ATen's own, computes them again.
+    keep_statistics: bool,
+}
+
+impl Kernels {
+    fn of(norm: &BatchNorm<'_>) -> Self {
+        let input = norm.input;
+        let (are_cudnn, are_channels_last) = (norm.is_cudnn() && norm.is_training, lies_channels_last(input));
+        Self {
+            are_cudnn,
+            are_channels_last,
+            take_workspace: are_cudnn
+                && are_channels_last
+                && input.suggested_format() != MemoryFormat::Contiguous,
+            keep_statistics: input.device().is_cuda() && (norm.is_training || !norm.is_cudnn()),
+        }
+    }
+}
+
+/// The backward function of a batch norm.
+#[derive(Clone, Copy)]
+struct Backward {
+    kernels: Kernels,
+    has_weight: bool,
+    has_bias: bool,
+    is_training: bool,
+}
+
+impl Backward {
+    fn run(self, ctx: &Context<'_>, grad: &Tensor) -> Result<Grads> {
+        let own = ctx.saved(0)?;
+        let weight = ctx.saved_optional(3)?;
+        again::variant(if self.is_training { "training" } else { "evaluation" });
+        let below = GradModeGuard::new(false);
+        let statistics = [ctx.saved(4)?, ctx.saved(5)?];
+        let results = if self.kernels.are_cudnn || !self.kernels.are_channels_last {
+            self.plain(ctx, grad, &own, weight.as_ref())?
+        } else {
+            self.channels_last(ctx, grad, &own, weight.as_ref())?
+        };
+        drop(below);
+        self.record_double(ctx, [grad, &own], weight.as_ref(), &statistics, &results)?;
+        Ok(results)
+    }
+
+    /// Whether the gradients of the weight and of the bias are wanted.
+    fn wanted(self, ctx: &Context<'_>) -> (bool, bool) {
+        (self.has_weight && ctx.wants(1), self.has_bias && ctx.wants(2))
+    }
+
+    /// The gradients of the input, the weight and the bias, where there is a weight and a bias.
+    fn results(self, to_own: Option<Tensor>, to_weight: Option<Tensor>, to_bias: Option<Tensor>) -> Grads {
+        let mut results = vec![to_own];
+        results.extend(self.has_weight.then_some(to_weight));
+        results.extend(self.has_bias.then_some(to_bias));
+        results
+    }
+
+    fn plain(self, ctx: &Context<'_>, grad: &Tensor, own: &Tensor, weight: Option<&Tensor>) -> Result<Grads> {
+        let Kernels { are_cudnn, take_workspace, keep_statistics, .. } = self.kernels;
+        let _grad = if are_cudnn { Some(contiguous_like(grad, own)?) } else { None };
+        let (wants_weight, wants_bias) = self.wanted(ctx);
+        // cuDNN writes all gradients, wanted or not.
+        let writes_own = ctx.wants(0) || are_cudnn;
+        // One kernel does all, unless the weight's and the bias's gradients are not wanted or are alone.
+        let is_fused = (self.is_training || wants_weight || wants_bias) && writes_own;
+        let invstd = if is_fused || keep_statistics { None } else { Some(statistic(own)?) };
+        let to_own = if writes_own { Some(empty_like(own)?) } else { None };
+        let to_weight = gamma(weight, wants_weight || are_cudnn)?;
+        let to_bias = gamma(weight, wants_bias || are_cudnn)?;
+        if take_workspace {
+            drop(temporary(own.device(), channels_last_workspace(own, true))?);
+        }
+        drop(invstd);
+        Ok(self.results(to_own, to_weight, to_bias))
+    }
+
+    /// Kernels for `channels_last`: the reduction first, then the elements.
+    fn channels_last(
+        self,
+        ctx: &Context<'_>,
+        grad: &Tensor,
+        own: &Tensor,
+        weight: Option<&Tensor>,
+    ) -> Result<Grads> {
+        let invstd = if self.kernels.keep_statistics { None } else { Some(statistic(own)?) };
+        // The kernels for channels_last want a gradient without gaps, too. They write all sums, wanted or not.
+        let writes_all = lies_channels_last(grad);
+        let writes_sums = writes_all || ctx.wants(0);
+        let sum_dy = if writes_sums { Some(statistic(own)?) } else { None };
+        let sum_dy_xmu = if writes_sums { Some(statistic(own)?) } else { None };
+        let (wants_weight, wants_bias) = self.wanted(ctx);
+        let to_weight = gamma(weight, writes_all || wants_weight)?;
+        let to_bias = gamma(weight, writes_all || wants_bias)?;
+        if writes_all {
+            staging(own, own.size(1), 2)?;
+        }
+        // In evaluation mode the gradient is written without gaps in the plain order.
+        let format = if self.is_training { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
+        let to_own = if ctx.wants(0) { Some(empty_like_as(own, own.dtype(), format)?) } else { None };
+        drop(sum_dy_xmu);
+        drop(sum_dy);
+        drop(invstd);
+        Ok(self.results(to_own, to_weight, to_bias))
+    }
+
+    fn record_double(
+        self,
+        ctx: &Context<'_>,
+        read: [&Tensor; 2],
+        weight: Option<&Tensor>,
+        statistics: &[Tensor; 2],
+        results: &[Option<Tensor>],
+    ) -> Result<()> {
+        let slots = [Some(0), self.has_weight.then_some(1), self.has_bias.then_some(2)];
+        let slots: Vec<usize> = slots.into_iter().flatten().collect();
+        let node = if self.kernels.are_cudnn {
+            nodes::CudnnBatchNormBackwardBackward0
+        } else {
+            nodes::NativeBatchNormBackwardBackward0
+        };
+        if self.is_training {
+            return record_double(node, read, weight, statistics, results, &slots, norm_double::batch_norm);
+        }
+        let (Some(mean), Some(var)) = (ctx.saved_optional(1)?, ctx.saved_optional(2)?) else {
+            return Ok(());
+        };
+        let formula = norm_double::evaluated_batch_norm;
+        record_double(node, read, weight, &[mean, var], results, &slots, formula)
+    }
+}
+
+/// A number of each channel.
+fn statistic(own: &Tensor) -> Result<Tensor> {
+    empty(&[own.size(1)], own.dtype().accumulate(), own.device())
+}
+
+/// A gradient of the weight or of the bias.
+fn gamma(weight: Option<&Tensor>, is_wanted: bool) -> Result<Option<Tensor>> {
+    weight.filter(|_| is_wanted).map(empty_like).transpose()
+}
+
+fn contiguous_like(grad: &Tensor, like: &Tensor) -> Result<Tensor> {
+    contiguous_in(grad, like.suggested_format())
+}
+
+pub(super) fn batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    mean: Option<&Tensor>,
+    variance: Option<&Tensor>,
+    is_training: bool,
+    _: Rest<3>,
+) -> Result<Value> {
+    let norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
+    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is what is saved, and dies before the tuple of the results.
+    let read = if norm.is_cudnn() { contiguous_like(input, input)? } else { input.clone() };
+    let (output, [mean, invstd]) = BatchNorm { input: &read, ..norm }.run()?;
+    drop(read);
+    drop(mean);
+    drop(invstd);
+    Ok(output.into())
+}
+
+/// `instance_norm`: a batch norm over each image's channels.
+pub(super) fn instance_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    _: Rest<6>,
+) -> Result<Value> {
+    let batch = input.size(0);
+    let mut shape = input.shape().to_vec();
+    if let [first, second, ..] = shape.as_mut_slice() {
+        *second *= *first;
+        *first = 1;
+    }
+    let repeat = |tensor: Option<&Tensor>| -> Result<Option<Tensor>> {
+        tensor.map(|tensor| crate::call("repeat", &[tensor.into(), batch.into()], &[])?.tensor()).transpose()
+    };
+    let weight = repeat(weight)?;
+    let bias = repeat(bias)?;
+    let input = contiguous(input)?;
+    let flat = view(&input, &shape)?;
+    let norm = BatchNorm {
+        input: &flat,
+        weight: weight.as_ref(),
+        bias: bias.as_ref(),
+        running: None,
+        is_training: true,
+    };
+    let (output, [mean, invstd]) = norm.run()?;
+    drop(mean);
+    drop(invstd);
+    Ok(reshape(&output, &input.shape())?.into())
+}
