@@ -15,7 +15,6 @@ import argparse
 import itertools
 import os
 import subprocess
-import sys
 import time
 import zlib
 from multiprocessing import Pool
@@ -23,8 +22,57 @@ from multiprocessing import Pool
 import convolutions
 import numpy as np
 
-MANY = sorted({*range(1, 33), *range(34, 65, 2), *range(72, 129, 8), *range(144, 257, 16), 17, 50, 100, 150, 200, 300, 384, 400, 500, 512})
-SOME = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 24, 28, 30, 32, 36, 40, 48, 50, 56, 60, 64, 72, 80, 96, 100, 112, 120, 128]
+MANY = sorted(
+    {
+        *range(1, 33),
+        *range(34, 65, 2),
+        *range(72, 129, 8),
+        *range(144, 257, 16),
+        17,
+        50,
+        100,
+        150,
+        200,
+        300,
+        384,
+        400,
+        500,
+        512,
+    }
+)
+SOME = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    8,
+    10,
+    12,
+    14,
+    16,
+    18,
+    20,
+    24,
+    28,
+    30,
+    32,
+    36,
+    40,
+    48,
+    50,
+    56,
+    60,
+    64,
+    72,
+    80,
+    96,
+    100,
+    112,
+    120,
+    128,
+]
 SOME += [150, 160, 192, 200, 224, 256]
 BATCHES = {"many": MANY, "some": SOME}
 # Elements of a layer's largest operand. Fewer images than this are asked for anyway.
@@ -114,7 +162,10 @@ def codes(asked, answers):
     if rows:
         rows, given = np.array(rows, np.int64), np.array(given, np.int64)
         labels = convolutions.labels(rows, *given.T)
-        found = sum(convolutions.sizes(rows, kind, (labels >> 6) & 4095, labels >> 18) * ((labels & 63) == kind) for kind in range(34))
+        found = sum(
+            convolutions.sizes(rows, kind, (labels >> 6) & 4095, labels >> 18) * ((labels & 63) == kind)
+            for kind in range(34)
+        )
         assert (found == given[:, 0]).all(), "a code gives another size"
         out[np.array(is_known)] = labels
     return out.tolist()
@@ -134,7 +185,9 @@ def work(job):
         for number, operation, dtype, last in layer.rows():
             rows.append((text, level, number, batches))
             asked += [layer.question(operation, dtype, last, batch) for batch in batches]
-    done = subprocess.run([command, "config", str(left + 20)], input="\n".join(asked) + "\n", capture_output=True, text=True)
+    done = subprocess.run(
+        [command, "config", str(left + 20)], input="\n".join(asked) + "\n", capture_output=True, text=True
+    )
     answers = done.stdout.splitlines()
     if len(answers) < len(asked):
         return None
@@ -216,14 +269,17 @@ def normal(layer, batches, rows):
 def lines(batches, kind, count, rest):
     """Runs over which formula and count stay and the remainder lies on a line: place, formula, count, remainder, its growth by batch."""
     kind, count, rest = kind.tolist(), count.tolist(), rest.tolist()
+
+    def is_same(at, start):
+        return at < len(batches) and kind[at] == kind[start] and count[at] == count[start]
+
     start, out = 0, []
     while start < len(batches):
         end, growth = start + 1, 0
-        same = lambda at: at < len(batches) and kind[at] == kind[start] and count[at] == count[start]
-        if same(end):
+        if is_same(end, start):
             growth, left = divmod(rest[end] - rest[start], batches[end] - batches[start])
             at = end if left == 0 else len(batches)
-            while same(at) and rest[at] - rest[start] == growth * (batches[at] - batches[start]):
+            while is_same(at, start) and rest[at] - rest[start] == growth * (batches[at] - batches[start]):
                 at += 1
             # Two points are on a line anyway.
             end, growth = (at, growth) if left == 0 and (growth == 0 or at - start > 2) else (end, 0)
@@ -237,7 +293,12 @@ def encoded(text, level, count, rows):
     number, signed = convolutions.number, lambda value: convolutions.number(value * 2 if value >= 0 else -value * 2 - 1)
     layer, batches = Layer(text), BATCHES[level][:count]
     normals = normal(layer, batches, rows)
-    out = bytearray(number(sorted(BATCHES).index(level)) + number(layer.factor) + number(count) + number(sum(1 << row for row in rows)))
+    out = bytearray(
+        number(sorted(BATCHES).index(level))
+        + number(layer.factor)
+        + number(count)
+        + number(sum(1 << row for row in rows))
+    )
     for operation in range(3):
         before = {}
         for place in range(len(KINDS)):
@@ -247,7 +308,9 @@ def encoded(text, level, count, rows):
             equal = [
                 (row, int(rest[0] - other[2][0]))
                 for row, other in before.items()
-                if (kind == other[0]).all() and (counts == other[1]).all() and (rest - other[2] == rest[0] - other[2][0]).all()
+                if (kind == other[0]).all()
+                and (counts == other[1]).all()
+                and (rest - other[2] == rest[0] - other[2][0]).all()
             ]
             before[place] = kind, counts, rest
             if equal:
@@ -300,7 +363,11 @@ def is_held(network, names):
 def questions(arguments):
     """Lines of a question and its bytes."""
     layers = answered(arguments.answers)
-    chosen = {layer for network, _, layer in listed(arguments.networks) if not arguments.only or is_held(network, arguments.only)}
+    chosen = {
+        layer
+        for network, _, layer in listed(arguments.networks)
+        if not arguments.only or is_held(network, arguments.only)
+    }
     for text in sorted(chosen & set(layers)):
         level, count, rows = layers[text]
         layer = Layer(text)

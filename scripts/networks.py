@@ -62,7 +62,10 @@ class Seen(TorchDispatchMode):
             x, w, _, stride, padding, dilation, transposed = args[:7]
             x, w, y = list(x.shape), list(w.shape), list(result.shape)
             dims = len(w) - 2
-            wide = lambda given: list(given) * (dims if len(given) == 1 else 1)
+
+            def wide(given):
+                return list(given) * (dims if len(given) == 1 else 1)
+
             stride, padding, dilation = wide(stride), wide(padding), wide(dilation)
             if dims == 1:
                 x, w, y = (v[:2] + [1] + v[2:] for v in (x, w, y))
@@ -90,9 +93,19 @@ def lenet(channels):
 
 
 def small_colors():
-    return conv(nn.Conv2d(3, 32, 3, padding=1), nn.Conv2d(32, 32, 3, padding=1), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1),
-                nn.Conv2d(64, 64, 3, padding=1), nn.MaxPool2d(2), nn.Conv2d(64, 128, 3, padding=1), nn.Conv2d(128, 128, 3, padding=1),
-                nn.MaxPool2d(2), nn.Conv2d(128, 256, 3, padding=1), nn.Conv2d(256, 256, 3, padding=1))
+    return conv(
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.Conv2d(32, 32, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.Conv2d(64, 64, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 128, 3, padding=1),
+        nn.Conv2d(128, 128, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(128, 256, 3, padding=1),
+        nn.Conv2d(256, 256, 3, padding=1),
+    )
 
 
 def atari():
@@ -106,6 +119,7 @@ def gan(channels, width, size):
             layers.append(nn.Conv2d(inside, inside * 2, 4, 2, 1))
             inside, at = inside * 2, at // 2
         return conv(*layers, nn.Conv2d(inside, 1, 4, 1, 0))
+
     return discriminator
 
 
@@ -117,14 +131,18 @@ def generator(channels, width, size, noise=100):
             layers.append(nn.ConvTranspose2d(inside, inside // 2, 4, 2, 1))
             inside, at = inside // 2, at * 2
         return conv(*layers, nn.ConvTranspose2d(inside, channels, 4, 2, 1))
+
     return made
 
 
 class UNet(nn.Module):
     def __init__(self, channels, width, has_transposed=True):
         super().__init__()
-        double = lambda a, b: conv(nn.Conv2d(a, b, 3, padding=1), nn.Conv2d(b, b, 3, padding=1))
-        sizes = [width * 2 ** n for n in range(5)]
+
+        def double(a, b):
+            return conv(nn.Conv2d(a, b, 3, padding=1), nn.Conv2d(b, b, 3, padding=1))
+
+        sizes = [width * 2**n for n in range(5)]
         self.down = nn.ModuleList([double(a, b) for a, b in zip([channels, *sizes], sizes)])
         self.up = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(sizes, sizes[1:])])
         self.join = nn.ModuleList([double(b, a) for a, b in zip(sizes, sizes[1:])])
@@ -143,9 +161,16 @@ class UNet(nn.Module):
 
 
 def autoencoder():
-    return conv(nn.Conv2d(3, 32, 3, 2, 1), nn.Conv2d(32, 64, 3, 2, 1), nn.Conv2d(64, 128, 3, 2, 1), nn.Conv2d(128, 256, 3, 2, 1),
-                nn.ConvTranspose2d(256, 128, 3, 2, 1, 1), nn.ConvTranspose2d(128, 64, 3, 2, 1, 1), nn.ConvTranspose2d(64, 32, 3, 2, 1, 1),
-                nn.ConvTranspose2d(32, 3, 3, 2, 1, 1))
+    return conv(
+        nn.Conv2d(3, 32, 3, 2, 1),
+        nn.Conv2d(32, 64, 3, 2, 1),
+        nn.Conv2d(64, 128, 3, 2, 1),
+        nn.Conv2d(128, 256, 3, 2, 1),
+        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
+        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
+        nn.ConvTranspose2d(64, 32, 3, 2, 1, 1),
+        nn.ConvTranspose2d(32, 3, 3, 2, 1, 1),
+    )
 
 
 def small_resnet(depth):
@@ -155,18 +180,33 @@ def small_resnet(depth):
         model = torchvision.models.get_model(depth)
         model.conv1, model.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
         return model
+
     return made
 
 
 def translation():
-    layers = [nn.Conv2d(3, 64, 7), nn.Conv2d(64, 128, 3, 2, 1), nn.Conv2d(128, 256, 3, 2, 1), nn.ReflectionPad2d(1), nn.Conv2d(256, 256, 3),
-              nn.ConvTranspose2d(256, 128, 3, 2, 1, 1), nn.ConvTranspose2d(128, 64, 3, 2, 1, 1), nn.ReflectionPad2d(3), nn.Conv2d(64, 3, 7)]
+    layers = [
+        nn.Conv2d(3, 64, 7),
+        nn.Conv2d(64, 128, 3, 2, 1),
+        nn.Conv2d(128, 256, 3, 2, 1),
+        nn.ReflectionPad2d(1),
+        nn.Conv2d(256, 256, 3),
+        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
+        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
+        nn.ReflectionPad2d(3),
+        nn.Conv2d(64, 3, 7),
+    ]
     return conv(nn.ReflectionPad2d(3), *layers)
 
 
 def patches():
-    return conv(nn.Conv2d(6, 64, 4, 2, 1), nn.Conv2d(64, 128, 4, 2, 1), nn.Conv2d(128, 256, 4, 2, 1), nn.Conv2d(256, 512, 4, 1, 1),
-                nn.Conv2d(512, 1, 4, 1, 1))
+    return conv(
+        nn.Conv2d(6, 64, 4, 2, 1),
+        nn.Conv2d(64, 128, 4, 2, 1),
+        nn.Conv2d(128, 256, 4, 2, 1),
+        nn.Conv2d(256, 512, 4, 1, 1),
+        nn.Conv2d(512, 1, 4, 1, 1),
+    )
 
 
 def patch_embedding(width, patch):
@@ -178,6 +218,7 @@ def of_torchvision(name, **options):
         import torchvision
 
         return torchvision.models.get_model(name, weights=None, **options)
+
     return made
 
 
@@ -189,6 +230,7 @@ def of_timm(name, size):
             return timm.create_model(name, img_size=size)
         except TypeError:
             return timm.create_model(name)
+
     return made
 
 
@@ -198,6 +240,7 @@ def of_smp(name):
 
         kind, encoder = name.split(":")
         return getattr(smp, kind)(encoder_name=encoder, encoder_weights=None, classes=2)
+
     return made
 
 
@@ -215,7 +258,9 @@ def of_detection(name):
             def forward(self, x):
                 features = list(self.backbone(x).values())
                 self.head(features)
+
         return Part()
+
     return made
 
 
@@ -231,23 +276,40 @@ class Diffusion(nn.Module):
             self.net = UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8)
         elif kind == "sdxl":
             self.net = UNet2DConditionModel(
-                sample_size=128, cross_attention_dim=2048, block_out_channels=(320, 640, 1280), layers_per_block=2, attention_head_dim=(5, 10, 20),
+                sample_size=128,
+                cross_attention_dim=2048,
+                block_out_channels=(320, 640, 1280),
+                layers_per_block=2,
+                attention_head_dim=(5, 10, 20),
                 down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
-                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"), use_linear_projection=True)
+                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+                use_linear_projection=True,
+            )
         elif kind == "vae":
             self.net = AutoencoderKL(
-                block_out_channels=(128, 256, 512, 512), layers_per_block=2, down_block_types=("DownEncoderBlock2D",) * 4,
-                up_block_types=("UpDecoderBlock2D",) * 4)
+                block_out_channels=(128, 256, 512, 512),
+                layers_per_block=2,
+                down_block_types=("DownEncoderBlock2D",) * 4,
+                up_block_types=("UpDecoderBlock2D",) * 4,
+            )
         else:
             self.net = UNet2DModel(
-                in_channels=int(kind[-1]), out_channels=int(kind[-1]), layers_per_block=2, block_out_channels=(128, 128, 256, 256, 512, 512),
+                in_channels=int(kind[-1]),
+                out_channels=int(kind[-1]),
+                layers_per_block=2,
+                block_out_channels=(128, 128, 256, 256, 512, 512),
                 down_block_types=("DownBlock2D",) * 4 + ("AttnDownBlock2D", "DownBlock2D"),
-                up_block_types=("UpBlock2D", "AttnUpBlock2D") + ("UpBlock2D",) * 4)
+                up_block_types=("UpBlock2D", "AttnUpBlock2D") + ("UpBlock2D",) * 4,
+            )
             if kind.startswith("small"):
                 self.net = UNet2DModel(
-                    in_channels=int(kind[-1]), out_channels=int(kind[-1]), layers_per_block=2, block_out_channels=(64, 128, 128),
+                    in_channels=int(kind[-1]),
+                    out_channels=int(kind[-1]),
+                    layers_per_block=2,
+                    block_out_channels=(64, 128, 128),
                     down_block_types=("DownBlock2D", "AttnDownBlock2D", "AttnDownBlock2D"),
-                    up_block_types=("AttnUpBlock2D", "AttnUpBlock2D", "UpBlock2D"))
+                    up_block_types=("AttnUpBlock2D", "AttnUpBlock2D", "UpBlock2D"),
+                )
 
     def forward(self, x):
         if self.kind == "vae":
@@ -263,13 +325,21 @@ def networks():
     """Name, size, channels and what makes each network."""
     for name in TORCHVISION:
         for size in [224, 256, 384] if name.startswith(("swin", "maxvit", "vit")) else SIZES:
-            options = {"image_size": size} if name.startswith("vit") else {"input_size": (size, size)} if name.startswith("maxvit") else {}
+            options = (
+                {"image_size": size}
+                if name.startswith("vit")
+                else {"input_size": (size, size)}
+                if name.startswith("maxvit")
+                else {}
+            )
             yield f"torchvision {name}", (size, size), 3, of_torchvision(name, **options)
     for name in SEGMENTATION:
         for size in [224, 256, 320, 384, 448, 480, 512, 513, 520]:
             yield f"torchvision {name}", (size, size), 3, of_torchvision(name, weights_backbone=None)
     for name in TIMM:
-        for size in ([224, 256, 384] if any(word in name for word in FIXED) else [224, 256, 128, 160, 192, 288, 320, 384]):
+        for size in (
+            [224, 256, 384] if any(word in name for word in FIXED) else [224, 256, 128, 160, 192, 288, 320, 384]
+        ):
             yield f"timm {name}", (size, size), 3, of_timm(name, size)
     for name in VIDEO:
         for frames, size in [(8, 112), (16, 112), (32, 112), (16, 128), (8, 224), (16, 224), (32, 224)]:
@@ -278,18 +348,44 @@ def networks():
         for size in [128, 192, 224, 256, 320, 384, 512]:
             yield f"smp {name}", (size, size), 3, of_smp(name)
     for name in DETECTION:
-        for size in [(320, 320), (512, 512), (640, 640), (800, 800), (800, 1088), (800, 1216), (800, 1344), (1024, 1024)]:
+        for size in [
+            (320, 320),
+            (512, 512),
+            (640, 640),
+            (800, 800),
+            (800, 1088),
+            (800, 1216),
+            (800, 1344),
+            (1024, 1024),
+        ]:
             yield f"torchvision {name}", size, 3, of_detection(name)
-    for kind, channels, sizes in [("sd", 4, [32, 64, 96]), ("sdxl", 4, [64, 128]), ("vae", 3, [256, 512]), ("ddpm3", 3, [32, 64, 128, 256]),
-                                  ("ddpm1", 1, [32, 64]), ("small3", 3, [32, 64]), ("small1", 1, [28, 32])]:
+    for kind, channels, sizes in [
+        ("sd", 4, [32, 64, 96]),
+        ("sdxl", 4, [64, 128]),
+        ("vae", 3, [256, 512]),
+        ("ddpm3", 3, [32, 64, 128, 256]),
+        ("ddpm1", 1, [32, 64]),
+        ("small3", 3, [32, 64]),
+        ("small1", 1, [28, 32]),
+    ]:
         for size in sizes:
             yield f"diffusers {kind}", (size, size), channels, (lambda kind=kind: Diffusion(kind))
     small = [
-        ("digits", 1, digits, [28]), ("digits_padded", 1, digits_padded, [28]), ("lenet1", 1, lenet(1), [28, 32]), ("lenet3", 3, lenet(3), [32]),
-        ("colors", 3, small_colors, [32, 64]), ("atari", 4, atari, [84]), ("discriminator1", 1, gan(1, 64, 32), [32]),
-        ("discriminator3", 3, gan(3, 64, 64), [64]), ("discriminator128", 3, gan(3, 64, 128), [128]), ("autoencoder", 3, autoencoder, [32, 64, 128]),
-        ("resnet18 small", 3, small_resnet("resnet18"), [32, 64]), ("resnet34 small", 3, small_resnet("resnet34"), [32, 64]),
-        ("resnet50 small", 3, small_resnet("resnet50"), [32, 64]), ("translation", 3, translation, [128, 256]), ("patches", 6, patches, [256]),
+        ("digits", 1, digits, [28]),
+        ("digits_padded", 1, digits_padded, [28]),
+        ("lenet1", 1, lenet(1), [28, 32]),
+        ("lenet3", 3, lenet(3), [32]),
+        ("colors", 3, small_colors, [32, 64]),
+        ("atari", 4, atari, [84]),
+        ("discriminator1", 1, gan(1, 64, 32), [32]),
+        ("discriminator3", 3, gan(3, 64, 64), [64]),
+        ("discriminator128", 3, gan(3, 64, 128), [128]),
+        ("autoencoder", 3, autoencoder, [32, 64, 128]),
+        ("resnet18 small", 3, small_resnet("resnet18"), [32, 64]),
+        ("resnet34 small", 3, small_resnet("resnet34"), [32, 64]),
+        ("resnet50 small", 3, small_resnet("resnet50"), [32, 64]),
+        ("translation", 3, translation, [128, 256]),
+        ("patches", 6, patches, [256]),
     ]
     for name, channels, made, sizes in small:
         for size in sizes:
@@ -298,7 +394,11 @@ def networks():
         for width in (32, 64):
             for size in (128, 256, 512):
                 yield f"plain unet{channels} {width}", (size, size), channels, (lambda c=channels, w=width: UNet(c, w))
-    for name, channels, width, size in [("generator1", 1, 64, 32), ("generator3", 3, 64, 64), ("generator128", 3, 64, 128)]:
+    for name, channels, width, size in [
+        ("generator1", 1, 64, 32),
+        ("generator3", 3, 64, 64),
+        ("generator128", 3, 64, 128),
+    ]:
         yield f"plain {name}", (1, 1), 100, generator(channels, width, size)
     for patch in (8, 14, 16, 32):
         for width in (192, 384, 512, 768, 1024, 1152, 1280, 1408):

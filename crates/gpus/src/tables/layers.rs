@@ -39,13 +39,17 @@ pub fn size_in_layers(request: &Request<'_>) -> Option<LayerSize> {
     TABLE.get_or_init(|| LayerTable::read(LAYERS)).find(request)
 }
 
+/// Lists of batches.
+type Lists = Vec<Vec<i64>>;
+/// Layers by ascending key, and where each is.
+type Places = Vec<(u64, Range<usize>)>;
+
 /// A table of layers, which are read when they are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct LayerTable {
     bytes: Vec<u8>,
-    lists: Vec<Vec<i64>>,
-    /// By ascending key, where each is.
-    layers: Vec<(u64, Range<usize>)>,
+    lists: Lists,
+    layers: Places,
 }
 
 /// Types and orders of channels, in the order of the rows of each operation.
@@ -127,7 +131,7 @@ impl LayerTable {
         Self { bytes, lists, layers }
     }
 
-    fn places(bytes: &[u8]) -> Option<(Vec<Vec<i64>>, Vec<(u64, Range<usize>)>)> {
+    fn places(bytes: &[u8]) -> Option<(Lists, Places)> {
         let mut rest = bytes;
         let mut lists = Vec::new();
         for _ in 0..number(&mut rest)? {
