@@ -255,7 +255,7 @@ impl Feature<LabSignals> {
         });
     }
 
-    /// Makes the verdict anew where the last question was asked under other conditions than those of the verdict.
+    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict.
     fn renew_verdict(self) {
         if self.is_verdict_old() {
             self.make_verdict();

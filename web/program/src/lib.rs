@@ -106,7 +106,7 @@ pub struct ProgramNote {
     pub text: String,
 }
 
-/// A result that rests on no record of a real GPU.
+/// An unverified estimate: no record of a real GPU proves the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The line, counted from 1; 0 where none ran.

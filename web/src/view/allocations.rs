@@ -35,7 +35,7 @@ use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
 const SLICE_MILLIS: f64 = 1.5;
-/// The same in a frame in which the shown part moves, and the figures over time are drawn anew.
+/// The same in a frame in which the shown part moves, and the figures over time are drawn again.
 const MOVING_SLICE_MILLIS: f64 = 0.4;
 /// With more allocations than these the names of groups are written and not their own.
 const MOST_NAMED: usize = 400;

@@ -40,7 +40,7 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
     lessons().iter().filter_map(read).collect()
 }
 
-/// A link to a part of the page. A click goes there without loading the page anew.
+/// A link to a part of the page. A click goes there without loading the page again.
 pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
     let href = format!("#{}", target.hash());
     let go = on(move |event: leptos::ev::MouseEvent| {

@@ -110,7 +110,7 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
     view! { <p class=class data-testid="headline" title=WHAT_IS_COMPARED>{words}</p> }.into_any()
 }
 
-const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block anew. The count says how many lie where \
+const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block again. The count says how many lie where \
      PyTorch placed them: answers about other settings are as good as that.";
 
 fn compared(session: Session, comparison: &Comparison) -> AnyView {

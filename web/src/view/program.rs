@@ -163,7 +163,7 @@ fn invitation(session: Session) -> AnyView {
             }
             ProgramStatus::Building => {
                 "The Python interpreter is still being built by cargo xtask play, which takes minutes the first time. The program \
-                 starts when it is there; everything else of the page works."
+                 starts when it is built; everything else of the page works."
                     .to_owned()
             }
             ProgramStatus::Running => "The program runs.".to_owned(),
@@ -230,7 +230,7 @@ fn answers(session: Session) -> AnyView {
                     aria-expanded=text(move || is_open.get().to_string())
                     on:click=toggle
                 >
-                    "What does it come to, and what would other settings do?"
+                    "What happened, and what would other settings do?"
                 </button>
             </h2>
             {content}

@@ -56,7 +56,7 @@ impl Rows {
         for (_, element) in self.shown.splice(front..end, made) {
             element.remove();
         }
-        // A marked element may show another line now, so all marks are set anew.
+        // A marked element may show another line now, so all marks are set again.
         let before = std::mem::take(&mut self.marks);
         self.unmark(&before);
         self.first = range.start;

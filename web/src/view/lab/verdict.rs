@@ -31,7 +31,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
         session.lab().work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
     let rank = Memo::new(move |_| verdict_is_about(session));
-    // What is asked for other conditions makes the verdict anew.
+    // What is asked for other conditions makes the verdict again.
     let is_old =
         Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
     let content = move || match found.get() {
@@ -39,7 +39,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
         None if is_busy.get() => ().into_any(),
         None => {
             let ask = click(move || session.lab().ask_verdict());
-            button("primary", "lab-verdict", "What does this run come to?", "", ask)
+            button("primary", "lab-verdict", "What happened in this run?", "", ask)
         }
     };
     view! {
