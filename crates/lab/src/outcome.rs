@@ -121,7 +121,7 @@ impl Row {
     }
 
     /// What it means that every request of the row passes, in a sentence without a full stop. `grows` is the line of the program that
-    /// keeps more with each iteration; `again` is what to run a program with once more, where the run is that of a program at hand.
+    /// keeps more with each iteration; `again` says with which option to run the program again, where the program is at hand.
     ///
     /// A recording that ends at a failure does not tell what would have come next.
     #[must_use]
