@@ -81,7 +81,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     frames::forget_with_view(&[Slot::Grid, Slot::GridTip, Slot::Cross]);
     effect(move || {
         session.run.track();
-        // A command of its own, which runs after the effects of the change.
+        // A separate command, which runs after the effects of the change.
         let _ = browser::after_millis(0, move || session.figures().collect_allocations());
     });
     let area = NodeRef::<html::Div>::new();

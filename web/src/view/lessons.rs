@@ -1,4 +1,4 @@
-//! The pages behind "Learn": the list of lessons, the glossary, and all questions.
+//! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
 use blockyard_lessons::{
     Answers, Entry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary, lessons, plain,
@@ -146,7 +146,7 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
     .into_any()
 }
 
-/// The card of the lesson about nvidia-smi, from 0, whose figure stands above the words: the CUDA context, a segment, what is allocated and
+/// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a segment, what is allocated and
 /// what is cached.
 const FIGURE_CARD: usize = 3;
 

@@ -81,7 +81,7 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
 }
 
-/// The result of the comparison with our allocator in a sentence. It stands in the bar with the open file, because it concerns
+/// The result of the comparison with our allocator in a sentence. It is in the bar with the open file, because it concerns
 /// every figure.
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {

@@ -26,7 +26,7 @@ pub(crate) fn program(session: Session) -> AnyView {
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     let is_busy = is_busy(session);
-    // Until the new run is there, the figures are of the one before.
+    // Until the new run exists, the figures are of the one before.
     let is_old = flag(move || is_busy.get() && has_run.get());
     view! {
         <main class="program">

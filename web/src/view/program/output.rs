@@ -102,7 +102,7 @@ fn running(session: Session) -> String {
     }
 }
 
-/// What other settings changed, as a sentence of its own.
+/// What other settings changed, as a separate sentence.
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
     let (old, new) = (&before.input, &now.input);
