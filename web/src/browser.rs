@@ -431,7 +431,7 @@ pub(crate) fn post_height(height_px: f64) {
     let message = js_sys::Object::new();
     let _ = js_sys::Reflect::set(&message, &"type".into(), &"blockyard:height".into());
     let _ = js_sys::Reflect::set(&message, &"height".into(), &height_px.into());
-    // The height is no secret, so it goes to an outer page of any origin.
+    // The height is not a secret, so it goes to an outer page of any origin.
     let _ = parent.post_message(&message, "*");
 }
 

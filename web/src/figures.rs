@@ -168,7 +168,7 @@ impl Feature<FigureSignals> {
     pub(crate) fn color_by(self) -> ColorBy {
         let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
         let by_default = || {
-            // Of a Python program the categories are known, and the lines stand beside its text.
+            // Of a Python program the categories are known, and the lines are beside its text.
             if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
                 ColorBy::Category
             } else if has(|columns| columns.has_stacks) {
@@ -285,7 +285,7 @@ impl Feature<FigureSignals> {
         was_picked
     }
 
-    /// Sets the mark at the cursor, or removes the mark if it is there.
+    /// Sets the mark at the cursor, or removes the mark if the moment has one.
     pub(crate) fn set_mark(self) {
         let now = self.session.player.with_untracked(|player| player.steps);
         self.mark.update(|mark| *mark = if *mark == Some(now) { None } else { Some(now) });

@@ -103,7 +103,7 @@ const MOST_BYTES: f64 = 4e9;
 /// The first bytes of a file, by which its kind is recognized.
 const FIRST_BYTES: f64 = 65_536.0;
 
-/// Texts of more bytes are no workloads, lessons or programs.
+/// Texts of more bytes are not workloads, lessons or programs.
 const LONGEST_TEXT: f64 = 16e6;
 
 /// The endings of the files that are opened from a folder.
@@ -293,7 +293,7 @@ impl Feature<FileSignals> {
                             run: PtrEq::new(Run::new(product)),
                             comparison,
                         }));
-                        // What is wrong with a file that was opened in parts stands on the other tab.
+                        // What is wrong with a file that was opened in parts is on the other tab.
                         if untrack(|| self.session.workbench().tab.get()) != Tab::Source {
                             self.session.lab().ask_verdict();
                         }

@@ -1,5 +1,5 @@
 //! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the first program. Each
-//! program has a worker of its own, so that ending the worker stops the program.
+//! program has a separate worker, so that ending the worker stops the program.
 
 use std::cell::RefCell;
 
@@ -17,7 +17,7 @@ use crate::worker_program::{NoProgram, WorkerProgram};
 pub(crate) enum ProgramReport {
     /// The interpreter is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is there.
+    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is built.
     Building,
     /// The program runs now.
     Started,
@@ -233,7 +233,7 @@ thread_local! {
     static QUESTION: RefCell<Question> = const { RefCell::new(Question { worker: None, generation: 0 }) };
 }
 
-/// Asks why memory is alive at the job's step. The program runs again up to there, in a worker of its own; an earlier question is
+/// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an earlier question is
 /// given up. Its end without an answer calls `on_answer` with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
     let generation = QUESTION.with_borrow_mut(|question| {

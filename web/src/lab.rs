@@ -16,7 +16,7 @@ pub(crate) use sheet::{Cell, Sheet};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Conditions, Found, LabAnswer, Question, Row, RunSource};
+use blockyard_lab::{Conditions, LabAnswer, Question, Row, RunSource, SearchResult};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
@@ -255,7 +255,7 @@ impl Feature<LabSignals> {
         });
     }
 
-    /// Makes the verdict anew where the last question was asked under other conditions than those of the verdict.
+    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict.
     fn renew_verdict(self) {
         if self.is_verdict_old() {
             self.make_verdict();
@@ -450,7 +450,7 @@ impl Feature<LabSignals> {
                 && let Some(baseline) = rows.next()
             {
                 search.found =
-                    Some(PtrEq::new(Found::of(baseline, rows.collect(), notes.unwrap_or_default())));
+                    Some(PtrEq::new(SearchResult::of(baseline, rows.collect(), notes.unwrap_or_default())));
                 is_done = true;
             }
             let (done, _) = search.progress();

@@ -46,7 +46,7 @@
 //! What is drawn:
 //!
 //! - **A frame is drawn with canvas** from a `Scene`. Where there is a GPU and 2,000 allocations or more, a worker draws allocations at their
-//!   addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's thread sends which part is shown. The grid is ready all the same: it
+//!   addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's thread sends which part is shown. The grid is still ready: it
 //!   answers the pointer once the view rests, and draws where the GPU is lost, fails or is software, whose cost grows with the rectangles
 //!   (`?painter=any` takes software too).
 //! - **The grid's picture is made in slices** (`view/allocations/picture.rs`) of 1.5 ms of a frame, first every eighth column. Until the picture

@@ -49,7 +49,7 @@ impl Feature<NavigationSignals> {
         };
         let awaited = Place::Lesson { id: id.clone(), card };
         let wanted = awaited.clone();
-        // Not a value of the view that was clicked, which is gone by then.
+        // Not a value of the view that was clicked, which was removed by then.
         let is_late = Rc::new(Cell::new(false));
         let was_late = is_late.clone();
         let is_here = parts::with_lessons(move |files| {

@@ -321,7 +321,7 @@ impl Feature<ProgramSignals> {
         } else {
             self.session
                 .messages()
-                .show_error(format!("This link names a program, \"{id}\", that is not here."));
+                .show_error(format!("This link names the program \"{id}\", which does not exist."));
         }
     }
 
@@ -351,13 +351,13 @@ impl Feature<ProgramSignals> {
             let gpu = link.gpu.clone().unwrap_or_default();
             self.session
                 .messages()
-                .show_error(format!("This link names a GPU, \"{gpu}\", that is not here: the H200 it is."));
+                .show_error(format!("This link names the GPU \"{gpu}\", which the page does not have. The program runs on the H200."));
             self.input.update(|input| DEFAULT_GPU.clone_into(&mut input.gpu));
         }
         if let Some(name) = link.release.as_deref().filter(|name| release_of(name).name() != *name) {
             let taken = Release::OF_RECORDED_OPERATORS;
             self.session.messages().show_error(format!(
-                "This link names a PyTorch, \"{name}\", that is not here: it is {taken}."
+                "This link names PyTorch \"{name}\", which the page does not have. The program runs on {taken}."
             ));
         }
     }
@@ -390,7 +390,7 @@ enum InputError {
     Capacity(#[from] ParseErrorKind),
     #[error("The memory of the GPU needs a unit: {0} GiB?")]
     Unit(String),
-    #[error("The arguments are wrong: a quotation mark has no other.")]
+    #[error("The arguments are wrong: a quotation mark is not closed.")]
     Arguments,
 }
 

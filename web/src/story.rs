@@ -37,7 +37,7 @@ pub(crate) struct Situation {
     /// The same requests in Python.
     pub(crate) python: &'static [&'static str],
     capacity: &'static str,
-    /// The ruler shows at least so much.
+    /// The least that the ruler shows.
     pub(crate) least_shown: Bytes,
     /// The sizes that the reader may choose, and how they are written in Python. The first is chosen.
     pub(crate) sizes: &'static [(Bytes, &'static str)],
@@ -197,7 +197,7 @@ pub(crate) struct StoryMoment {
     pub(crate) next: Option<NextStep>,
 }
 
-/// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device is what the context left.
+/// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device has the memory that the context left.
 fn of_whole_gpu(message: &str, left: Bytes) -> String {
     let gib = |bytes: Bytes| {
         let hundredths = bytes.get().saturating_mul(100).saturating_add(1 << 29) >> 30;

@@ -224,11 +224,11 @@ impl Feature<WorkloadSignals> {
                 Ok(edit) => {
                     self.take_edit(edit);
                     self.session.messages().show_note(
-                        "Nothing can be inserted inside a loop or a list, so it went behind it, and the cursor with it.",
+                        "Nothing can be inserted inside a loop or a list. The line was inserted after it, and the cursor moved there.",
                     );
                 }
                 Err(EditError::NotAllocated { .. }) => self.session.messages().show_error(
-                    "Nothing can be inserted inside a loop or a list, and behind it this block is free already.",
+                    "Nothing can be inserted inside a loop or a list. After it this block is free already.",
                 ),
                 Err(error) => self.session.messages().show_error(sentence(&error.to_string())),
             },

@@ -26,7 +26,7 @@ pub struct Leaks {
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
     /// The call sites that grow, those first that grow most.
-    pub growing: Vec<Growth>,
+    pub growing: Vec<GrowingCallSite>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub enum Steps {
 
 /// A call site whose live bytes grow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Growth {
+pub struct GrowingCallSite {
     /// The call site, innermost frame first.
     pub site: Vec<String>,
     /// Its live bytes at each boundary.
@@ -123,14 +123,21 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     }
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
-    let mut growing: Vec<Growth> = Vec::new();
+    let mut growing: Vec<GrowingCallSite> = Vec::new();
     if boundaries.len() >= FEWEST {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
                 let allocations = end.saturating_sub(first);
                 let (first_request, last_request) = (kept.0 as u64, kept.1 as u64);
-                growing.push(Growth { site: name, live, growth, allocations, first_request, last_request });
+                growing.push(GrowingCallSite {
+                    site: name,
+                    live,
+                    growth,
+                    allocations,
+                    first_request,
+                    last_request,
+                });
             }
         }
     }
@@ -150,11 +157,11 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
 
 /// How much a site grows after the first step, if it never falls and grows in more than half of the steps.
 fn growth(live: &[Bytes]) -> Option<Bytes> {
-    let behind = live.get(1..)?;
-    let (first, last) = (behind.first()?, behind.last()?);
-    let never_falls = behind.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
-    let rises = behind.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
-    (never_falls && rises * 2 > behind.len() - 1).then(|| last.saturating_sub(*first))
+    let later = live.get(1..)?;
+    let (first, last) = (later.first()?, later.last()?);
+    let never_falls = later.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
+    let rises = later.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
+    (never_falls && rises * 2 > later.len() - 1).then(|| last.saturating_sub(*first))
 }
 
 /// The requests after which steps end, as numbers of requests done.

@@ -178,7 +178,7 @@ impl Goal {
                 if now <= before {
                     (true, self.to_string())
                 } else {
-                    (false, format!("`{word}` stands {}, at the beginning {}", times(now), times(before)))
+                    (false, format!("`{word}` occurs {}, at the beginning {}", times(now), times(before)))
                 }
             }
         };

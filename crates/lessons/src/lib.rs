@@ -52,6 +52,7 @@
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
+//! | `solution`, `python solution` | the lines that solve the exercise; every exercise of the course has one |
 //!
 //! Blocks `python`, `text` and those of a few other languages are shown as they are; any other word is refused. In blocks of `key: value`, a line that begins with a space continues the value.
 //!

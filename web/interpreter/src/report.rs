@@ -7,7 +7,7 @@ use blockyard_python::{DeviceRun, Finished};
 use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
-/// `outside` is what the driver and CUDA's libraries took of the GPU.
+/// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
 pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
     let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
     let estimates = finished.marks.into_iter().map(|mark| Estimate {

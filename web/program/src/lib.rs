@@ -1,6 +1,6 @@
 //! The messages between the page and its Python interpreter.
 //!
-//! The interpreter (`web/interpreter`) is a module of its own, far larger than the page. The messages have a crate of their own, so
+//! The interpreter (`web/interpreter`) is a separate module, far larger than the page. The messages have a separate crate, so
 //! that the page is built without the interpreter.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
@@ -81,7 +81,7 @@ pub struct ProgramRun {
     pub traceback: Option<String>,
     /// Remarks about lines of the program, in order.
     pub notes: Vec<ProgramNote>,
-    /// Results that rest on no record of a real GPU, in order.
+    /// The unverified estimates, in order.
     pub estimates: Vec<Estimate>,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
@@ -106,7 +106,7 @@ pub struct ProgramNote {
     pub text: String,
 }
 
-/// A result that rests on no record of a real GPU.
+/// An unverified estimate: no record of a real GPU proves the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The line, counted from 1; 0 where none ran.

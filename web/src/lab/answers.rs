@@ -1,7 +1,7 @@
 //! The kinds of questions, and the answers about one run.
 
 use blockyard_lab::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Row, Verdict, WhatIf,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, Row, SearchResult, Verdict, WhatIf,
 };
 use blockyard_questions::RunSummary;
 
@@ -75,7 +75,7 @@ pub(crate) struct SettingSearch {
     /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the row has arrived.
     pub(super) rows: Vec<Option<Row>>,
     /// The result, when all rows have arrived.
-    pub(crate) found: Option<PtrEq<Found>>,
+    pub(crate) found: Option<PtrEq<SearchResult>>,
 }
 
 impl SettingSearch {
@@ -124,7 +124,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// The best of all settings under the terms of the verdict, where a search has found one.
-    pub(crate) fn searched(&self) -> Option<&PtrEq<Found>> {
+    pub(crate) fn searched(&self) -> Option<&PtrEq<SearchResult>> {
         let found = self.search.as_ref()?.found.as_ref()?;
         (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
     }

@@ -146,7 +146,7 @@ pub(super) fn ask(
     put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) });
 }
 
-/// A report that is being made, in a worker of its own: its module is fetched for the first report.
+/// A report that is being made, in a separate worker: its module is fetched for the first report.
 struct Reporter {
     worker: Worker,
     message: JsValue,

@@ -87,7 +87,7 @@ impl Feature<LabSignals> {
                 }
                 self.session.dispatch(PlayerAction::Forward);
             }
-            // These changes are no single edit of the text, and the panel offers no button for them.
+            // These changes are not a single edit of the text, and the panel offers no button for them.
             ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize => {}
         }
     }

@@ -66,7 +66,7 @@ impl Feature<NavigationSignals> {
             return self
                 .session
                 .messages()
-                .show_error(format!("This link names a workload, \"{id}\", that is not here."));
+                .show_error(format!("This link names the workload \"{id}\", which does not exist."));
         };
         let own = SettingsTexts::of(preset);
         let settings = SettingsTexts {
@@ -85,7 +85,7 @@ impl Feature<NavigationSignals> {
             return self
                 .session
                 .messages()
-                .show_error(format!("This link names a sample, \"{name}\", that is not here."));
+                .show_error(format!("This link names the sample \"{name}\", which does not exist."));
         };
         let is_open = untrack(|| self.session.shown_recording())
             .is_some_and(|opened| opened.name == sample.file_name());
@@ -187,7 +187,7 @@ impl Feature<NavigationSignals> {
             return self
                 .session
                 .messages()
-                .show_error(format!("This link asks a question, \"{id}\", that is not known here."));
+                .show_error(format!("This link asks the question \"{id}\", which does not exist."));
         };
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
         self.session.lab().capacity.set(or_empty(&link.on));

@@ -35,7 +35,7 @@ use crate::view::tip::Tip;
 
 /// How long the page's thread computes the picture in one frame.
 const SLICE_MILLIS: f64 = 1.5;
-/// The same in a frame in which the shown part moves, and the figures over time are drawn anew.
+/// The same in a frame in which the shown part moves, and the figures over time are drawn again.
 const MOVING_SLICE_MILLIS: f64 = 0.4;
 /// With more allocations than these the names of groups are written and not their own.
 const MOST_NAMED: usize = 400;
@@ -81,7 +81,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
     frames::forget_with_view(&[Slot::Grid, Slot::GridTip, Slot::Cross]);
     effect(move || {
         session.run.track();
-        // A command of its own, which runs after the effects of the change.
+        // A separate command, which runs after the effects of the change.
         let _ = browser::after_millis(0, move || session.figures().collect_allocations());
     });
     session.figures().paper.set_value(Some(paper::part));

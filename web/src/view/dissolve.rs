@@ -1,5 +1,5 @@
 //! The way from one picture of a figure to the next. No mark moves: the first picture turns into the second one in its place, since most
-//! marks of the two have nothing to do with each other. In the middle is a picture that tells what happened (see [`Scene::halfway_to`]).
+//! marks of the two have nothing to do with each other. In the middle is a picture that shows what happened (see [`Scene::halfway_to`]).
 
 use blockyard_figure::{MapView, Scene};
 use leptos::html;

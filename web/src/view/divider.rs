@@ -76,7 +76,7 @@ impl SizedPanel {
         (least, most.max(least))
     }
 
-    /// The element of the panel, which stands beside its border.
+    /// The element of the panel, which is beside its border.
     fn element(self, divider: &Element) -> Option<Element> {
         if self.is_upright() { divider.next_element_sibling() } else { divider.previous_element_sibling() }
     }

@@ -119,7 +119,7 @@ fn words(step: &StepDataCheck) -> String {
     let filled = if step.filled.is_zero() {
         String::new()
     } else {
-        format!("filled {} with a pattern of its own; ", step.filled)
+        format!("filled {} with a separate pattern; ", step.filled)
     };
     let checked = match step.blocks {
         0 => "nothing to check".to_owned(),

@@ -182,7 +182,7 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// The input behind a button that opens files.
+/// The input of a button that opens files.
 pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'static str) -> AnyView {
     let pick = move |_: ev::Event| {
         let Some(input) = picker.get_untracked() else { return };
@@ -206,7 +206,7 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
     .into_any()
 }
 
-/// The input behind the button that opens a folder.
+/// The input of the button that opens a folder.
 fn folder_input(session: Session, picker: NodeRef<html::Input>) -> AnyView {
     let pick = move |_: ev::Event| {
         let Some(input) = picker.get_untracked() else { return };

@@ -70,7 +70,7 @@ const FIGURES: [(&str, &str); 9] = [
         "The bar",
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
-    ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
+    ("The segments", "below the bar on the same ruler, so that reserved is their sum"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
     (
         "The strip below it",
@@ -78,7 +78,7 @@ const FIGURES: [(&str, &str); 9] = [
     ),
     (
         "While a file is read",
-        "memory over time of the part that has been read grows beside progress and Cancel; what was there before the trace is known at the end",
+        "memory over time of the part that has been read grows beside progress and Cancel; the memory before the trace is known at the end",
     ),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
     (

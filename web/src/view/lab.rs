@@ -38,14 +38,14 @@ pub(crate) fn lab(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Whether the verdict stands above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
+/// Whether the verdict is above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
 fn stands_first(session: Session) -> bool {
     session.appearance().is_narrow.get()
         && session.navigation().place.get() == Place::Workbench
         && session.shows_recording()
 }
 
-/// The verdict about an opened file, where it stands above everything else.
+/// The verdict about an opened file, where it is above everything else.
 pub(crate) fn verdict_first(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
     let content = move || {
@@ -125,7 +125,7 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
-    // The memo changes only with the answers of this kind, so that answers to other questions build no view anew.
+    // The memo changes only with the answers of this kind, so that answers to other questions build no view again.
     let of_kind = Memo::new(move |_| session.lab().answers().map(|answers| answers_of_kind(answers, kind)));
     let content = move || {
         let answers = of_kind.get()?;

@@ -393,7 +393,7 @@ fn grade_view(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// The buttons back, play and next. On a phone they stand at the lower edge, where the thumb is.
+/// The buttons back, play and next. On a phone they are at the lower edge, where the thumb is.
 fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     let label = text(move || if is_playing.get() { "Pause" } else { "Play this card again" }.to_owned());

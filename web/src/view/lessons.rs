@@ -1,4 +1,4 @@
-//! The pages behind "Learn": the list of lessons, the glossary, and all questions.
+//! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
 use blockyard_lessons::{
     Answers, Entry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary, lessons, plain,
@@ -40,7 +40,7 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
     lessons().iter().filter_map(read).collect()
 }
 
-/// A link to a part of the page. A click goes there without loading the page anew.
+/// A link to a part of the page. A click goes there without loading the page again.
 pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
     let href = format!("#{}", target.hash());
     let go = on(move |event: leptos::ev::MouseEvent| {
@@ -146,7 +146,7 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
     .into_any()
 }
 
-/// The card of the lesson about nvidia-smi, from 0, whose figure stands above the words: the CUDA context, a segment, what is allocated and
+/// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a segment, what is allocated and
 /// what is cached.
 const FIGURE_CARD: usize = 3;
 

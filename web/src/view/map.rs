@@ -25,7 +25,7 @@ use crate::view::tip::Tip;
 
 /// The height that few rows fill with high bars; more rows have lower ones.
 const COMFORTABLE_PX: f32 = 260.0;
-/// What stands above the rows, and some room below them.
+/// The part above the rows, and some room below them.
 const HEADER_PX: f32 = 48.0;
 
 pub(crate) fn map(session: Session) -> AnyView {

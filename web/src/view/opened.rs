@@ -81,7 +81,7 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
 }
 
-/// The result of the comparison with our allocator in a sentence. It stands in the bar with the open file, because it concerns
+/// The result of the comparison with our allocator in a sentence. It is in the bar with the open file, because it concerns
 /// every figure.
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
@@ -110,7 +110,7 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
     view! { <p class=class data-testid="headline" title=WHAT_IS_COMPARED>{words}</p> }.into_any()
 }
 
-const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block anew. The count says how many lie where \
+const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block again. The count says how many lie where \
      PyTorch placed them: answers about other settings are as good as that.";
 
 fn compared(session: Session, comparison: &Comparison) -> AnyView {

@@ -1,7 +1,7 @@
 //! What the workbench is on paper: figures as SVG, under the name of the file.
 //!
 //! A canvas that the browser scales for paper is empty or blurred, and its figure would be as wide as the screen. So the sheet is made
-//! when the browser is about to print, and stands in place of the workbench until it has printed.
+//! when the browser is about to print, and takes the place of the workbench until it has printed.
 
 use std::fmt::Write as _;
 

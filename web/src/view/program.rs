@@ -26,7 +26,7 @@ pub(crate) fn program(session: Session) -> AnyView {
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     let is_busy = is_busy(session);
-    // Until the new run is there, the figures are of the one before.
+    // Until the new run exists, the figures are of the one before.
     let is_old = flag(move || is_busy.get() && has_run.get());
     view! {
         <main class="program">
@@ -163,7 +163,7 @@ fn invitation(session: Session) -> AnyView {
             }
             ProgramStatus::Building => {
                 "The Python interpreter is still being built by cargo xtask play, which takes minutes the first time. The program \
-                 starts when it is there; everything else of the page works."
+                 starts when it is built; everything else of the page works."
                     .to_owned()
             }
             ProgramStatus::Running => "The program runs.".to_owned(),
@@ -230,7 +230,7 @@ fn answers(session: Session) -> AnyView {
                     aria-expanded=text(move || is_open.get().to_string())
                     on:click=toggle
                 >
-                    "What does it come to, and what would other settings do?"
+                    "What happened, and what would other settings do?"
                 </button>
             </h2>
             {content}

@@ -108,7 +108,7 @@ fn beside(word: &Element) -> String {
     }
 }
 
-/// What the glossary says of a word, and the way to the glossary.
+/// What the glossary says about a word, and the way to the glossary.
 fn meaning(session: Session, id: &str) -> AnyView {
     static GLOSSARY: OnceLock<Option<Glossary>> = OnceLock::new();
     let glossary = GLOSSARY.get_or_init(|| glossary().ok());

@@ -37,7 +37,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
             strip.draw_run(&canvas);
         }
     });
-    // The cursor is on a canvas of its own, so that the run is not drawn again when the cursor moves.
+    // The cursor is on a separate canvas, so that the run is not drawn again when the cursor moves.
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
         if let Some(canvas) = overlay.get() {

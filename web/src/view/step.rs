@@ -202,7 +202,7 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
             <header>
                 <h2>{format!("Block #{block}")}</h2>
                 <span class="cluster" hidden=flag(move || !can_free.get())>
-                    {button("primary", "free-block", "Free", "Free it behind this step (F)", click(move || session.workload().free_block(block)))}
+                    {button("primary", "free-block", "Free", "Free the block after this step (F)", click(move || session.workload().free_block(block)))}
                     {streams}
                 </span>
                 {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.figures().select(None)))}

@@ -124,7 +124,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
     let listed = summaries();
     let minutes: u32 = listed.iter().filter_map(|lesson| lesson.minutes).sum();
     let lead = format!(
-        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere. Present a lesson, link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on pages of their own.",
+        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere. Present a lesson, link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on separate pages.",
         counted(listed.len(), "lesson")
     );
     let rows = listed

@@ -84,7 +84,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
 }
 
 impl Timeline {
-    /// Draws the figure and, on a canvas of its own, the cursor whenever one of them changes.
+    /// Draws the figure and, on a separate canvas, the cursor whenever one of them changes.
     fn keep_drawn(self, base: NodeRef<html::Canvas>, overlay: NodeRef<html::Canvas>) {
         let Self { session, scene, pointer, .. } = self;
         effect(move || {

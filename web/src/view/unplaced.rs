@@ -1,4 +1,4 @@
-//! Stands where the figures stand when the opened file has no memory that could be drawn: why, and what its trace says all the same.
+//! In the place of the figures when the opened file has no memory that could be drawn: why, and what its trace still says.
 
 use blockyard_figure::stack_lines;
 use blockyard_record::{StackId, Stacks};

@@ -18,7 +18,7 @@ use crate::session::Feature;
 
 /// The least that a size changes by: PyTorch rounds sizes up to multiples of it.
 const LEAST: u64 = size::MIN_BLOCK_SIZE.get();
-/// A dragged edge moves by at least so many pixels at once.
+/// The fewest pixels by which a dragged edge moves at once.
 const STEP_PX: f64 = 4.0;
 
 /// A tensor whose size is being dragged.
@@ -218,7 +218,7 @@ fn unit_above(bytes: f64) -> u64 {
     unit
 }
 
-/// `from` and so many bytes more, at the nearest multiple of the unit; one unit at least.
+/// `from` and this many bytes more, at the nearest multiple of the unit; one unit at least.
 fn moved(from: Bytes, by: f64, unit: u64) -> Bytes {
     let units = ((as_f64(from.get()) + by) / as_f64(unit)).round().clamp(1.0, 1e15);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 1 to 1e15")]

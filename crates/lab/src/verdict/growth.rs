@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use super::{About, Finding, Moments};
 use crate::leaks::Steps;
 use crate::sites::{called_at, caller};
-use crate::{Autopsy, Growth, Leaks};
+use crate::{Autopsy, GrowingCallSite, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -58,7 +58,7 @@ impl LineGrowth {
 const SHOWN: usize = 4;
 
 /// The lines of the program that grow, those first that grow most.
-pub(super) fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
+pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
     for growth in growing {
         let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_words);

@@ -255,7 +255,7 @@ fn a_setting_of_the_verdict_shows_its_answer_and_sizes_are_typed_as_the_page_pri
         )?;
         // A run that ends earlier saves nothing.
         page.click(&id("try-roundup_power2_divisions:4"))?;
-        page.wait_text(&id("lab-ends"), "their peaks are no comparison")?;
+        page.wait_text(&id("lab-ends"), "their peaks cannot be compared")?;
         ensure!(!page.text(&id("lab-deltas"))?.contains("-192 MiB"), "an earlier end is shown as a saving");
         page.fill(&id("lab-limit"), "1.23 GiB")?;
         page.click(&id("lab-ask"))?;

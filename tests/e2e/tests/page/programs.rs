@@ -174,7 +174,7 @@ fn a_program_has_arguments_and_its_link_has_them_too() -> Result<()> {
     at(Window::default(), |page| {
         set_field(page, "program-arguments", "--size '2097152")?;
         run(page, WITH_ARGUMENTS)?;
-        page.wait_text("body", "The arguments are wrong: a quotation mark has no other.")?;
+        page.wait_text("body", "The arguments are wrong: a quotation mark is not closed.")?;
         set_field(page, "program-arguments", "--size 2097152")?;
         run(page, WITH_ARGUMENTS)?;
         wait_ended(page, "Finished: 3 requests")?;
@@ -339,6 +339,6 @@ fn a_link_names_the_release_of_a_program() -> Result<()> {
         page.wait_until("document.querySelector('[data-testid=program-release]').value === '2.15'").map(drop)
     })?;
     drive_at(&address("9.9"), Window::default(), GpuChoice::None, |page| {
-        page.wait_text("body", "This link names a PyTorch, \"9.9\", that is not here: it is 2.11.").map(drop)
+        page.wait_text("body", "This link names PyTorch \"9.9\", which the page does not have. The program runs on 2.11.").map(drop)
     })
 }

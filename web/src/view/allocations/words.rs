@@ -24,7 +24,7 @@ impl AllocationsFigure {
         } else {
             "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses."
         };
-        // The ticks have a color of their own and no number.
+        // The ticks have a separate color and no number.
         let gaps = match self.session.figures().kind.get() {
             GridKind::Address => " An orange tick: addresses that nothing ever reserves are left out there.",
             GridKind::Stacked => "",

@@ -352,7 +352,7 @@ impl TextField {
         }
     }
 
-    /// Moves the caret to a line, counted from 0, behind its first `letters` letters, and focuses the field.
+    /// Moves the caret to a line, counted from 0, after its first `letters` letters, and focuses the field.
     pub(super) fn go_to(self, line: usize, letters: usize) {
         self.reveal(line);
         let Some(area) = self.area.get_untracked() else { return };

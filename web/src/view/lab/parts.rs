@@ -258,7 +258,7 @@ fn releases(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The limit that the file implies, where its run went out of memory: every answer without another limit is for that one.
+/// The limit that the file implies, where its run went out of memory: every answer without another limit is for this limit.
 pub(super) fn implied_limit(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         // The memory of a program's GPU is known.

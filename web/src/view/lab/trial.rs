@@ -58,7 +58,7 @@ fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
 /// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
-    // Peaks of a run that ended earlier are no saving.
+    // Peaks of a run that ended earlier are not a saving.
     let ends = |outcome: &Outcome| outcome.first_oom.as_ref().map(|first| first.request);
     let is_same_end = ends(old) == ends(new);
     let sizes = |name: &str, old: Bytes, new: Bytes| {
@@ -121,7 +121,7 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
             })
         };
         format!(
-            "The run before ends {}, the run after {}: their peaks are no comparison.",
+            "The run before ends {}, the run after {}: their peaks cannot be compared.",
             end(before),
             end(after)
         )

@@ -2,7 +2,7 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    About, Conditions, Finding, Found, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment,
+    About, Conditions, Finding, HoldingLine, MomentName, SearchResult, Verdict, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
@@ -31,7 +31,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
         session.lab().work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
     let rank = Memo::new(move |_| verdict_is_about(session));
-    // What is asked for other conditions makes the verdict anew.
+    // What is asked for other conditions makes the verdict again.
     let is_old =
         Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
     let content = move || match found.get() {
@@ -39,7 +39,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
         None if is_busy.get() => ().into_any(),
         None => {
             let ask = click(move || session.lab().ask_verdict());
-            button("primary", "lab-verdict", "What does this run come to?", "", ask)
+            button("primary", "lab-verdict", "What happened in this run?", "", ask)
         }
     };
     view! {
@@ -55,7 +55,7 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
+fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
     let given = untrack(|| given_words(session, under));
     let class = match found.kind {
         // A hypothesis fails nobody's run.
@@ -74,7 +74,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
     let best = searched.and_then(|searched| searched.rows.get(searched.best?));
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = About::ALL.map(|about| {
-        // The notes on the run stand below, for all questions.
+        // The notes on the run are below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
@@ -112,7 +112,7 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
-    // Settings that do not help stand in the sentence; one alone depends on the limit.
+    // Settings that do not help are in the sentence; one alone depends on the limit.
     let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();

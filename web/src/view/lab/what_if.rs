@@ -91,7 +91,7 @@ pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
 pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     let Some(latest) = all.first() else { return ().into_any() };
     let Some(row) = latest.rows.first() else { return ().into_any() };
-    // The answer stands below the fields, often out of sight.
+    // The answer is below the fields, often out of sight.
     let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=answer-what-if]"));
     let mut sheet =
         Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("own settings", &latest.baseline)] };

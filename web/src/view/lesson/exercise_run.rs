@@ -41,7 +41,7 @@ fn status(run: &ExerciseRun) -> String {
             format!("Loading the Python interpreter, once: {:.1} MB so far.", bytes / 1e6)
         }
         ProgramStatus::Building => {
-            "The Python interpreter is being built; the program starts when it is there.".to_owned()
+            "The Python interpreter is being built; the program starts when it is built.".to_owned()
         }
         ProgramStatus::Running => "The program runs.".to_owned(),
         ProgramStatus::Failed(why) => sentence(why),

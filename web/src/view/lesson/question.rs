@@ -41,7 +41,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
     .into_any()
 }
 
-/// What stands behind a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
+/// The words after a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
 /// the choice is right, and whether the reader chose it.
 pub(crate) fn choice_mark(
     is_right: bool,

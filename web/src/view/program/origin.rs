@@ -19,7 +19,7 @@ pub(crate) fn origin(session: Session) -> AnyView {
         Some((block, session.with_state(|_, state| state.block(block)?.allocation).flatten()?))
     });
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
-    // A worker is asked once the cursor rests on a block.
+    // A worker is asked once the cursor stays on a block.
     effect(move || {
         session.player.with(|player| player.steps);
         if chosen.get().is_some() && !is_playing.get() {

@@ -63,7 +63,7 @@ fn status(session: Session) -> String {
     match session.program().status.get() {
         ProgramStatus::Loading(bytes) => format!("Loading the interpreter: {:.1} MB", bytes / 1e6),
         ProgramStatus::Building => {
-            "The Python interpreter is being built; the program starts when it is there".to_owned()
+            "The Python interpreter is being built; the program starts when it is built".to_owned()
         }
         ProgramStatus::Running => running(session),
         ProgramStatus::Failed(why) => sentence(&why),
@@ -102,7 +102,7 @@ fn running(session: Session) -> String {
     }
 }
 
-/// What other settings changed, as a sentence of its own.
+/// What other settings changed, as a separate sentence.
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
     let (old, new) = (&before.input, &now.input);
