@@ -319,7 +319,7 @@ impl Sites<'_> {
         }
     }
 
-    /// How much a site counts: its share of the bytes at the peak, which is what a reader asks for, three times, and its share of the figure.
+    /// How much a site counts: its share of the bytes at the peak three times, for readers ask for these, and its share of the figure once.
     fn weight(&self) -> impl Fn(&Site) -> u128 + use<> {
         let sum = |of: fn(&Site) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
         let (area, at_peak) = (sum(|site| site.area), sum(|site| site.at_peak));

@@ -132,7 +132,7 @@ impl FlameGraph {
         node.is_some_and(|node| node.depth > 0 && node.stack.is_none() && node.children.len() == 1)
     }
 
-    /// The frames right above the node that only pass on to it, and so have no row of their own; the outermost first.
+    /// The frames right above the node that only pass on to it, and so have no row; the outermost first.
     #[must_use]
     pub fn passed_above(&self, place: usize) -> Vec<usize> {
         let mut passed: Vec<usize> =
