@@ -25,8 +25,8 @@ impl std::fmt::Debug for GridPaint<'_> {
 /// How much of the color of cached bytes is in that of reserved memory, which is the ground of allocations, in percent.
 pub const RESERVED_PERCENT: u32 = 22;
 
-/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in percent: a grey that has no meaning
-/// of its own, and stands out from reserved memory.
+/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in percent: a grey without a meaning,
+/// which stands out from reserved memory.
 pub const DIMMED_PERCENT: u32 = 60;
 
 /// `percent` of the color, and the rest of the ground.
