@@ -88,6 +88,8 @@ pub(crate) struct FigureSignals {
     /// What the reader looks for among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
+    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is there.
+    pub(crate) paper: StoredValue<Option<fn(crate::session::Session, &str) -> String>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.
     last_groups: StoredValue<Option<(PtrEq<Columns>, ColorBy, PtrEq<Groups>)>, LocalStorage>,
@@ -118,6 +120,7 @@ impl FigureSignals {
             mark: RwSignal::new(None),
             filter: RwSignal::new(String::new()),
             picked: RwSignal::new(None),
+            paper: StoredValue::new(None),
             collector: StoredValue::new_local(None),
             last_groups: StoredValue::new_local(None),
         }
@@ -219,7 +222,8 @@ impl Feature<FigureSignals> {
         let Some(groups) = self.kept_groups(&columns, by) else { return };
         scene.color_blocks(|block| {
             let row = columns.allocations.row(state.block(block)?.allocation?)?;
-            groups.legend().get(groups.place(row)).map(|entry| entry.role)
+            // Without a stack a block keeps the color of live memory: a hatch would lie below its text.
+            groups.legend().get(groups.place(row)).filter(|entry| !entry.is_hatched()).map(|entry| entry.role)
         });
     }
 

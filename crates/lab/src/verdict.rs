@@ -166,14 +166,12 @@ fn failed(
     let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
     let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
-    let headline = match lines.first().filter(|_| is_leak) {
-        Some(line) => leak_headline(line),
-        None => {
-            let is_repeated = grows.steps == Steps::Repetition && !grows.are_steps_known;
-            let growing =
-                lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
-            format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
-        }
+    let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
+        leak_headline(line)
+    } else {
+        let is_repeated = grows.steps == Steps::Repetition && !grows.are_steps_known;
+        let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
+        format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
     let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
     findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));

@@ -1,6 +1,7 @@
 //! All allocations from their allocation to their free: at their addresses, or stacked.
 
 mod painting;
+mod paper;
 mod picture;
 mod pointer;
 mod save;
@@ -18,7 +19,6 @@ use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
 use self::pointer::Grabbed;
-pub(crate) use self::save::whole_scene;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::figures::Columns;
@@ -84,6 +84,7 @@ pub(crate) fn allocations(session: Session) -> AnyView {
         // A separate command, which runs after the effects of the change.
         let _ = browser::after_millis(0, move || session.figures().collect_allocations());
     });
+    session.figures().paper.set_value(Some(paper::part));
     let area = NodeRef::<html::Div>::new();
     let base = NodeRef::<html::Canvas>::new();
     let painted = NodeRef::<html::Canvas>::new();

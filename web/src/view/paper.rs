@@ -5,28 +5,19 @@
 
 use std::fmt::Write as _;
 
-use blockyard_figure::{
-    Mark, Scope, Size, Theme, breakdown_text, bytes_of, holder_texts, holders, rows_in, timeline,
-    timeline_cursor, timeline_text,
-};
+use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cursor, timeline_text};
 use leptos::prelude::*;
 
 use crate::browser;
 use crate::files::ComparisonState;
 use crate::navigation::Place;
 use crate::session::Session;
-use crate::view::allocations::whole_scene;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.
-const WIDTH_PX: f32 = 900.0;
+pub(crate) const WIDTH_PX: f32 = 900.0;
 const TIMELINE_PX: f32 = 300.0;
-
-const ALLOCATIONS_PX: f32 = 340.0;
-
-/// The most groups of what held the memory at the peak that are printed.
-const MOST_HOLDERS: usize = 20;
 
 /// The most lines of a workload that are printed.
 const MOST_LINES: usize = 400;
@@ -85,8 +76,9 @@ fn content(session: Session) -> Option<String> {
         out,
         "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
     );
-    write_allocations(&mut out, session, &title);
-    write_peak(&mut out, session);
+    if let Some(part) = session.figures().paper.get_value() {
+        out.push_str(&part(session, &title));
+    }
     let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
     if let Some(scene) = stage_scene(session, WIDTH_PX) {
         let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
@@ -104,43 +96,6 @@ fn content(session: Session) -> Option<String> {
     Some(out)
 }
 
-/// The allocations over time, as they are shown.
-fn write_allocations(out: &mut String, session: Session, title: &str) {
-    let Some(groups) = session.figures().color_groups() else { return };
-    let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
-    let Some(scene) = whole_scene(session, &groups, size) else { return };
-    let words = format!("Colors by {}.", session.figures().color_by().name());
-    let svg = scene.to_svg(Theme::Light, &format!("{title}: allocations over time"), &words);
-    let _ =
-        write!(out, "<figure><h2>Allocations over time</h2>{svg}<figcaption>{words}</figcaption></figure>");
-}
-
-/// What held the memory at the peak, the largest first.
-fn write_peak(out: &mut String, session: Session) {
-    let Some(columns) = session.figures().columns() else { return };
-    let (allocations, recording) = (&columns.allocations, &columns.recording);
-    let peak = session.run.with(|run| run.series.peak_steps(recording).0);
-    let rows = rows_in(allocations, Scope::At(peak));
-    let by = session.figures().group_by();
-    let mut found = holders(allocations, recording, &rows, by);
-    let all = found.len();
-    found.truncate(MOST_HOLDERS);
-    let _ = write!(
-        out,
-        "<h2>What held the memory at the peak, after step {}: {}</h2><table><tbody>",
-        grouped_count(peak),
-        bytes_of(allocations, &rows)
-    );
-    for (holder, text) in found.iter().zip(holder_texts(recording, &found)) {
-        let (bytes, count) = (holder.bytes, grouped_count(holder.count));
-        let _ = write!(out, "<tr><td>{bytes}</td><td>{count}</td><td>{}</td></tr>", escaped(&text));
-    }
-    let _ = write!(out, "</tbody></table>");
-    if all > MOST_HOLDERS {
-        let _ = write!(out, "<p>And {} more.</p>", grouped_count(all - MOST_HOLDERS));
-    }
-}
-
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

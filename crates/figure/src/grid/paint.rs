@@ -35,7 +35,8 @@ pub fn blended(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
     let percent = percent.min(100);
     let mut mixed = color;
     for (part, ground) in mixed.iter_mut().zip(ground) {
-        let sum = u32::from(*part) * percent + u32::from(ground) * (100 - percent);
+        let own = u32::from(*part).saturating_mul(percent);
+        let sum = u32::from(ground).saturating_mul(100_u32.saturating_sub(percent)).saturating_add(own);
         *part = u8::try_from(sum / 100).unwrap_or(u8::MAX);
     }
     mixed

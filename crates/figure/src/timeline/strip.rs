@@ -91,10 +91,10 @@ fn draw_values(scene: &mut Scene, columns: &[Column], highest: Bytes, plot: &Rec
         };
         let strips: Vec<Strip> = columns.iter().map(strip).collect();
         let width = text_width_px(name, size_px, Weight::Bold).ceil() + 8.0;
-        let Some(place) = roomiest(&strips, width, PLATE_PX - 2.0, &taken) else { continue };
-        let at = Point::new(place.x_px + 4.0, baseline(place.center().y_px, size_px));
+        let Some(area) = roomiest(&strips, width, PLATE_PX - 2.0, &taken) else { continue };
+        let at = Point::new(area.x_px + 4.0, baseline(area.center().y_px, size_px));
         scene.text(at, name, TextStyle::new(role, size_px).bold());
-        taken.push(place);
+        taken.push(area);
     }
 }
 

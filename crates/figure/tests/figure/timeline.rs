@@ -267,7 +267,7 @@ fn a_clock_draws_steps_where_they_happened() {
 fn the_legend_names_what_is_there() {
     let named = |recording: &Recording, name: &str| {
         let is_named = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == name);
-        whole(recording).marks.iter().any(|mark| is_named(mark))
+        whole(recording).marks.iter().any(is_named)
     };
     let mut exact = Program::new(Bytes::gib(1));
     exact.alloc("a", Bytes::mib(4)).alloc("b", Bytes::mib(20)).free("a");

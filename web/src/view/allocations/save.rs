@@ -27,7 +27,7 @@ impl AllocationsFigure {
 }
 
 /// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are collected. Reads signals.
-pub(crate) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
+pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
     let columns = session.figures().columns()?;
     let plot = grid_plot(size);
     let steps = session.figures().timeline_view_or_fit();
