@@ -217,7 +217,7 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
     view! {
         <main class="page handout" data-paper-part=move || part.get()>
             <p class="no-print cluster">
-                {button("primary large", "print", "Print", "The cards, and the answers on a page of their own", click(move || print("")))}
+                {button("primary large", "print", "Print", "The cards, and the answers on a separate page", click(move || print("")))}
                 {button("large", "print-cards", "Print without the answers", "For the class", click(move || print("cards")))}
                 {button("large", "print-short", "Print questions and exercises alone", "Few pages for each lesson", click(move || print("short")))}
                 {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}

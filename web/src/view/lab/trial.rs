@@ -289,7 +289,7 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
                 format!("free {} before ({bytes})", tensor_words(session, requests))
             }
             ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
-            ChangeKind::DefaultPool => "no pools of its own".to_owned(),
+            ChangeKind::DefaultPool => "no separate pools".to_owned(),
             ChangeKind::OneStream => "one stream".to_owned(),
             ChangeKind::Synchronize => "synchronize before".to_owned(),
         };
