@@ -45,8 +45,11 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
 fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
     if variable.is_non_overlapping_and_dense() {
         let (sizes, mine, theirs) = (grad.shape(), variable.strides(), grad.strides());
-        variable.shape() == sizes
-            && sizes.iter().zip(mine.iter().zip(theirs.iter())).all(|(size, (a, b))| *size == 1 || a == b)
+        // A dimension of size 1 may lie anywhere, but may not be repeated.
+        let fits = |(size, (mine, theirs)): (&i64, (&i64, &i64))| {
+            if *size == 1 { *theirs != 0 } else { mine == theirs }
+        };
+        variable.shape() == sizes && sizes.iter().zip(mine.iter().zip(theirs.iter())).all(fits)
     } else {
         grad.is_contiguous()
     }
