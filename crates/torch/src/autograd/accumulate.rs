@@ -57,6 +57,13 @@ fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
 
 fn clone_obeying_layout(grad: &Tensor, variable: &Tensor) -> Result<Tensor> {
     if variable.is_non_overlapping_and_dense() {
+        // Zeros without memory are written by way of one zero.
+        let is_zero = grad.numel() > 0 && grad.storage().bytes() == 0;
+        let _zero = if is_zero && !variable.is_contiguous() {
+            Some(copy::empty_strided(&[], &[], grad.dtype(), grad.device())?)
+        } else {
+            None
+        };
         let new = copy::empty_strided(&variable.shape(), &variable.strides(), grad.dtype(), grad.device())?;
         copy::copy_in_place(&new, grad)?;
         Ok(new)

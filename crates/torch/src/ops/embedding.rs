@@ -103,7 +103,7 @@ fn backward_kernel(
     let segments = temporary(device, 8)?;
     let unique = temporary(device, n * index_size)?;
     // The states of the tiles that the kernel looks back at.
-    let states = (n.div_ceil(4096) + 32) * 16;
+    let states = (n.div_ceil(4480) + 32) * 16;
     drop(temporary(device, states.next_multiple_of(256) + 256 + 255)?);
     drop(unique);
     if index_size != 8 {
