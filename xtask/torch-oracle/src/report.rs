@@ -29,6 +29,8 @@ pub struct Counts {
     pub invalid: usize,
     /// PyTorch's own events depend on an assumption; not among `compared`.
     pub assumed: usize,
+    /// PyTorch's own events were others in a second run, and those are equal; not among `compared`.
+    pub unsteady: usize,
 }
 
 impl Counts {
@@ -45,7 +47,7 @@ impl Counts {
         self.compared = self.equal + self.marked + self.different + self.refused + self.raises;
     }
 
-    fn row(&self) -> [usize; 9] {
+    fn row(&self) -> [usize; 10] {
         [
             self.compared,
             self.equal,
@@ -56,6 +58,7 @@ impl Counts {
             self.accepts,
             self.invalid,
             self.assumed,
+            self.unsteady,
         ]
     }
 }
@@ -142,6 +145,12 @@ impl OracleReport {
         self.all.assumed += 1;
     }
 
+    /// Counts a call that PyTorch itself did not repeat.
+    pub fn add_unsteady(&mut self, family: &str) {
+        self.families.entry(family.to_owned()).or_default().unsteady += 1;
+        self.all.unsteady += 1;
+    }
+
     /// How all calls came out.
     #[must_use]
     pub fn counts(&self) -> Counts {
@@ -187,9 +196,9 @@ impl fmt::Display for OracleReport {
         }
         writeln!(
             f,
-            "| family | compared | equal | marked | different | refused | raises | runs only here | raises on both sides | assumed |"
+            "| family | compared | equal | marked | different | refused | raises | runs only here | raises on both sides | assumed | unsteady |"
         )?;
-        writeln!(f, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
+        writeln!(f, "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")?;
         let all = ("all".to_owned(), self.all);
         for (family, counts) in self.families.iter().chain([(&all.0, &all.1)]) {
             let row: Vec<String> = counts.row().iter().map(ToString::to_string).collect();

@@ -112,10 +112,6 @@ def nanmean(input, dim=None, keepdim=False, *, dtype=None):
     return torch.nansum(input, dim, keepdim).div(factor)
 
 
-def vdot(input, other):
-    return torch.dot(input, other)
-
-
 def diagflat(input, offset=0):
     return input.contiguous().view(-1).diag(offset)
 
@@ -489,5 +485,5 @@ OTHER_NAMES |= {name + "_": other + "_" for name, other in OTHER_NAMES.items()}
 # Functions above that are methods of tensors too.
 METHODS = """diag tensor_split fliplr flipud det logdet svd cross fill_diagonal_ diagflat positive hsplit vsplit dsplit unsafe_split unsafe_split_with_sizes
 unsafe_chunk adjoint argwhere isreal is_same_size is_distributed is_conj is_neg conj conj_physical conj_physical_ resolve_conj resolve_neg pinverse slogdet
-inverse cholesky cholesky_inverse cholesky_solve triangular_solve matrix_power matrix_exp qr geqrf orgqr ormqr lu lu_solve nanquantile nanmean vdot new
+inverse cholesky cholesky_inverse cholesky_solve triangular_solve matrix_power matrix_exp qr geqrf orgqr ormqr lu lu_solve nanquantile nanmean new
 new_empty_strided narrow_copy sum_to_size float_power_ ldexp_ resize_ resize_as_ reinforce""".split()

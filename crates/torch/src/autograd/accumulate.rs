@@ -45,8 +45,11 @@ pub(super) fn accumulate(variable: &Tensor, grad: Tensor) -> Result<()> {
 fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
     if variable.is_non_overlapping_and_dense() {
         let (sizes, mine, theirs) = (grad.shape(), variable.strides(), grad.strides());
-        variable.shape() == sizes
-            && sizes.iter().zip(mine.iter().zip(theirs.iter())).all(|(size, (a, b))| *size == 1 || a == b)
+        // A dimension of size 1 may lie anywhere, but may not be repeated.
+        let fits = |(size, (mine, theirs)): (&i64, (&i64, &i64))| {
+            if *size == 1 { *theirs != 0 } else { mine == theirs }
+        };
+        variable.shape() == sizes && sizes.iter().zip(mine.iter().zip(theirs.iter())).all(fits)
     } else {
         grad.is_contiguous()
     }
@@ -54,6 +57,13 @@ fn obeys_layout(grad: &Tensor, variable: &Tensor) -> bool {
 
 fn clone_obeying_layout(grad: &Tensor, variable: &Tensor) -> Result<Tensor> {
     if variable.is_non_overlapping_and_dense() {
+        // Zeros without memory are written by way of one zero.
+        let is_zero = grad.numel() > 0 && grad.storage().bytes() == 0;
+        let _zero = if is_zero && !variable.is_contiguous() {
+            Some(copy::empty_strided(&[], &[], grad.dtype(), grad.device())?)
+        } else {
+            None
+        };
         let new = copy::empty_strided(&variable.shape(), &variable.strides(), grad.dtype(), grad.device())?;
         copy::copy_in_place(&new, grad)?;
         Ok(new)

@@ -373,6 +373,7 @@ nodes! {
     UpsampleTrilinear3DBackwardBackward0
     VarBackward0
     VarMeanBackward0
+    VdotBackward0
     ViewBackward0
     WeightNormInterfaceBackward0
     WhereBackward0

@@ -256,6 +256,13 @@ pub(super) fn sum_of_products(left: Tensor, right: Tensor, summed: &[i64]) -> Re
             of_right.push(dim);
         }
     }
+    // Where all dimensions of the right operand come first in the result, the operands change places.
+    if let (Some(first_left), Some(last_right)) = (of_left.first(), of_right.last())
+        && last_right < first_left
+    {
+        std::mem::swap(&mut left, &mut right);
+        std::mem::swap(&mut of_left, &mut of_right);
+    }
     let sizes =
         |tensor: &Tensor, dims: &[i64]| dims.iter().map(|dim| tensor.size(*dim)).collect::<Vec<i64>>();
     let count = |tensor: &Tensor, dims: &[i64]| crate::numel(&sizes(tensor, dims));

@@ -81,21 +81,37 @@ fn embedding_backward(grad: &Tensor, indices: &Tensor, vocabulary: i64, width: i
     let range = temporary(device, n * index_size)?;
     drop(temporary(device, radix_sort_bytes(n, index_size, index_size, 8 * index_size))?);
     drop(range);
-    let result = backward_kernel(grad, n, index_size, [vocabulary, width])?;
+    let result = backward_kernel(grad, n, index_size, [vocabulary, width], false)?;
     drop(original);
     drop(sorted);
     Ok(result)
 }
 
 /// `embedding_backward_cuda_kernel`: the rows of sorted indices are added up in parts.
-fn backward_kernel(grad: &Tensor, n: u64, index_size: u64, [vocabulary, width]: [i64; 2]) -> Result<Tensor> {
+///
+/// Without bags, many indices of few rows are added up straight into the rows, in `float32` where the result is of a reduced type.
+fn backward_kernel(
+    grad: &Tensor,
+    n: u64,
+    index_size: u64,
+    [vocabulary, width]: [i64; 2],
+    has_bags: bool,
+) -> Result<Tensor> {
     let device = grad.device();
     let result = zeros(&[vocabulary, width], grad.dtype(), device)?;
     let segment_offsets = temporary(device, n * index_size)?;
     let segments = temporary(device, 8)?;
     let unique = temporary(device, n * index_size)?;
-    drop(temporary(device, 1279)?);
+    // The states of the tiles that the kernel looks back at.
+    let states = (n.div_ceil(4480) + 32) * 16;
+    drop(temporary(device, states.next_multiple_of(256) + 256 + 255)?);
     drop(unique);
+    if index_size != 8 {
+        session().mark_estimated(
+            "embedding",
+            "the gradient of indices of 32 bits is sorted in tiles that were not recorded",
+        );
+    }
     let most = n.min(vocabulary.max(0) as u64);
     let partials = temporary(device, most * index_size)?;
     let partial_offsets = temporary(device, most * index_size)?;
@@ -103,12 +119,17 @@ fn backward_kernel(grad: &Tensor, n: u64, index_size: u64, [vocabulary, width]: 
     let partial_count = temporary(device, 8)?;
     let most_partials = n / 10 + most;
     let partial_segments = temporary(device, most_partials * index_size)?;
-    if (101..1000).contains(&most) || grad.dtype() != Dtype::F32 || index_size != 8 || n > 16384 {
-        session().mark_estimated("embedding", "the gradient of this many indices and rows was not recorded");
+    let row = width.max(0) as u64 * grad.dtype().accumulate().size();
+    let few = 4 * u64::from(session().profile().multiprocessors);
+    if !has_bags && most < few && most_partials > 4 * most {
+        let part_of_segment = temporary(device, most_partials * index_size)?;
+        if grad.dtype().is_reduced_float() {
+            drop(temporary(device, most * row)?);
+        }
+        drop(part_of_segment);
+    } else {
+        drop(temporary(device, most_partials * row)?);
     }
-    let sums = most_partials * if most <= 100 { 8 } else { width.max(0) as u64 * 4 };
-    let per_segment = temporary(device, sums)?;
-    drop(per_segment);
     drop(partial_segments);
     drop(partial_count);
     drop(partial_offsets);
@@ -243,7 +264,7 @@ fn bag_backward(
         session().mark_estimated("embedding_bag", "scale_grad_by_freq was not recorded");
         counts = Some(temporary(device, n * index_size)?);
     }
-    let result = backward_kernel(&grad, n, index_size, [rows, width])?;
+    let result = backward_kernel(&grad, n, index_size, [rows, width], true)?;
     drop(counts);
     drop(original);
     drop(sorted);

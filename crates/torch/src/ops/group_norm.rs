@@ -38,8 +38,8 @@ pub(super) fn group_norm(
     let mean = empty(&[batch, groups], input.dtype(), input.device())?;
     let rstd = empty(&[batch, groups], input.dtype(), input.device())?;
     if area != 1 && (weight.is_some() || bias.is_some()) {
-        let a = scratch(input, batch * channels)?;
-        let b = scratch(input, batch * channels)?;
+        let a = wide_scratch(input, batch * channels)?;
+        let b = wide_scratch(input, batch * channels)?;
         drop(b);
         drop(a);
     }

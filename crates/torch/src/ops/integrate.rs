@@ -194,7 +194,10 @@ fn linalg_vander(x: &Tensor, columns: Option<i64>) -> Result<Value> {
         let ones = super::creation::ones(&shape, product.dtype(), product.device())?;
         products.insert(0, ones);
     }
-    Ok(cat(&products, -1)?.into())
+    let result = cat(&products, -1)?;
+    // A list of C++ dies last to first.
+    while products.pop().is_some() {}
+    Ok(result.into())
 }
 
 /// `rot90`: a flip and a transposition; its gradient is turned back.

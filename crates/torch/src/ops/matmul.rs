@@ -20,7 +20,7 @@ pub(crate) use any_shape::matmul;
 pub(crate) use batched::bmm;
 use batched::{addbmm, baddbmm};
 pub(crate) use vector::mv;
-use vector::{addmv, dot, outer};
+use vector::{addmv, dot, outer, vdot};
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -338,6 +338,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("bmm(Tensor self, Tensor mat2)", bmm).composed(&[nodes::BmmBackward0]),
     op!("mv(Tensor self, Tensor vec)", mv),
     op!("dot(Tensor self, Tensor tensor)", dot),
+    op!("vdot(Tensor self, Tensor other)", vdot),
     op!("inner(Tensor self, Tensor other)", |x: &Tensor, y: &Tensor| {
         if x.dim() == 0 || y.dim() == 0 {
             return mul(x, y);

@@ -33,8 +33,10 @@ fn median_of_all(tensor: &Tensor) -> Result<Tensor> {
 
 /// `nanmedian()` of all elements: that of the sorted ones which the count of numbers tells.
 fn nanmedian_of_all(tensor: &Tensor) -> Result<Tensor> {
-    let (sorted, indices) = sort(&reshape(tensor, &[-1])?, 0)?;
+    let flat = reshape(tensor, &[-1])?;
+    let (sorted, indices) = sort(&flat, 0)?;
     drop(indices);
+    drop(flat);
     let place = {
         let is_nan = named("isnan", &[(&sorted).into()])?;
         let count = named("sum", &[(&is_nan).into()])?;

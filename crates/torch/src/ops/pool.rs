@@ -230,7 +230,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let output = in_order_of(input, shape, input.dtype())?;
     let is_nearest =
         matches!(node, nodes::UpsampleNearest2DBackward0 | nodes::UpsampleNearestExact2DBackward0);
-    if is_nearest && !output.is_contiguous() && input.size(1) < 16 {
+    if is_nearest && !output.is_contiguous() && input.size(1) < 4 {
         // Few channels: the kernel for the plain order, whose result is copied.
         let plain = empty_strided(shape, &contiguous_strides(shape), output.dtype(), output.device())?;
         drop(contiguous_in(input, MemoryFormat::Contiguous)?);
@@ -263,7 +263,11 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
             Some(own) if node == nodes::AvgPool2DBackward0 => Some(contiguous_in(own, format)?),
             _ => None,
         };
-        drop(contiguous_in(grad, format)?);
+        let reads_any_strides =
+            node == nodes::AdaptiveAvgPool2DBackward0 && format != MemoryFormat::Contiguous;
+        if !reads_any_strides {
+            drop(contiguous_in(grad, format)?);
+        }
         drop(read);
         drop(below);
         let to = to.clone();

@@ -150,8 +150,13 @@ pub(crate) fn spread(grad: &Tensor, shape: &[i64], mask: &[bool], keeps: bool) -
 
 /// `unsqueeze_multiple`: reduced dimensions come back with size 1.
 pub(crate) fn restore(grad: &Tensor, mask: &[bool], keeps: bool) -> Result<Tensor> {
+    restore_named(grad, mask, keeps, false)
+}
+
+/// `unsqueeze_multiple`: dimensions that a program names are restored even where no other is left.
+fn restore_named(grad: &Tensor, mask: &[bool], keeps: bool, names_dims: bool) -> Result<Tensor> {
     let mut grad = grad.clone();
-    if !keeps && mask.iter().any(|reduced| !reduced) {
+    if !keeps && (names_dims || mask.iter().any(|reduced| !reduced)) {
         for (dim, _) in mask.iter().enumerate().filter(|(_, reduced)| **reduced) {
             grad = unsqueeze(&grad, dim as i64)?;
         }
@@ -297,11 +302,19 @@ fn record_norm(
     let to = full_dtype(tensor, dtype).unwrap_or(tensor.dtype());
     let output = reduced_empty(tensor, &mask, keeps, to)?;
     run(tensor, &mask, Kernel::of(tensor.dtype().accumulate().size()))?;
+    let sizes = tensor.shape();
+    let has_one = mask.iter().zip(sizes.iter()).all(|(reduced, size)| !reduced || *size == 1);
+    if has_one && to != tensor.dtype() && mask.contains(&true) {
+        // The norm of one element is its absolute value, in the type of the result.
+        let _below = crate::autograd::GradModeGuard::new(false);
+        drop(to_dtype(tensor, to)?);
+    }
+    let names_dims = dims.is_some_and(|dims| !dims.is_empty());
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
     record(nodes::LinalgVectorNormBackward0, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, norm) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
-        let grad = restore(grad, &mask, keeps)?;
-        let norm = restore(&norm, &mask, keeps)?;
+        let grad = restore_named(grad, &mask, keeps, names_dims)?;
+        let norm = restore_named(&norm, &mask, keeps, names_dims)?;
         if order == 0.0 {
             // How many elements are not zero has no derivative.
             return Ok(vec![None]);

@@ -84,7 +84,7 @@ fn changed_or_cloned(own: &Tensor, in_place: bool) -> Result<Tensor> {
         return Ok(own.clone());
     }
     let _below = GradModeGuard::new(false);
-    copy::clone(own, MemoryFormat::Preserve)
+    copy::clone(own, MemoryFormat::Contiguous)
 }
 
 /// `scatter` and `scatter_add`, as a new tensor or in place.
@@ -111,7 +111,7 @@ fn scatter(
         let to_own = match (ctx.wants(0), adds) {
             (false, _) => None,
             (true, true) => Some(grad.clone()),
-            (true, false) => Some(copy::clone(grad, MemoryFormat::Preserve)?),
+            (true, false) => Some(copy::clone(grad, MemoryFormat::Contiguous)?),
         };
         let to_source = if ctx.wants(1) { Some(gather(grad, dim, &index)?) } else { None };
         Ok(vec![to_own, to_source])

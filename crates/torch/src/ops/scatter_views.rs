@@ -154,14 +154,17 @@ fn addr(own: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scalar, in_pl
     } else {
         elementwise(&[&own, &column, &b], dtype, None)?
     };
-    let saved = [Save::Input(Some(&a)), Save::Input(Some(&b))];
+    let saved = [Save::InputIf(b.requires_grad(), &a), Save::InputIf(a.requires_grad(), &b)];
     record(nodes::AddrBackward0, &[&own, &a, &b], &[&output], &saved, move |ctx, grads| {
-        let (grad, a, b) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
+        let grad = first(grads)?;
         let to_own = if ctx.wants(0) { Some(maybe_multiply(grad, beta)?) } else { None };
-        let to_a = if ctx.wants(1) { Some(maybe_multiply(&mv(grad, &b)?, alpha)?) } else { None };
-        let to_b = if ctx.wants(2) { Some(maybe_multiply(&mv(&t(grad)?, &a)?, alpha)?) } else { None };
+        let to_a = if ctx.wants(1) { Some(maybe_multiply(&mv(grad, &ctx.saved(1)?)?, alpha)?) } else { None };
+        let to_b =
+            if ctx.wants(2) { Some(maybe_multiply(&mv(&t(grad)?, &ctx.saved(0)?)?, alpha)?) } else { None };
         Ok(vec![to_own, to_a, to_b])
     })?;
+    // The cast of the matrix dies before those of the vectors.
+    drop(own);
     Ok(output.into())
 }
 

@@ -202,12 +202,17 @@ fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
 fn ldexp(own: &Tensor, other: &Tensor) -> Result<Value> {
     let output = {
         let _below = GradModeGuard::new(false);
-        let power = if own.dtype().is_integral() || own.dtype() == Dtype::F32 {
-            pointwise::pow_of_number(&number(2.0), other)?
+        if own.dtype().is_floating() && other.dtype().is_integral() {
+            // Whole exponents are one kernel.
+            pointwise::elementwise(&[own, other], own.dtype(), None)?
         } else {
-            pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, other)?
-        };
-        mul(own, &power)?
+            let power = if own.dtype().is_integral() || own.dtype() == Dtype::F32 {
+                pointwise::pow_of_number(&number(2.0), other)?
+            } else {
+                pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, other)?
+            };
+            mul(own, &power)?
+        }
     };
     let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
     record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {

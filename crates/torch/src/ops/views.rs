@@ -165,14 +165,21 @@ pub(crate) fn t(tensor: &Tensor) -> Result<Tensor> {
 pub(crate) fn expand_quietly(tensor: &Tensor, shape: &[i64]) -> Option<Tensor> {
     let (sizes, strides) = (tensor.shape(), tensor.strides());
     let shift = shape.len().checked_sub(sizes.len())?;
-    let mut new = Vec::with_capacity(shape.len());
-    for (dim, target) in shape.iter().enumerate() {
-        new.push(match dim.checked_sub(shift) {
-            None => 0,
+    let mut new = vec![0; shape.len()];
+    let mut below = 1_i64;
+    for (dim, target) in shape.iter().enumerate().rev() {
+        let stride = match dim.checked_sub(shift) {
+            // All dimensions of a number are repeated, also those of size 1.
+            None if *target != 1 || sizes.is_empty() => 0,
+            None => below,
             Some(index) if sizes.get(index) == Some(target) => *strides.get(index)?,
             Some(index) if sizes.get(index) == Some(&1) => 0,
             Some(_) => return None,
-        });
+        };
+        if let Some(slot) = new.get_mut(dim) {
+            *slot = stride;
+        }
+        below = target.saturating_mul(stride);
     }
     Some(tensor.alias(shape, &new, tensor.offset()))
 }

@@ -94,6 +94,20 @@ pub(super) fn addmv(
     Ok(output)
 }
 
+/// `vdot`: of real numbers a `dot` that saves its operands in another order.
+pub(super) fn vdot(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let saved = [Save::InputIf(a.requires_grad(), b), Save::InputIf(b.requires_grad(), a)];
+    let early = save_early(&[a, b], &saved)?;
+    let output = below(|| dot(a, b))?;
+    record_after(early, nodes::VdotBackward0, &[a, b], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_a = if ctx.wants(0) { Some(mul(grad, &ctx.saved(0)?)?) } else { None };
+        let to_b = if ctx.wants(1) { Some(mul(grad, &ctx.saved(1)?)?) } else { None };
+        Ok(vec![to_a, to_b])
+    })?;
+    Ok(output)
+}
+
 /// `outer`: `self.reshape({n, 1}) * vec2`.
 pub(super) fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     mul(&reshape(a, &[a.numel(), 1])?, b)

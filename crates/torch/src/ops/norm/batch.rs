@@ -11,6 +11,7 @@ use crate::{Dtype, MemoryFormat, Result, Storage, Tensor, Value};
 use super::super::copy::{contiguous, contiguous_in};
 use super::super::creation::{empty, empty_like, empty_like_as};
 use super::super::norm_double;
+use super::super::reduce;
 use super::super::sort::temporary;
 use super::super::views::{first, reshape, view};
 use super::record_double;
@@ -110,6 +111,10 @@ impl BatchNorm<'_> {
             drop(temporary(input.device(), channels_last_workspace(input, false))?);
         } else if self.is_training && kernels.are_channels_last && !kernels.are_cudnn {
             staging(input, input.size(1), 4)?;
+        } else if self.is_training && !kernels.are_cudnn && !input.is_contiguous() {
+            // Any other order: `var_mean`.
+            let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
+            reduce::run(input, &mask, reduce::Kernel::welford(input.dtype()))?;
         }
         let saved = [
             Save::Input(Some(input)),

@@ -166,7 +166,7 @@ fn extremum(ctx: &Context<'_>, grad: &Tensor, loses: &'static Binary) -> Result<
         // at::where(a == b, grad / 2, grad).masked_fill_(a lost to b, 0)
         // C++ evaluates the arguments last to first, and all temporaries live until the statement ends.
         let halved = div(grad, &wrapped(Scalar::Int(2)))?;
-        let equal = EQ.call(a, b)?;
+        let equal = EQ.call(&own, &other)?;
         let result = where_(&equal, &halved, grad)?;
         let lost = loses.call(a, b)?;
         masked_fill_in_place(&result, &lost, &wrapped(Scalar::Int(0)))?;

@@ -45,7 +45,9 @@ pub(super) fn pow(base: &Tensor, exponent: Operand<'_>) -> Result<Tensor> {
             if base.is_wrapped_number() {
                 return pow_of_number(base, &cast.apply(exponent)?);
             }
-            POW.call(&cast.apply(base)?, &cast.apply(exponent)?)
+            // The last argument is cast first.
+            let exponent = cast.apply(exponent)?;
+            POW.call(&cast.apply(base)?, &exponent)
         }
     }
 }

@@ -98,11 +98,14 @@ pub(crate) fn extremum_dims(
     let output = reduced_empty(tensor, &mask, keeps, tensor.dtype())?;
     run(tensor, &mask, Kernel::of(tensor.dtype().size()))?;
     let saved = [Save::Input(Some(tensor)), Save::Output(0)];
+    // The dimension of a number that is reduced is restored: the engine sums the gradient over it.
+    let gains_a_dim = tensor.dim() == 0 && !keeps && dims.is_some_and(|dims| !dims.is_empty());
     record(node, &[tensor], &[&output], &saved, move |ctx, grads| {
         let (grad, own, result) = (first(grads)?, ctx.saved(0)?, ctx.saved(1)?);
         let equal = eq(&restore(&result, &mask, keeps)?, &own)?;
         let grad = restore(grad, &mask, keeps)?;
-        Ok(vec![Some(scale_by_count(&grad, &equal, &mask)?)])
+        let to_own = scale_by_count(&grad, &equal, &mask)?;
+        Ok(vec![Some(if gains_a_dim { views::unsqueeze(&to_own, 0)? } else { to_own })])
     })?;
     Ok(output)
 }

@@ -18,7 +18,7 @@ impl Kernel {
     }
 
     /// `WelfordData`: two numbers in the type that adds up, and two counts of four bytes, which doubles align to eight.
-    pub(super) fn welford(dtype: Dtype) -> Self {
+    pub(crate) fn welford(dtype: Dtype) -> Self {
         Self { arg: if dtype == Dtype::F64 { 32 } else { 16 }, values_at_once: 2, vector: 2 }
     }
 }

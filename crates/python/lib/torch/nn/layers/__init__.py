@@ -6,9 +6,9 @@ from torch.nn import init
 from torch.nn.containers import ModuleList
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
-from torch.nn.layers.made import _inplace, _join, _pair, _simple
-from torch.nn.layers.linear import Bilinear, Flatten, Identity, Linear, NonDynamicallyQuantizableLinear, Unflatten
-from torch.nn.layers.activation import (
+from torch.nn.layers._made import _inplace, _join, _pair, _simple
+from torch.nn.layers._linear import Bilinear, Flatten, Identity, Linear, NonDynamicallyQuantizableLinear, Unflatten
+from torch.nn.layers._activation import (
     AlphaDropout,
     CELU,
     Dropout,
@@ -44,8 +44,8 @@ from torch.nn.layers.activation import (
     Threshold,
     _Dropout,
 )
-from torch.nn.layers.sparse import Embedding
-from torch.nn.layers.conv import (
+from torch.nn.layers._sparse import Embedding
+from torch.nn.layers._conv import (
     Conv1d,
     Conv2d,
     Conv3d,
@@ -55,7 +55,7 @@ from torch.nn.layers.conv import (
     _Conv,
     _ConvTranspose,
 )
-from torch.nn.layers.norm import (
+from torch.nn.layers._norm import (
     BatchNorm1d,
     BatchNorm2d,
     BatchNorm3d,
@@ -71,7 +71,7 @@ from torch.nn.layers.norm import (
     _InstanceNorm,
     _NormBase,
 )
-from torch.nn.layers.pool import (
+from torch.nn.layers._pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
     AdaptiveAvgPool3d,
@@ -112,7 +112,7 @@ from torch.nn.layers.pool import (
     _padding,
     _pool,
 )
-from torch.nn.layers.loss import (
+from torch.nn.layers._loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
@@ -137,8 +137,8 @@ from torch.nn.layers.loss import (
     TripletMarginWithDistanceLoss,
     _loss,
 )
-from torch.nn.layers.attention import MultiheadAttention
-from torch.nn.layers.transformer import (
+from torch.nn.layers._attention import MultiheadAttention
+from torch.nn.layers._transformer import (
     Transformer,
     TransformerDecoder,
     TransformerDecoderLayer,
@@ -148,5 +148,5 @@ from torch.nn.layers.transformer import (
     _clones,
     _detect_is_causal_mask,
 )
-from torch.nn.layers.rnn import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNBase, RNNCell, RNNCellBase
-from torch.nn.layers.parallel import DataParallel
+from torch.nn.layers._rnn import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNBase, RNNCell, RNNCellBase
+from torch.nn.layers._parallel import DataParallel

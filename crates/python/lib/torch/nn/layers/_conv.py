@@ -5,7 +5,7 @@ import math
 import torch
 from torch.nn import functional as F
 from torch.nn import init
-from torch.nn.layers.made import _pair
+from torch.nn.layers._made import _pair
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
 

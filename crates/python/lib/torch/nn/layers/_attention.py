@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 from torch.nn import init
-from torch.nn.layers.linear import NonDynamicallyQuantizableLinear
+from torch.nn.layers._linear import NonDynamicallyQuantizableLinear
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
 

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 from torch.nn import init
-from torch.nn.layers.made import _inplace, _join, _simple
+from torch.nn.layers._made import _inplace, _join, _simple
 from torch.nn.module import Module
 from torch.nn.parameter import Parameter
 

@@ -4,10 +4,10 @@ import torch
 from torch.nn import functional as F
 from torch.nn import init
 from torch.nn.containers import ModuleList
-from torch.nn.layers.activation import Dropout
-from torch.nn.layers.attention import MultiheadAttention
-from torch.nn.layers.linear import Linear
-from torch.nn.layers.norm import LayerNorm
+from torch.nn.layers._activation import Dropout
+from torch.nn.layers._attention import MultiheadAttention
+from torch.nn.layers._linear import Linear
+from torch.nn.layers._norm import LayerNorm
 from torch.nn.module import Module
 
 

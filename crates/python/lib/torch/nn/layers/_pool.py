@@ -1,7 +1,7 @@
 """Pools, pads and what else changes the size of an image."""
 
 from torch.nn import functional as F
-from torch.nn.layers.made import _pair, _simple
+from torch.nn.layers._made import _pair, _simple
 from torch.nn.module import Module
 
 
