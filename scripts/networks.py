@@ -413,7 +413,7 @@ def run(model, size, channels):
 
 
 def listed(job):
-    """A network at one size after the other; it is made anew where it runs at no other size than its own."""
+    """A network at one size after the other; it is made again where it runs at no other size than its own."""
     torch.set_num_threads(1)
     name, jobs = job
     kept, rows = None, []

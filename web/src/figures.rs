@@ -88,7 +88,7 @@ pub(crate) struct FigureSignals {
     /// What the reader looks for among the holders: a stack, an address, a size, a stream.
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
-    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is there.
+    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is loaded.
     pub(crate) paper: StoredValue<Option<fn(crate::session::Session, &str) -> String>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.

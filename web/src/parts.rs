@@ -85,6 +85,10 @@ part!(
     handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::teachers::handout(session, &lessons)
 );
 part!(
+    /// What the help says.
+    help in workbench: load_help, show_help(session: Session, help: view::Help) => view::help_content(session, help)
+);
+part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
 );

@@ -52,7 +52,7 @@ mod unplaced;
 
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
-pub(crate) use help::Help;
+pub(crate) use help::{Help, content as help_content};
 pub(crate) use holders::FILTER_ID;
 use kit::effect;
 pub(crate) use panels::panel_key;

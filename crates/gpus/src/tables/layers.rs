@@ -80,7 +80,7 @@ impl Run {
         Some(Self { place: before.checked_add(step)?, formula, count, rest, growth })
     }
 
-    /// The bytes for a batch that is so many above the run's first one.
+    /// The bytes for a batch by its distance from the run's first one.
     fn size(&self, above: i64, request: &Request<'_>) -> Option<u64> {
         let rest = self.rest.checked_add(self.growth.checked_mul(above)?)?;
         let rest = u64::try_from(rest).ok().filter(|rest| rest >> 45 == 0)?;

@@ -339,6 +339,10 @@ fn a_link_names_the_release_of_a_program() -> Result<()> {
         page.wait_until("document.querySelector('[data-testid=program-release]').value === '2.15'").map(drop)
     })?;
     drive_at(&address("9.9"), Window::default(), GpuChoice::None, |page| {
-        page.wait_text("body", "This link names PyTorch \"9.9\", which the page does not have. The program runs on 2.11.").map(drop)
+        page.wait_text(
+            "body",
+            "This link names PyTorch \"9.9\", which the page does not have. The program runs on 2.11.",
+        )
+        .map(drop)
     })
 }
