@@ -57,6 +57,12 @@ impl HolderMoment {
     }
 }
 
+/// Draws the allocations under a title, as HTML for paper.
+pub(crate) type PaperFigure = fn(crate::session::Session, &str) -> String;
+
+/// The groups of these columns by this color.
+type LastGroups = (PtrEq<Columns>, ColorBy, PtrEq<Groups>);
+
 /// What the figures show, and what is chosen in them.
 pub(crate) struct FigureSignals {
     /// The steps that figures over time show, or `None` for all steps.
@@ -89,10 +95,10 @@ pub(crate) struct FigureSignals {
     pub(crate) filter: RwSignal<String>,
     pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
     /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is loaded.
-    pub(crate) paper: StoredValue<Option<fn(crate::session::Session, &str) -> String>>,
+    pub(crate) paper: StoredValue<Option<PaperFigure>>,
     collector: StoredValue<Option<Collector>, LocalStorage>,
     /// The groups whose colors the blocks of the map have.
-    last_groups: StoredValue<Option<(PtrEq<Columns>, ColorBy, PtrEq<Groups>)>, LocalStorage>,
+    last_groups: StoredValue<Option<LastGroups>, LocalStorage>,
 }
 
 impl FigureSignals {

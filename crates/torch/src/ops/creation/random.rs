@@ -119,7 +119,7 @@ mod tests {
             ("rand", Device::Cuda(0), "check_uniform_bounds"),
         ] {
             let keywords = [("dtype", Dtype::I8.into()), ("device", device.into())];
-            let error = call(name, &[size.clone()], &keywords).unwrap_err();
+            let error = call(name, std::slice::from_ref(&size), &keywords).unwrap_err();
             assert_eq!(error.to_string(), format!("\"{kernel}\" not implemented for 'Char'"));
         }
         let keywords = [("dtype", Dtype::I8.into())];
