@@ -1,6 +1,6 @@
 //! Random workloads in which every block is filled with its own pattern on its stream and checked before it is freed.
 //!
-//! An overlap, a block that is allocated again before its streams are done, or data that is lost when memory is mapped anew
+//! An overlap, a block that is allocated again before its streams are done, or data that is lost when memory is mapped again
 //! shows as a [`Fault`].
 
 use blockyard_allocator::{AllocError, Allocation, CachingAllocator};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blockyard_figure::{
     AddressMap, Allocations, Cell, Changes, Collector, ColorBy, FlameGraph, Grid, GridKind, GridView,
     GroupBy, Groups, MapView, Mark, Role, Scope, Search, Size, TargetId, TimelineView, bytes_of,
-    describe_event, describe_target, flame_scene, holder_text, holders, rows_in, segment_map,
+    describe_event, describe_target, flame_scene, holder_text, holder_texts, holders, rows_in, segment_map,
 };
 use blockyard_pytorch::snapshot;
 use blockyard_record::{BlockState, Bytes, Recording};
@@ -109,6 +109,78 @@ fn every_grouping_adds_up_to_the_allocated_bytes() {
                 });
                 assert!(texts.all(|text| !text.contains('…')), "{name} at {width_px} pixels");
             }
+        }
+    }
+}
+
+/// A frame that only passes on to one other has no row, and each row is one line of text high.
+#[test]
+fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
+    let recording = recording("resnet50_amp");
+    let allocations = Collector::collect(recording.clone());
+    let peak = moments(&recording)
+        .max_by_key(|moment| bytes_of(&allocations, &rows_in(&allocations, Scope::At(*moment))));
+    let rows = rows_in(&allocations, Scope::At(peak.expect("a moment")));
+    let flame = FlameGraph::new(&allocations, &recording, &rows);
+    let scene = flame_scene(&flame, recording.stacks(), 0, 1200.0, &|_| None);
+    let mut passed = 0;
+    let is_low = |height_px: f32| (20.0..=24.0).contains(&height_px);
+    assert!(scene.targets.iter().all(|target| is_low(target.rect.height_px)), "each row is one line of text");
+    for target in &scene.targets {
+        let TargetId::FlameNode(place) = target.what else { continue };
+        let place = place as usize;
+        let node = flame.node(place).expect("a node");
+        assert!(place == 0 || node.stack.is_some() || flame.children(place).len() != 1, "node {place}");
+        let above = flame.passed_above(place);
+        passed += above.len();
+        for frame in above {
+            assert_eq!(flame.node(frame).expect("a node").bytes, node.bytes);
+        }
+    }
+    assert!(passed > 0, "the frames around a training loop pass on");
+}
+
+/// The largest holders at the peak are named in the legend of stacks.
+#[test]
+fn a_legend_of_stacks_names_the_largest_holders_at_the_peak() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        let at = |moment: &usize| bytes_of(&allocations, &rows_in(&allocations, Scope::At(*moment)));
+        let peak = (0..=recording.step_count()).max_by_key(|moment| (at(moment), std::cmp::Reverse(*moment)));
+        let rows = rows_in(&allocations, Scope::At(peak.expect("a moment")));
+        let groups = Groups::new(&allocations, &recording, ColorBy::Stack);
+        let all = bytes_of(&allocations, &rows);
+        for holder in holders(&allocations, &recording, &rows, GroupBy::Stack).iter().take(3) {
+            let text = holder_text(&recording, holder);
+            // A third of the memory has a color of its own, whatever else there is.
+            if holder.bytes.get() * 3 >= all.get() {
+                let mut texts = groups.legend().iter().map(|entry| entry.text.as_str());
+                assert!(texts.any(|entry| entry.starts_with(text.as_str())), "{name}: {text} has no color");
+            }
+        }
+    }
+}
+
+/// Of rows that would have the same words, some are told apart.
+#[test]
+fn holders_with_one_line_are_told_apart_by_a_frame_that_differs() {
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        for moment in moments(&recording) {
+            let rows = rows_in(&allocations, Scope::At(moment));
+            let found = holders(&allocations, &recording, &rows, GroupBy::Stack);
+            let plain: std::collections::BTreeSet<String> =
+                found.iter().map(|holder| holder_text(&recording, holder)).collect();
+            let texts = holder_texts(&recording, &found);
+            let different: std::collections::BTreeSet<&String> = texts.iter().collect();
+            assert_eq!(texts.len(), found.len());
+            assert!(different.len() >= plain.len());
+            assert!(
+                found.len() == plain.len() || different.len() > plain.len(),
+                "{name} after {moment} steps: {texts:?}"
+            );
         }
     }
 }

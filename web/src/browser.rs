@@ -85,6 +85,14 @@ pub(crate) fn is_contrast_forced() -> bool {
     media("(forced-colors: active)").is_some_and(|list| list.matches())
 }
 
+/// Moves the focus to the element with this id.
+pub(crate) fn focus(id: &str) {
+    let element = document().and_then(|document| document.get_element_by_id(id));
+    if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
+        let _ = element.focus();
+    }
+}
+
 /// Moves the focus to the first element that matches and can be seen.
 pub(crate) fn focus_first(css: &str) {
     let Some(found) = document().and_then(|document| document.query_selector_all(css).ok()) else { return };
@@ -106,6 +114,11 @@ pub(crate) fn leave_button(css: &str) {
     {
         let _ = button.blur();
     }
+}
+
+/// Whether an element of the document fills the whole screen.
+pub(crate) fn is_whole_screen(document: &Document) -> bool {
+    document.fullscreen_element().is_some()
 }
 
 /// Asks for the whole screen. Where the browser refuses that, the page keeps its window.
@@ -418,7 +431,7 @@ pub(crate) fn post_height(height_px: f64) {
     let message = js_sys::Object::new();
     let _ = js_sys::Reflect::set(&message, &"type".into(), &"blockyard:height".into());
     let _ = js_sys::Reflect::set(&message, &"height".into(), &height_px.into());
-    // The height is no secret, so it goes to an outer page of any origin.
+    // The height is not a secret, so it goes to an outer page of any origin.
     let _ = parent.post_message(&message, "*");
 }
 

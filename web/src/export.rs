@@ -20,7 +20,7 @@ const WIDTH_PX: f32 = 1200.0;
 
 /// The name of a file: the page's heading in letters that every system accepts, followed by `ending`.
 fn file_name(session: Session, ending: &str) -> String {
-    let title = untrack(|| session.heading());
+    let title = untrack(|| session.navigation().heading());
     let stem: String = title
         .chars()
         .map(|letter| if letter.is_alphanumeric() { letter.to_ascii_lowercase() } else { '-' })
@@ -33,7 +33,7 @@ pub(crate) fn svg(session: Session) {
     let Some(scene) = stage_scene(session, WIDTH_PX) else { return };
     let words = untrack(|| session.with_state(|run, state| breakdown_text(state, &run.recording)))
         .unwrap_or_default();
-    let title = untrack(|| session.heading());
+    let title = untrack(|| session.navigation().heading());
     let text = scene.to_svg(Theme::Light, &title, &format!("{words} {}", link(session)));
     browser::download(&file_name(session, ".svg"), &text, "image/svg+xml");
 }
@@ -44,13 +44,13 @@ pub(crate) fn png(session: Session, ratio: f64) {
     let ending = if ratio > 1.0 { "@2x.png" } else { ".png" };
     match picture(&scene, ratio) {
         Some(url) => browser::download_url(&file_name(session, ending), &url),
-        None => session.show_error("This browser made no picture of the figure."),
+        None => session.messages().show_error("This browser made no picture of the figure."),
     }
 }
 
 /// A figure of the recording as an SVG file.
 pub(crate) fn figure_svg(session: Session, scene: &Scene, name: &str, words: &str) {
-    let title = format!("{}: {name}", untrack(|| session.heading()));
+    let title = format!("{}: {name}", untrack(|| session.navigation().heading()));
     let text = scene.to_svg(Theme::Light, &title, words);
     let ending = format!("-{}.svg", name.replace(' ', "-"));
     browser::download(&file_name(session, &ending), &text, "image/svg+xml");
@@ -61,7 +61,7 @@ pub(crate) fn figure_png(session: Session, scene: &Scene, name: &str) {
     let ending = format!("-{}.png", name.replace(' ', "-"));
     match picture(scene, 2.0) {
         Some(url) => browser::download_url(&file_name(session, &ending), &url),
-        None => session.show_error("This browser made no picture of the figure."),
+        None => session.messages().show_error("This browser made no picture of the figure."),
     }
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn sheet_json(session: Session, kind: &str, sheet: &Sheet) {
 /// opens nothing in the file's place.
 pub(crate) fn link(session: Session) -> String {
     untrack(|| {
-        let link = session.link();
+        let link = session.navigation().link();
         let link = if link.target.is_for_others() { link } else { Link::default() };
         let hash = link.write();
         let address = browser::address();
@@ -127,7 +127,7 @@ pub(crate) fn link(session: Session) -> String {
 
 /// Whether other readers see the same at [`link`].
 pub(crate) fn has_link(session: Session) -> bool {
-    untrack(|| session.link().target.is_for_others())
+    untrack(|| session.navigation().link().target.is_for_others())
 }
 
 /// Saves the report about the shown run as an HTML file.

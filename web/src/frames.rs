@@ -53,7 +53,7 @@ pub(crate) fn forget() {
     PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| *slot == Slot::Play));
 }
 
-/// Drops what a figure planned once the figure is removed: a planned action reads what is gone then. Called while the figure is made.
+/// Drops what a figure planned once the figure is removed: a planned action would read values that were removed. Called while the figure is made.
 pub(crate) fn forget_with_view(slots: &'static [Slot]) {
     leptos::prelude::on_cleanup(move || {
         PLAN.with_borrow_mut(|plan| plan.actions.retain(|(slot, _)| !slots.contains(slot)));

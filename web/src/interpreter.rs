@@ -1,9 +1,9 @@
 //! Runs Python programs in workers. The interpreter (`web/interpreter`) is fetched and compiled once, for the first program. Each
-//! program has a worker of its own, so that ending the worker stops the program.
+//! program has a separate worker, so that ending the worker stops the program.
 
 use std::cell::RefCell;
 
-use blockyard_program::{Holders, PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun};
+use blockyard_program::{PrintedText, ProgramError, ProgramJob, ProgramReply, ProgramRun, Referrers};
 use js_sys::Uint8Array;
 use thiserror::Error;
 use wasm_bindgen::prelude::*;
@@ -17,7 +17,7 @@ use crate::worker_program::{NoProgram, WorkerProgram};
 pub(crate) enum ProgramReport {
     /// The interpreter is being fetched; this many bytes have arrived.
     Loading(f64),
-    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is there.
+    /// The interpreter is still being built by `cargo xtask play`. The page asks for it again until it is built.
     Building,
     /// The program runs now.
     Started,
@@ -207,7 +207,7 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
         let progress = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(pieces)) => ProgramReport::Printed(pieces),
             // A job that is run asks for none.
-            Ok(ProgramReply::Holders(_)) => return,
+            Ok(ProgramReply::Referrers(_)) => return,
             Ok(ProgramReply::Done(result)) => ProgramReport::Done(result),
             Err(error) => ProgramReport::Failed(InterpreterError::Message(error)),
         };
@@ -233,9 +233,9 @@ thread_local! {
     static QUESTION: RefCell<Question> = const { RefCell::new(Question { worker: None, generation: 0 }) };
 }
 
-/// Asks why memory is alive at the job's step. The program runs again up to there, in a worker of its own; an earlier question is
+/// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an earlier question is
 /// given up. Its end without an answer calls `on_answer` with `None`.
-pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Holders>) + 'static) {
+pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
     let generation = QUESTION.with_borrow_mut(|question| {
         question.generation += 1;
         end(&mut question.worker);
@@ -262,7 +262,7 @@ pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Holders>) + 'stati
         };
         let answer = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(_)) => return,
-            Ok(ProgramReply::Holders(holders)) => Some(holders),
+            Ok(ProgramReply::Referrers(referrers)) => Some(referrers),
             Ok(ProgramReply::Done(_)) | Err(_) => None,
         };
         QUESTION.with_borrow_mut(|question| {

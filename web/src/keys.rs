@@ -7,8 +7,10 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use crate::browser;
-use crate::session::{Place, Session, WorkbenchPanel};
-use crate::view::{Help, SEARCH_ID, TEXT_ID, Tab, panel_key, present_key, takes_key};
+use crate::navigation::Place;
+use crate::session::Session;
+use crate::view::{Help, TEXT_ID, panel_key, present_key, takes_key};
+use crate::workbench::WorkbenchPanel;
 
 /// The factor by which one key press zooms.
 const ZOOM: f64 = 1.6;
@@ -61,8 +63,8 @@ fn takes(element: &Element, key: &str) -> bool {
 
 fn edit_key(session: Session, event: &ev::KeyboardEvent) -> bool {
     match (event.key().to_ascii_lowercase().as_str(), event.shift_key()) {
-        ("z", false) => session.undo(),
-        ("z", true) | ("y", false) => session.redo(),
+        ("z", false) => session.workload().undo(),
+        ("z", true) | ("y", false) => session.workload().redo(),
         _ => return false,
     }
     true
@@ -72,10 +74,10 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     if present_key(session, event) {
         return true;
     }
-    if untrack(|| session.place.get()) == Place::Workbench && panel_key(session, event) {
+    if untrack(|| session.navigation().place.get()) == Place::Workbench && panel_key(session, event) {
         return true;
     }
-    if untrack(|| session.place.get()) == Place::Home {
+    if untrack(|| session.navigation().place.get()) == Place::Home {
         match event.key().as_str() {
             "Escape" => escape(session),
             "?" => help.open(),
@@ -84,7 +86,8 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
         return true;
     }
     let is_far = event.shift_key();
-    let of_block = |action: fn(blockyard_record::BlockId) -> PlayerAction| session.selected_now().map(action);
+    let of_block =
+        |action: fn(blockyard_record::BlockId) -> PlayerAction| session.figures().selected_now().map(action);
     let action = match event.key().as_str() {
         "ArrowRight" | "ArrowDown" if is_far => PlayerAction::ForwardMany,
         "ArrowLeft" | "ArrowUp" if is_far => PlayerAction::BackMany,
@@ -115,34 +118,34 @@ fn plain_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 
 fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
     match event.key().as_str() {
-        "W" => session.zoom_bytes(0.5, ZOOM),
-        "S" => session.zoom_bytes(0.5, 1.0 / ZOOM),
-        "A" => session.pan_bytes(-PAN),
-        "D" => session.pan_bytes(PAN),
-        "w" | "+" | "=" => session.zoom_timeline_at_cursor(ZOOM),
-        "s" | "-" | "_" => session.zoom_timeline_at_cursor(1.0 / ZOOM),
-        "a" => session.pan_memory(-PAN),
-        "d" => session.pan_memory(PAN),
-        "m" | "M" => session.set_mark(),
+        "W" => session.figures().zoom_bytes(0.5, ZOOM),
+        "S" => session.figures().zoom_bytes(0.5, 1.0 / ZOOM),
+        "A" => session.figures().pan_bytes(-PAN),
+        "D" => session.figures().pan_bytes(PAN),
+        "w" | "+" | "=" => session.figures().zoom_timeline_at_cursor(ZOOM),
+        "s" | "-" | "_" => session.figures().zoom_timeline_at_cursor(1.0 / ZOOM),
+        "a" => session.figures().pan_memory(-PAN),
+        "d" => session.figures().pan_memory(PAN),
+        "m" | "M" => session.figures().set_mark(),
         "k" => session.seek_peak(false),
         "K" => session.seek_peak(true),
-        "0" => session.fit_timeline(),
-        "x" | "X" => session.lab.shows_difference.update(|is_on| *is_on = !*is_on),
-        key @ ("," | ".") => match session.block_in_hand() {
-            Some(block) => return session.resize_by_key(block, key == "."),
+        "0" => session.figures().fit_timeline(),
+        "x" | "X" => session.lab().shows_difference.update(|is_on| *is_on = !*is_on),
+        key @ ("," | ".") => match session.figures().block_in_hand() {
+            Some(block) => return session.workload().resize_by_key(block, key == "."),
             None => return false,
         },
-        "f" | "F" | "Delete" => match session.block_in_hand() {
-            Some(block) => session.free_block(block),
+        "f" | "F" | "Delete" => match session.figures().block_in_hand() {
+            Some(block) => session.workload().free_block(block),
             None => return false,
         },
         "Escape" => escape(session),
         "?" => help.open(),
-        "/" if session.shows_recording_now() => session.search_holders(),
+        "/" if untrack(|| session.shows_recording()) => session.workbench().filter_holders(),
         "/" => {
-            session.reveal_panel(WorkbenchPanel::Side);
+            session.workbench().reveal(WorkbenchPanel::Side);
             // The panel exists only after the effects of this change.
-            let _ = browser::after_millis(0, || focus(TEXT_ID));
+            let _ = browser::after_millis(0, || browser::focus(TEXT_ID));
         }
         _ => return false,
     }
@@ -151,43 +154,22 @@ fn other_key(session: Session, help: Help, event: &ev::KeyboardEvent) -> bool {
 
 /// Closes the message, the selection, the zoom or the single panel: one of them at each press, in this order.
 fn escape(session: Session) {
-    let view = session.map_view.get_untracked();
-    if session.cancel_resize() {
+    let view = session.figures().map_view.get_untracked();
+    if session.workload().cancel_resize() {
         // The size is as it was before the drag.
-    } else if session.leave_told_panels() {
+    } else if session.workbench().leave_told() {
         // What a key has hidden is back.
-    } else if session.message.with_untracked(Option::is_some) {
-        session.message.set(None);
-    } else if session.unpick() {
+    } else if session.messages().message.with_untracked(Option::is_some) {
+        session.messages().message.set(None);
+    } else if session.figures().unpick() {
         // `unpick` has released the chosen allocations.
     } else if view.selected.is_some() {
-        session.select(None);
+        session.figures().select(None);
     } else if view.zoom.is_some() || view.hovered.is_some() {
-        session.map_view.update(|view| (view.zoom, view.hovered) = (None, None));
-    } else if let Some(panel) = session.panels.get_untracked().alone {
-        session.toggle_alone(panel);
+        session.figures().map_view.update(|view| (view.zoom, view.hovered) = (None, None));
+    } else if let Some(panel) = session.workbench().panels.get_untracked().alone {
+        session.workbench().toggle_alone(panel);
     } else if let Some(element) = browser::document().and_then(|document| document.active_element()) {
         let _ = element.dyn_into::<HtmlElement>().map(|element| element.blur());
-    }
-}
-
-impl Session {
-    fn shows_recording_now(self) -> bool {
-        untrack(|| self.shows_recording())
-    }
-
-    /// Focuses the search for allocations, and shows its panel if it is hidden.
-    fn search_holders(self) {
-        self.reveal_panel(WorkbenchPanel::Side);
-        self.tab.set(Tab::Holders);
-        // The panel exists only after the effects of this change.
-        let _ = browser::after_millis(0, || focus(SEARCH_ID));
-    }
-}
-
-fn focus(id: &str) {
-    let element = browser::document().and_then(|document| document.get_element_by_id(id));
-    if let Some(element) = element.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
-        let _ = element.focus();
     }
 }

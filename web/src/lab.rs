@@ -4,18 +4,19 @@
 
 mod answers;
 mod conditions;
+mod moments;
 mod pool;
 mod sheet;
 mod trial;
 
-pub(crate) use answers::{Answers, LabWork, QuestionKind, Search, Trial};
+pub(crate) use answers::{Answers, LabWork, QuestionKind, SettingSearch, Trial};
 pub(crate) use pool::prepare;
 pub(crate) use sheet::{Cell, Sheet};
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use blockyard_lab::{Conditions, Found, LabAnswer as Answer, Question, Row, RunSource};
+use blockyard_lab::{Conditions, LabAnswer, Question, Row, RunSource, SearchResult};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_questions::ReportOptions;
 use blockyard_record::StepOutcome;
@@ -25,10 +26,10 @@ use leptos::prelude::*;
 use web_sys::Blob;
 
 use crate::browser;
-use crate::commands::sentence;
+use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::{Session, Source};
+use crate::session::{Feature, Source};
 use pool::{RunData, TaskReply};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,9 +38,8 @@ struct AnswersOfRun {
     answers: Answers,
 }
 
-/// The state of the lab's panel; a handle that is copied freely.
-#[derive(Clone, Copy)]
-pub(crate) struct Lab {
+/// The lab's panel: the question, its conditions, and the answers.
+pub(crate) struct LabSignals {
     pub(crate) kind: RwSignal<QuestionKind>,
     pub(crate) conf: RwSignal<String>,
     pub(crate) capacity: RwSignal<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Lab {
     kept: RwSignal<Option<AnswersOfRun>>,
 }
 
-impl Lab {
+impl LabSignals {
     pub(crate) fn new() -> Self {
         Self {
             kind: RwSignal::new(QuestionKind::Verdict),
@@ -110,18 +110,18 @@ thread_local! {
     static RUN_DATA: RefCell<Option<LastRunData>> = const { RefCell::new(None) };
 }
 
-impl Session {
+impl Feature<LabSignals> {
     /// The answers about the run that is shown.
     pub(crate) fn answers(self) -> Option<Answers> {
-        let run = self.run.get();
-        self.lab.kept.with(|kept| {
+        let run = self.session.run.get();
+        self.kept.with(|kept| {
             let kept = kept.as_ref().filter(|kept| kept.of == run);
             kept.map(|kept| kept.answers.clone())
         })
     }
 
     fn write_answers(self, of: &PtrEq<Run>, write: impl FnOnce(&mut Answers)) {
-        self.lab.kept.update(|kept| {
+        self.kept.update(|kept| {
             if kept.as_ref().is_none_or(|kept| kept.of != *of) {
                 *kept = Some(AnswersOfRun { of: of.clone(), answers: Answers::default() });
             }
@@ -133,7 +133,7 @@ impl Session {
 
     /// The data that workers need for questions about the shown run; `None` if its requests are not available.
     fn run_data(self) -> Option<Rc<RunData>> {
-        let run = self.run.get_untracked();
+        let run = self.session.run.get_untracked();
         let last = RUN_DATA.with_borrow(|last| {
             last.as_ref().filter(|last| last.of == run).map(|last| last.run_data.clone())
         });
@@ -148,8 +148,8 @@ impl Session {
 
     /// The shown run as the file or the workload that it comes from, with the content of the file; `None` if the file is not at hand.
     fn run_source(self) -> Option<(RunSource, Option<Blob>)> {
-        let run = self.run.get_untracked();
-        match self.source.get_untracked() {
+        let run = self.session.run.get_untracked();
+        match self.session.source.get_untracked() {
             Source::Recording(opened) if run.workload.requests().is_empty() || run.opened.is_some() => {
                 CONTENT.with_borrow(|content| {
                     let content = content.as_ref().filter(|content| content.name == opened.name)?;
@@ -191,8 +191,8 @@ impl Session {
         let source = RunSource::File { name: name.to_owned(), bytes: Vec::new() };
         let shown = name.to_owned();
         pool::report(source, ReportOptions::default(), content.as_ref(), move |reply| match reply {
-            TaskReply::Report(html) => self.lab.fit.set(Some(html)),
-            TaskReply::Failed(_) => self.show_error(format!(
+            TaskReply::Report(html) => self.fit.set(Some(html)),
+            TaskReply::Failed(_) => self.session.messages().show_error(format!(
                 "{shown} has no curve: it is about settings or layouts, which blockyard fit --report draws."
             )),
             _ => {}
@@ -200,19 +200,19 @@ impl Session {
     }
 
     /// Shows the panel of the lab with this question.
-    pub(crate) fn open_lab(self, kind: QuestionKind) {
-        self.lab.kind.set(kind);
-        self.tab.set(crate::view::Tab::Lab);
+    pub(crate) fn open(self, kind: QuestionKind) {
+        self.kind.set(kind);
+        self.session.workbench().tab.set(crate::workbench::Tab::Lab);
     }
 
     /// Asks the question that is shown.
-    pub(crate) fn ask_lab(self) {
-        crate::parts::ask_lab(self);
+    pub(crate) fn ask(self) {
+        crate::parts::ask_lab(self.session);
     }
 
-    /// As [`Session::ask_lab`], for the part of the page that holds the questions.
-    pub(crate) fn ask_lab_here(self) {
-        let kind = self.lab.kind.get_untracked();
+    /// As [`Feature::ask`], for the part of the page that holds the questions.
+    pub(crate) fn ask_here(self) {
+        let kind = self.kind.get_untracked();
         let question = match kind {
             QuestionKind::WhatIf => self
                 .conditions()
@@ -228,10 +228,10 @@ impl Session {
         };
         match question {
             Ok(question) => {
-                self.ask(kind, question, None, move |of, answer| self.take_answer(&of, answer));
+                self.send(kind, question, None, move |of, answer| self.take_answer(&of, answer));
             }
             Err(why) => {
-                let run = self.run.get_untracked();
+                let run = self.session.run.get_untracked();
                 self.write_answers(&run, |answers| answers.failed = Some((kind, sentence(&why.to_string()))));
             }
         }
@@ -242,20 +242,20 @@ impl Session {
         let conditions = match self.own_conditions() {
             Ok(conditions) => conditions,
             Err(why) => {
-                let run = self.run.get_untracked();
+                let run = self.session.run.get_untracked();
                 let why = sentence(&why.to_string());
                 return self
                     .write_answers(&run, |answers| answers.failed = Some((QuestionKind::Verdict, why)));
             }
         };
-        let terms = (self.lab_device(), conditions.clone());
-        self.ask(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
+        let terms = (self.asked_device(), conditions.clone());
+        self.send(QuestionKind::Verdict, Question::Verdict(conditions), None, move |of, answer| {
             self.take_answer(&of, answer);
             self.write_answers(&of, |answers| answers.verdict_for = terms.clone());
         });
     }
 
-    /// Makes the verdict anew where the last question was asked under other conditions than those of the verdict.
+    /// Makes the verdict again where the last question was asked under other conditions than those of the verdict.
     fn renew_verdict(self) {
         if self.is_verdict_old() {
             self.make_verdict();
@@ -264,7 +264,7 @@ impl Session {
 
     /// Whether the verdict is for other conditions than those of the panel's fields.
     pub(crate) fn is_verdict_old(self) -> bool {
-        let terms = self.own_conditions().map(|conditions| (self.lab_device(), conditions));
+        let terms = self.own_conditions().map(|conditions| (self.asked_device(), conditions));
         let answers = untrack(|| self.answers());
         answers.is_some_and(|answers| {
             answers.verdict.is_some() && terms.is_ok_and(|terms| terms != answers.verdict_for)
@@ -274,50 +274,50 @@ impl Session {
     /// Asks what changed between the shown run and another file.
     pub(crate) fn ask_diff(self, name: String, file: &Blob) {
         let source = RunSource::File { name: name.clone(), bytes: Vec::new() };
-        self.ask(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
-            if let Answer::Diff(diff) = answer {
+        self.send(QuestionKind::Diff, Question::Diff(source), Some(file), move |of, answer| {
+            if let LabAnswer::Diff(diff) = answer {
                 self.write_answers(&of, |answers| answers.diff = Some((name.clone(), PtrEq::new(diff))));
             }
         });
     }
 
-    fn ask(
+    fn send(
         self,
         kind: QuestionKind,
         question: Question,
         content: Option<&Blob>,
-        on_answer: impl Fn(PtrEq<Run>, Answer) + 'static,
+        on_answer: impl Fn(PtrEq<Run>, LabAnswer) + 'static,
     ) {
-        if self.lab.work.with_untracked(Option::is_some) {
+        if self.work.with_untracked(Option::is_some) {
             pool::cancel();
         }
-        let of = self.run.get_untracked();
+        let of = self.session.run.get_untracked();
         self.write_answers(&of, |answers| answers.failed = None);
         let Some(run_data) = self.run_data() else {
             let why = "The requests of this run are not at hand: open the file again.".to_owned();
             return self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
         };
-        self.lab.work.set(Some(LabWork { kind, ..LabWork::default() }));
-        let device = self.lab_device();
+        self.work.set(Some(LabWork { kind, ..LabWork::default() }));
+        let device = self.asked_device();
         pool::ask(&run_data, device, question, content, move |reply| match reply {
-            TaskReply::Progress(progress) => self.lab_progress(&progress),
+            TaskReply::Progress(progress) => self.show_progress(&progress),
             TaskReply::Taken(runs) => self.write_answers(&of, |answers| answers.runs = runs),
             TaskReply::Report(_) => {}
             TaskReply::Answered(answer) => {
-                self.lab.work.set(None);
+                self.work.set(None);
                 on_answer(of.clone(), *answer);
                 self.renew_verdict();
             }
             TaskReply::Failed(why) => {
-                self.lab.work.set(None);
+                self.work.set(None);
                 let why = sentence(&why.to_string());
                 self.write_answers(&of, |answers| answers.failed = Some((kind, why)));
             }
         });
     }
 
-    fn lab_progress(self, progress: &blockyard_replay::Progress) {
-        self.lab.work.update(|work| {
+    fn show_progress(self, progress: &blockyard_replay::Progress) {
+        self.work.update(|work| {
             if let Some(work) = work {
                 (work.phase, work.done, work.total) = (progress.phase.clone(), progress.done, progress.total);
             }
@@ -326,35 +326,35 @@ impl Session {
 
     /// Whether the step under the cursor ran out of memory.
     pub(crate) fn fails_now(self) -> bool {
-        let run = self.run.get();
-        let step = self.player.with(|player| player.current_step(&run.recording));
+        let run = self.session.run.get();
+        let step = self.session.player.with(|player| player.current_step(&run.recording));
         step.is_some_and(|step| matches!(run.recording.outcome(step), StepOutcome::OutOfMemory(_)))
     }
 
     /// Asks why the shown run goes out of memory, and what would have helped.
     pub(crate) fn ask_autopsy(self) {
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
         let question = Question::Autopsy(Conditions::with_conf(&conf));
-        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
+        self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
             self.take_answer(&of, answer);
         });
     }
 
     /// Shows the verdict about the run, and asks for it.
     pub(crate) fn ask_verdict(self) {
-        self.open_lab(QuestionKind::Verdict);
-        self.ask_lab();
+        self.open(QuestionKind::Verdict);
+        self.ask();
     }
 
     /// Whether a step of the shown run ran out of memory.
     pub(crate) fn has_failed(self) -> bool {
-        self.run.with(|run| run.has_failed())
+        self.session.run.with(|run| run.has_failed())
     }
 
     /// The index of the run that questions are about, in a file with several devices: the chosen device, or the shown one.
-    pub(crate) fn lab_device(self) -> Option<usize> {
+    pub(crate) fn asked_device(self) -> Option<usize> {
         let shown = || {
-            let run = self.run.get_untracked();
+            let run = self.session.run.get_untracked();
             let file = run.opened.as_ref().filter(|file| file.devices.len() > 1)?;
             // A device without a trace has no run, and host memory has none.
             if file.shows_host() {
@@ -363,14 +363,14 @@ impl Session {
             let before = file.devices.iter().take(file.shown_device);
             Some(before.filter(|device| device.events > 0).count())
         };
-        self.lab.device.get_untracked().or_else(shown)
+        self.device.get_untracked().or_else(shown)
     }
 
     /// Cancels the question that is being answered.
-    pub(crate) fn cancel_lab(self) {
+    pub(crate) fn cancel(self) {
         pool::cancel();
-        self.lab.work.set(None);
-        let run = self.run.get_untracked();
+        self.work.set(None);
+        let run = self.session.run.get_untracked();
         self.write_answers(&run, |answers| {
             if answers.search.as_ref().is_some_and(|search| search.found.is_none()) {
                 answers.search = None;
@@ -378,35 +378,35 @@ impl Session {
         });
     }
 
-    fn take_answer(self, of: &PtrEq<Run>, answer: Answer) {
+    fn take_answer(self, of: &PtrEq<Run>, answer: LabAnswer) {
         match answer {
-            Answer::Candidates(settings) => self.search(of, &settings),
+            LabAnswer::Candidates(settings) => self.try_settings(of, &settings),
             answer => self.write_answers(of, |answers| match answer {
-                Answer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(found)),
-                Answer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
-                Answer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
-                Answer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
-                Answer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
-                Answer::Verdict(found) => {
+                LabAnswer::WhatIf(found) => answers.what_if.insert(0, PtrEq::new(found)),
+                LabAnswer::Autopsy(found) => answers.autopsy = Some(PtrEq::new(found)),
+                LabAnswer::Bound(found) => answers.bound = Some(PtrEq::new(found)),
+                LabAnswer::Compare(found) => answers.compare = Some(PtrEq::new(found)),
+                LabAnswer::Leaks(found) => answers.leaks = Some(PtrEq::new(found)),
+                LabAnswer::Verdict(found) => {
                     // The same answer, which need not be asked for again; where there is a failure, it is unfolded.
-                    if found.autopsy.is_some() && self.lab.kind.get_untracked() == QuestionKind::Verdict {
-                        self.lab.kind.set(QuestionKind::Autopsy);
+                    if found.autopsy.is_some() && self.kind.get_untracked() == QuestionKind::Verdict {
+                        self.kind.set(QuestionKind::Autopsy);
                     }
                     answers.autopsy = Some(PtrEq::new(found.autopsy.clone()));
                     answers.verdict = Some(PtrEq::new(*found));
                 }
-                Answer::Candidates(_) | Answer::SearchRow(_) | Answer::Diff(_) => {}
+                LabAnswer::Candidates(_) | LabAnswer::SearchRow(_) | LabAnswer::Diff(_) => {}
             }),
         }
     }
 
     /// Tries all settings, each as a task for the pool of workers. Rows are shown as they arrive.
-    fn search(self, of: &PtrEq<Run>, settings: &[String]) {
+    fn try_settings(self, of: &PtrEq<Run>, settings: &[String]) {
         let (Ok(own), Some(run_data)) = (self.own_conditions(), self.run_data()) else { return };
         let mut all = vec![own.clone()];
         all.extend(settings.iter().map(|conf| own.and_conf(conf)));
         let total = all.len();
-        let search = Search { rows: vec![None; total], found: None };
+        let search = SettingSearch { rows: vec![None; total], found: None };
         self.write_answers(of, |answers| answers.search = Some(search));
         let work = LabWork {
             kind: QuestionKind::Search,
@@ -414,20 +414,20 @@ impl Session {
             done: 0,
             total: total as u64,
         };
-        self.lab.work.set(Some(work));
-        let device = self.lab_device();
+        self.work.set(Some(work));
+        let device = self.asked_device();
         for (place, conditions) in all.into_iter().enumerate() {
             let question = Question::SearchRow(conditions);
             let of = of.clone();
             pool::ask(&run_data, device, question, None, move |reply| match reply {
                 TaskReply::Answered(answer) => {
-                    if let Answer::SearchRow(row) = *answer {
+                    if let LabAnswer::SearchRow(row) = *answer {
                         self.take_row(&of, place, row);
                     }
                 }
                 TaskReply::Failed(why) => {
                     pool::cancel();
-                    self.lab.work.set(None);
+                    self.work.set(None);
                     let why = sentence(&why.to_string());
                     self.write_answers(&of, |answers| answers.failed = Some((QuestionKind::Search, why)));
                 }
@@ -440,7 +440,7 @@ impl Session {
     fn take_row(self, of: &PtrEq<Run>, place: usize, row: Row) {
         let mut is_done = false;
         self.write_answers(of, |answers| {
-            let notes = answers.run(self.lab_device()).map(|run| run.notes.clone());
+            let notes = answers.run(self.asked_device()).map(|run| run.notes.clone());
             let Some(search) = &mut answers.search else { return };
             if let Some(slot) = search.rows.get_mut(place) {
                 *slot = Some(row);
@@ -450,18 +450,18 @@ impl Session {
                 && let Some(baseline) = rows.next()
             {
                 search.found =
-                    Some(PtrEq::new(Found::of(baseline, rows.collect(), notes.unwrap_or_default())));
+                    Some(PtrEq::new(SearchResult::of(baseline, rows.collect(), notes.unwrap_or_default())));
                 is_done = true;
             }
             let (done, _) = search.progress();
-            self.lab.work.update(|work| {
+            self.work.update(|work| {
                 if let Some(work) = work {
                     work.done = done as u64;
                 }
             });
         });
         if is_done {
-            self.lab.work.set(None);
+            self.work.set(None);
             self.renew_verdict();
         }
     }

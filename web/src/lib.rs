@@ -4,8 +4,11 @@
 //! computed from them by the pure crates. This crate draws scenes, handles events, and leaves long work to workers. It decides nothing
 //! about memory and lays out no figure.
 //!
-//! To find the way: `view` has the views, `commands`, `program` and `files` what the reader can do, `session` the state, `navigation`
-//! and `link` the address, `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the calls of the browser.
+//! To find the way: `session` has what all features share (the source of a run, the run, the moment in it), and a handle for each
+//! feature, such as `session.lessons()`. The module of a feature has its signals and everything that can be done with it: `workload`,
+//! `program`, `story`, `lessons` and `files` are what the figures can show; `figures`, `lab` and `workbench` stand around a run;
+//! `navigation` (with `link`, the form of an address), `appearance` and `messages` belong to the page as a whole. `view` has the views,
+//! `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the calls of the browser.
 //!
 //! # Decisions
 //!
@@ -27,26 +30,26 @@
 //!   asks `parts::with_lessons` for the files. Trunk builds the same page whole.
 //! - **The page holds nothing of an opened file.** The worker gets the `File` and reads pieces of 4 MiB, since the reader of snapshots is
 //!   a stream. The recording goes to the page as soon as it is made, and the comparison with our allocator follows as a message.
-//! - **One source and one place**: `session::Source` says what the figures show, `session::Place` which part of the page stands around them.
-//!   `link` writes both into the address and reads them back. `files::open_bytes` is where a file's bytes become a source.
+//! - **One source and one place**: `session::Source` says what the figures show, `navigation::Place` which part of the page stands around them.
+//!   `link` writes both into the address and reads them back. `open_blob` in `files` is where a file's bytes become a source.
 //!
 //! What runs:
 //!
 //! - **A run on the GPU is a command.** A run has effects, so it is not a memo: the worker returns its recording, as for a long run. A device
 //!   that fails or is lost ends the run with a message, and the virtual device is used from then on.
-//! - **The story of the first screen is a workload** (`session::Story`): a button adds a line with `workload::edit`, and the whole text runs
+//! - **The story of the first screen is a workload** (`story::Story`): a button adds a line with `workload::edit`, and the whole text runs
 //!   again. Its sentences are written from the states before and after the last line, so every number is one of the run, except the CUDA
 //!   context, which was measured.
-//! - **A dragged size changes the text** (`workload::edit::resize`, `session/resize.rs`), and everything else is computed from the text: the
+//! - **A dragged size changes the text** (`workload::edit::resize`, `workload/resize.rs`), and everything else is computed from the text: the
 //!   workload runs again for each size that the drag passes, so every number shown is one of a run. One undo takes the whole drag back.
 //!
 //! What is drawn:
 //!
 //! - **A frame is drawn with canvas** from a `Scene`. Where there is a GPU and 2,000 allocations or more, a worker draws allocations at their
-//!   addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's thread sends which part is shown. The grid is ready all the same: it
+//!   addresses (`crates/render`, `web/gpu/src/painter.rs`); the page's thread sends which part is shown. The grid is still ready: it
 //!   answers the pointer once the view rests, and draws where the GPU is lost, fails or is software, whose cost grows with the rectangles
 //!   (`?painter=any` takes software too).
-//! - **The grid's picture is made in slices** (`view/lifetimes/picture.rs`) of 1.5 ms of a frame, first every eighth column. Until the picture
+//! - **The grid's picture is made in slices** (`view/allocations/picture.rs`) of 1.5 ms of a frame, first every eighth column. Until the picture
 //!   is ready the last one is shown moved and stretched, so that a frame costs the page the same however much is drawn.
 //! - **Chromium's GPU process ends with the first picture that its software adapter shows on a canvas**, unless the page itself is composed
 //!   with Vulkan: all canvases of the page are empty then. So canvases are drawn again at `contextrestored`, the worker reports that its
@@ -58,21 +61,21 @@
 //!   End-to-end tests see the page with one wide font in the place of the machine's (`Fonts::OneThatNobodyChose`). Figures are drawn larger
 //!   where the page's letters are larger (`browser::text_scale`): on large screens, and for readers who set a larger size.
 
+mod appearance;
 mod browser;
 mod canvas;
-mod commands;
-mod draft;
 mod export;
+mod figures;
 mod files;
 mod frames;
 mod gpu;
-mod history;
 mod interpreter;
 mod jobs;
-mod kept;
 mod keys;
 mod lab;
+mod lessons;
 mod link;
+mod messages;
 mod navigation;
 mod painter;
 mod parts;
@@ -80,10 +83,12 @@ mod program;
 mod ptr_eq;
 mod run;
 mod session;
+mod story;
 mod surface;
-mod theme;
 mod view;
+mod workbench;
 mod worker_program;
+mod workload;
 
 #[cfg(test)]
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);

@@ -1,7 +1,7 @@
 //! Parts of the page whose code is fetched when they are shown for the first time.
 //!
-//! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in WebAssembly modules of their
-//! own, which share the page's memory. Without the feature (Trunk, tests) they are ordinary functions.
+//! With the feature `split`, which `cargo xtask build` uses, the functions that [`part!`] marks are in separate WebAssembly
+//! modules, which share the page's memory. Without the feature (Trunk, tests) they are ordinary functions.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -85,6 +85,10 @@ part!(
     handout in lessons: load_handout, show_handout(session: Session, lessons: String) => view::teachers::handout(session, &lessons)
 );
 part!(
+    /// What the help says.
+    help in workbench: load_help, show_help(session: Session, help: view::Help) => view::help_content(session, help)
+);
+part!(
     /// The program with its output and its memory.
     program in program: load_program, show_program(session: Session) => view::program::program(session)
 );
@@ -101,7 +105,7 @@ async fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
     Ok(blockyard_lessons::lessons())
 }
 
-/// Calls `then` with the files of the lessons: at once if their module is there, else when it has come. False if `then` has not been
+/// Calls `then` with the files of the lessons: at once if their module is loaded, else when it has come. False if `then` has not been
 /// called yet.
 pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLoaded>) + 'static) -> bool {
     let mut loading = Box::pin(lesson_files());
@@ -113,22 +117,22 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLo
     false
 }
 
-/// Asks the lab's question. Its code lies in the workbench's module: a file can be opened before that is there.
+/// Asks the lab's question. Its code lies in the workbench's module: a file can be opened before that is loaded.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]
 fn lab_question(session: Session) -> Result<(), NotLoaded> {
-    session.ask_lab_here();
+    session.lab().ask_here();
     Ok(())
 }
 
 #[cfg(not(feature = "split"))]
 #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
 async fn lab_question(session: Session) -> Result<(), NotLoaded> {
-    session.ask_lab_here();
+    session.lab().ask_here();
     Ok(())
 }
 
-/// Asks the question of the lab that is shown, at once if the code is there. Without a network there is no answer, and no workbench either.
+/// Asks the question of the lab that is shown, at once if the code is loaded. Without a network there is no answer, and no workbench either.
 pub(crate) fn ask_lab(session: Session) {
     let mut asking = Box::pin(lab_question(session));
     if poll_once(asking.as_mut()).is_none() {
@@ -153,7 +157,7 @@ enum LoadState {
     Failed,
 }
 
-/// Shows the part as soon as its code is there. If the code is there already, the part is shown at once.
+/// Shows the part as soon as its code is loaded. If the code is loaded already, the part is shown at once.
 fn show_when_loaded<L, E, S>(load: fn() -> L, show: impl Fn() -> S + Send + 'static) -> AnyView
 where
     L: Future<Output = Result<(), E>> + 'static,

@@ -1,5 +1,6 @@
 //! The views of the page. This file mounts the page, chooses the view of each [`Place`], and puts the workbench together.
 
+mod allocations;
 mod dissolve;
 mod divider;
 mod drag;
@@ -18,7 +19,6 @@ pub(crate) mod kit;
 mod lab;
 pub(crate) mod lesson;
 pub(crate) mod lessons;
-mod lifetimes;
 pub(crate) mod make_lesson;
 mod map;
 mod map_actions;
@@ -52,23 +52,23 @@ mod unplaced;
 
 use divider::SizedPanel;
 pub(crate) use editor::TEXT_ID;
-pub(crate) use help::Help;
-pub(crate) use holders::SEARCH_ID;
+pub(crate) use help::{Help, content as help_content};
+pub(crate) use holders::FILTER_ID;
 use kit::effect;
 pub(crate) use panels::panel_key;
-pub(crate) use present::{key as present_key, takes_key};
+pub(crate) use present::{key as present_key, scroll_card, takes_key};
 pub(crate) use stage::scene_now as stage_scene;
-pub(crate) use tabs::Tab;
 
 use leptos::prelude::*;
 use leptos::task::spawn_local;
 use wasm_bindgen::JsCast;
 use web_sys::HtmlElement;
 
-use crate::files::{self, Samples};
-use crate::session::{Place, Session};
-use crate::theme::ThemeChoice;
-use crate::{browser, draft, frames, jobs, keys, navigation, parts};
+use crate::appearance::ThemeChoice;
+use crate::files::Samples;
+use crate::navigation::Place;
+use crate::session::Session;
+use crate::{browser, frames, jobs, keys, navigation, parts};
 
 /// Puts the page into its document.
 pub(crate) fn mount() {
@@ -91,12 +91,12 @@ fn page() -> AnyView {
     let help = help::Help::new();
     keys::listen(session, help);
     follow_appearance(session);
-    if session.embed.is_none() {
-        draft::follow(session);
+    if session.navigation().embed.is_none() {
+        crate::workload::follow_draft(session);
     }
     follow_printing(session);
     present::follow(session);
-    navigation::follow(session, samples);
+    navigation::keep_address(session, samples);
     player::play_by_itself(session);
     // Everything that is needed later is fetched once the first screen is complete, so that the page works without the network.
     let _ = browser::after_millis(200, move || {
@@ -104,18 +104,18 @@ fn page() -> AnyView {
             parts::prepare().await;
             jobs::prepare().await;
             crate::lab::prepare().await;
-            files::look_for_kept(session).await;
+            session.files().look_for_kept().await;
             samples.prefetch().await;
-            session.ask_for_gpu().await;
+            session.workload().ask_for_gpu().await;
         });
     });
-    if let Some(embed) = session.embed {
+    if let Some(embed) = session.navigation().embed {
         return embed::embedded(session, embed);
     }
     divider::recall();
     let share = share::Share::new(session);
     // All cards of a lesson count as one place here: the view of the lesson stays when the card changes.
-    let part = Memo::new(move |_| match session.place.get() {
+    let part = Memo::new(move |_| match session.navigation().place.get() {
         Place::Lesson { .. } => Place::OwnLesson,
         other => other,
     });
@@ -153,8 +153,8 @@ fn page() -> AnyView {
 
 /// The figures beside the text and the numbers.
 pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
-    let hidden = kit::text(move || session.panels.get().hidden_names());
-    let alone = move || session.panels.get().alone.map(crate::session::WorkbenchPanel::name);
+    let hidden = kit::text(move || session.workbench().panels.get().hidden_names());
+    let alone = move || session.workbench().panels.get().alone.map(crate::workbench::WorkbenchPanel::name);
     view! {
         <main
             class="workbench"
@@ -183,7 +183,7 @@ pub(crate) fn workbench(session: Session, samples: Samples) -> AnyView {
                     </div>
                 </section>
                 {map::map(session)}
-                {lifetimes::lifetimes(session)}
+                {allocations::allocations(session)}
             </div>
             {divider::divider(SizedPanel::Side)}
             <div class="side">
@@ -203,20 +203,20 @@ fn follow_printing(session: Session) {
         if is_paper {
             ThemeChoice::Light.apply();
         } else {
-            session.theme.get_untracked().apply();
+            session.appearance().theme.get_untracked().apply();
         }
-        session.is_on_paper.set(is_paper);
+        session.appearance().is_on_paper.set(is_paper);
         paper::turn(session, is_paper);
-        session.appearance.update(|version| *version += 1);
+        session.appearance().draw_again();
     };
     browser::listen(&window, "beforeprint", move |_: web_sys::Event| turn(true));
     browser::listen(&window, "afterprint", move |_: web_sys::Event| turn(false));
 }
 
-/// Counts up [`Session::appearance`] when colors or the pixel ratio change.
+/// Counts up [`AppearanceSignals::version`] when colors or the pixel ratio change.
 fn follow_appearance(session: Session) {
-    effect(move || session.theme.get().apply());
-    let changed = move || session.appearance.update(|version| *version += 1);
+    effect(move || session.appearance().theme.get().apply());
+    let changed = move || session.appearance().draw_again();
     for query in ["(prefers-color-scheme: dark)", "(forced-colors: active)"] {
         if let Some(list) = browser::media(query) {
             browser::listen(&list, "change", move |_: web_sys::Event| changed());
@@ -224,9 +224,11 @@ fn follow_appearance(session: Session) {
     }
     // As the style sheet decides it.
     if let Some(list) = browser::media("(max-width: 960px)") {
-        session.is_narrow.set(list.matches());
+        session.appearance().is_narrow.set(list.matches());
         let now = list.clone();
-        browser::listen(&list, "change", move |_: web_sys::Event| session.is_narrow.set(now.matches()));
+        browser::listen(&list, "change", move |_: web_sys::Event| {
+            session.appearance().is_narrow.set(now.matches());
+        });
     }
     if let Some(document) = browser::document() {
         // When the browser's GPU process ends, every canvas is empty and has to be drawn again.

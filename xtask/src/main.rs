@@ -83,7 +83,7 @@ enum Command {
         #[arg(long)]
         test: bool,
     },
-    /// Hold our Python to one style: format, lints, the length of modules.
+    /// Check the style of our Python: format, lints, the length of modules.
     Style {
         /// Give it that style, as far as ruff can.
         #[arg(long)]
@@ -91,13 +91,13 @@ enum Command {
     },
     /// Write the files of the repository that follow from others again: read each change before you keep it.
     Update {
-        /// What is written; everything that needs no other program, where nothing is named.
+        /// What is written; all files if nothing is named.
         what: Vec<UpdateTarget>,
         /// Pythons with a PyTorch whose symbols are added, with commas between; for `symbols`.
         #[arg(long, value_name = "PYTHON", value_delimiter = ',')]
         python: Vec<String>,
     },
-    /// Hold PyTorch programs that our interpreter runs against what a GPU printed and allocated.
+    /// Compare PyTorch programs that our interpreter runs with what a GPU printed and allocated.
     Truth {
         #[command(subcommand)]
         what: Truth,
@@ -128,7 +128,7 @@ enum Command {
     Miri,
     /// Run the lock's tests in loom: every order of the threads' steps.
     Model,
-    /// Hold our allocator against PyTorch's own library; `cargo xtask oracle --help` tells more.
+    /// Compare our allocator with PyTorch's own library; `cargo xtask oracle --help` tells more.
     #[command(disable_help_flag = true)]
     Oracle(PassedArguments),
     /// Run recorded operator calls through crates/torch; `cargo xtask zoo --help` tells more.
@@ -137,7 +137,7 @@ enum Command {
     /// Run recorded programs by a dry run and compare them with a GPU; `cargo xtask dry-run-truth --help` tells more.
     #[command(disable_help_flag = true)]
     DryRunTruth(PassedArguments),
-    /// Hold crates/torch against PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
+    /// Compare crates/torch with PyTorch's own code, without a GPU; `cargo xtask torch-oracle --help` tells more.
     #[command(disable_help_flag = true)]
     TorchOracle(PassedArguments),
     /// Measure speed and memory; `cargo xtask bench --help` tells more.

@@ -15,7 +15,7 @@ const TOOLS: [&str; 2] = ["maturin==1.9.4", "pytest==8.4.2"];
 const TEST_PACKAGES: [&str; 5] =
     ["pyarrow==21.0.0", "polars==1.33.1", "distributed==2025.9.1", "ray==2.60.0", "mypy==1.18.2"];
 
-/// The formatter and linter of Python; `ruff.toml` says of what and by which rules.
+/// The formatter and linter of Python; `ruff.toml` says which files and which rules.
 const STYLE: [&str; 1] = ["ruff==0.17.6"];
 
 /// The most lines of a module of the library that programs run over.

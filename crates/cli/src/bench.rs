@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use blockyard_device::VirtualDevice;
 use blockyard_device_cuda::driver_version;
-use blockyard_measure::{Machine, Report, Trace, TraceError, markdown};
+use blockyard_measure::{BenchReport, Machine, Trace, TraceError, markdown};
 use blockyard_pytorch::RecordedRun;
 use blockyard_record::Bytes;
 
@@ -37,7 +37,7 @@ pub(crate) fn bench(options: &BenchOptions) -> anyhow::Result<ExitCode> {
         DeviceName::Cuda(index) => sections::measure(&plan, &|| open_cuda(index), &bar)?,
     };
     drop(bar);
-    let report = Report { machine, command: command(), rounds, sections };
+    let report = BenchReport { machine, command: command(), rounds, sections };
     let mut out = output::stdout();
     std::io::Write::write_all(&mut out, markdown(&report).as_bytes())?;
     std::io::Write::flush(&mut out)?;

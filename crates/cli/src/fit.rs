@@ -26,7 +26,7 @@ use blockyard_report::FitPage;
 
 use self::answer::{LargestOnGpu, answer};
 use self::at_once::{Answers, AtOnce, each};
-use self::kept::{Kept, file_of};
+use self::kept::{RunCache, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
 use self::runs::{Ended, Runs, Terms};
@@ -77,7 +77,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         None => file_of(&options.file)?,
     };
     if options.fresh {
-        Kept::forget(&path)?;
+        RunCache::forget(&path)?;
     }
     let folder = tempfile::tempdir().context("cannot make a folder for the files of runs")?;
     let bar = progress::line();
@@ -90,7 +90,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         torch,
         prepared,
         folder: folder.path(),
-        kept: Kept::read(path),
+        kept: RunCache::read(path),
         bar,
         at_once: AtOnce::new(options.at_once),
         number: AtomicUsize::new(0),

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use blockyard_gpus::GpuProfile;
 use blockyard_pytorch::snapshot::MemoryName;
 use blockyard_record::Bytes;
 use blockyard_rules::Release;
@@ -146,8 +147,7 @@ pub(crate) struct PythonOptions {
     /// The program's arguments, in `sys.argv` after the program's name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
-    /// The GPU: h200, or a100, l4, t4, rtx4090, whose numbers are derived.
-    #[arg(long, default_value = "h200", value_name = "GPU")]
+    #[arg(long, default_value = "h200", value_name = "GPU", help = gpu_help("The GPU"))]
     pub(crate) gpu: String,
     /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
@@ -363,6 +363,15 @@ pub(crate) struct DiffOptions {
     /// One JSON value a run instead of sentences for people; docs/questions.md describes it.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The help of an option `--gpu`, with the names of all GPUs: first those whose numbers were checked against recordings.
+pub(crate) fn gpu_help(what: &str) -> String {
+    let names = |is_proved: bool| {
+        let those = GpuProfile::ALL.iter().filter(|profile| profile.is_proved == is_proved);
+        those.map(|profile| profile.id).collect::<Vec<_>>().join(", ")
+    };
+    format!("{what}: {}, and {} with derived numbers", names(true), names(false))
 }
 
 pub(crate) fn size(text: &str) -> anyhow::Result<Bytes> {

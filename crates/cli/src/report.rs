@@ -16,7 +16,12 @@ use crate::progress::Bar;
 
 pub(crate) fn report(options: &ReportOptions) -> anyhow::Result<ExitCode> {
     let path = options.file.display().to_string();
-    let content = Content { redact: options.redact, notes: options.note.clone(), device: options.device };
+    let content = Content {
+        redact: options.redact,
+        notes: options.note.clone(),
+        device: options.device,
+        tried: Vec::new(),
+    };
     let bar = Bar::new(&path);
     let source = source(&options.file)?;
     let conditions = |run: &_| options.limits.conditions_with(run, options.conf.as_deref());

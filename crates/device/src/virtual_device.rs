@@ -4,7 +4,9 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::mapped::MappedAddresses;
 use crate::streams::Streams;
-use crate::{Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, StreamEvent, VirtualMemory};
+use crate::{
+    Advance, DeviceError, DeviceMemory, InitialMemory, MemoryInfo, ProcessMemory, StreamEvent, VirtualMemory,
+};
 
 /// The order of the addresses that a [`VirtualDevice`] gives to segments.
 ///
@@ -19,6 +21,25 @@ pub enum AddressOrder {
     Falling,
     /// Addresses are pseudo-random. The number is the seed: equal seeds give equal addresses.
     Scattered(u64),
+}
+
+impl AddressOrder {
+    /// How many orders [`AddressOrder::others`] gives.
+    pub const OTHERS: usize = 8;
+
+    /// The orders to try beside that of a run: growing and falling addresses decide each tie of two segments in both ways, and the scattered
+    /// ones tell more than two segments apart. `own` is the order of the run, which is left out; `None` for recorded addresses.
+    #[must_use]
+    pub fn others(own: Option<Self>) -> [Self; Self::OTHERS] {
+        let scattered = |seed: usize| Self::Scattered(seed as u64);
+        let all = |place: usize| match place {
+            0 => Self::Growing,
+            1 => Self::Falling,
+            _ => scattered(place - 1),
+        };
+        let skipped = own.and_then(|own| (0..=Self::OTHERS).find(|place| all(*place) == own));
+        std::array::from_fn(|place| all(place + usize::from(skipped.is_some_and(|skipped| skipped <= place))))
+    }
 }
 
 /// A device without hardware: a model of a device with a given number of bytes.
@@ -83,6 +104,12 @@ impl VirtualDevice {
     pub const fn with_others(mut self, others: Bytes) -> Self {
         self.others = others;
         self
+    }
+
+    /// What a driver would report of this process, where others than the allocator take memory in it.
+    fn process(&self) -> Option<ProcessMemory> {
+        let used = self.others.saturating_add(self.used);
+        (!self.others.is_zero()).then_some(ProcessMemory { process: None, used })
     }
 
     /// The same device with addresses in another order. Call this before the first segment is taken.
@@ -246,7 +273,7 @@ impl DeviceMemory for VirtualDevice {
             index: 0,
             free: self.total.saturating_sub(self.others).saturating_sub(self.used),
             total: self.total,
-            processes: Vec::new(),
+            processes: self.process().into_iter().collect(),
         })
     }
 
@@ -325,6 +352,30 @@ impl VirtualMemory for VirtualDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_orders_to_try_leave_out_the_run_s_own() {
+        use AddressOrder::{Falling, Growing, Scattered};
+        let recorded = AddressOrder::others(None);
+        assert_eq!(recorded[..3], [Growing, Falling, Scattered(1)]);
+        assert_eq!(recorded[7], Scattered(6));
+        let growing = AddressOrder::others(Some(Growing));
+        assert_eq!((growing[0], growing[1], growing[7]), (Falling, Scattered(1), Scattered(7)));
+        let scattered = AddressOrder::others(Some(Scattered(2)));
+        assert_eq!((scattered[1], scattered[2], scattered[3]), (Falling, Scattered(1), Scattered(3)));
+    }
+
+    #[test]
+    fn a_process_has_what_others_take_in_it_and_its_segments() {
+        let mut device = VirtualDevice::new(Bytes::mib(64));
+        device.allocate_segment(Bytes::mib(20)).unwrap();
+        assert!(device.memory_info().unwrap().processes.is_empty());
+        let mut device = VirtualDevice::new(Bytes::mib(64)).with_others(Bytes::mib(10));
+        device.allocate_segment(Bytes::mib(20)).unwrap();
+        let info = device.memory_info().unwrap();
+        assert_eq!(info.free, Bytes::mib(34));
+        assert_eq!(info.processes, [ProcessMemory { process: None, used: Bytes::mib(30) }]);
+    }
 
     #[test]
     fn addresses_grow_by_the_documented_rule() {

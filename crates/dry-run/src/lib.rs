@@ -24,7 +24,7 @@ pub use elf::{Library, write_library};
 pub use error::DryRunError;
 pub use note::{Note, Place};
 pub use orders::{
-    AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, available_memory, run_other_orders,
+    BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };
 pub use outside::{Outside, Taken};
 pub use preloaded::Preloaded;

@@ -11,7 +11,7 @@ use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
 
 /// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressOrder {
+pub enum SegmentOrder {
     /// As NVIDIA's driver puts them.
     Driver,
     /// Each new segment above the others.
@@ -20,7 +20,7 @@ pub enum AddressOrder {
     Falling,
 }
 
-impl AddressOrder {
+impl SegmentOrder {
     /// All orders, the driver's first.
     pub const ALL: [Self; 3] = [Self::Driver, Self::Rising, Self::Falling];
 
@@ -153,7 +153,7 @@ impl DeviceRange {
 #[derive(Clone, Debug, Default)]
 pub struct OtherOrders {
     /// Each order with its report.
-    pub runs: Vec<(AddressOrder, Report)>,
+    pub runs: Vec<(SegmentOrder, Report)>,
 }
 
 impl OtherOrders {
@@ -179,7 +179,7 @@ impl OtherOrders {
 
     /// The orders under which the program ended otherwise: their numbers are not compared.
     #[must_use]
-    pub fn ended_otherwise(&self, own: &Report) -> Vec<AddressOrder> {
+    pub fn ended_otherwise(&self, own: &Report) -> Vec<SegmentOrder> {
         let others = self.runs.iter().filter(|(_, report)| !is_like(report, own));
         others.map(|(order, _)| *order).collect()
     }
@@ -213,8 +213,8 @@ impl OtherOrders {
     /// The runs for JSON.
     #[must_use]
     pub fn to_answer(&self, own: &Report) -> DryRunOrders {
-        let orders = std::iter::once(AddressOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
-        let name = |order: AddressOrder| order.name().to_owned();
+        let orders = std::iter::once(SegmentOrder::Driver).chain(self.runs.iter().map(|(order, _)| *order));
+        let name = |order: SegmentOrder| order.name().to_owned();
         DryRunOrders {
             orders: orders.map(name).collect(),
             equal: self.are_equal(own),
@@ -254,8 +254,8 @@ pub fn run_other_orders(
     prepared: &Prepared,
     is_stopped: impl Fn() -> bool,
 ) -> Result<OtherOrders, DryRunError> {
-    let others: Vec<AddressOrder> =
-        AddressOrder::ALL.into_iter().filter(|order| *order != AddressOrder::Driver).collect();
+    let others: Vec<SegmentOrder> =
+        SegmentOrder::ALL.into_iter().filter(|order| *order != SegmentOrder::Driver).collect();
     let count = u64::try_from(others.len()).unwrap_or(u64::MAX);
     let wanted = own.host_peak.get().saturating_mul(count);
     let at_once =
@@ -298,7 +298,7 @@ pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use blockyard_record::Bytes;
 
-    use super::{AddressOrder, BytesRange, DeviceRange, OtherOrders, ReplayedOrders, kilobytes};
+    use super::{BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, kilobytes};
     use crate::{DeviceReport, PrintedLine, Report};
 
     fn report(reserved: u64, line: &str) -> Report {
@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn numbers_that_differ_are_ranges() {
         let own = report(20, "reserved 20");
-        let rising = (AddressOrder::Rising, report(22, "reserved 22"));
-        let falling = (AddressOrder::Falling, report(18, "reserved 20"));
+        let rising = (SegmentOrder::Rising, report(22, "reserved 22"));
+        let falling = (SegmentOrder::Falling, report(18, "reserved 20"));
         let others = OtherOrders { runs: vec![rising, falling] };
         let [device] = others.devices(&own)[..] else { unreachable!() };
         assert_eq!((device.reserved.least.get(), device.reserved.most.get()), (18, 22));
@@ -358,8 +358,8 @@ mod tests {
     fn a_run_that_ended_otherwise_is_named_and_not_compared() {
         let own = report(20, "a");
         let failed = Report { status: 1, ..report(99, "b") };
-        let others = OtherOrders { runs: vec![(AddressOrder::Rising, failed)] };
-        assert_eq!(others.ended_otherwise(&own), [AddressOrder::Rising]);
+        let others = OtherOrders { runs: vec![(SegmentOrder::Rising, failed)] };
+        assert_eq!(others.ended_otherwise(&own), [SegmentOrder::Rising]);
         assert!(others.devices(&own)[0].reserved.is_one() && !others.are_equal(&own));
     }
 

@@ -66,7 +66,7 @@ fn what_processes_take_that_the_program_starts_is_said() {
     assert_eq!(report.peak_of_all_processes().get(), 76 << 20);
 }
 
-/// Processes that read what they computed, one device each; the first way to start them starts Python anew, the second copies the process.
+/// Processes that read what they computed, one device each; the first way to start them starts Python again, the second copies the process.
 const READERS: &str = "\
 import sys, torch
 import torch.multiprocessing as processes

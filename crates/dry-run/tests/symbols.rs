@@ -1,6 +1,6 @@
 //! What releases of PyTorch want of CUDA's libraries, in `symbols.txt`, and which functions of it the stand-in has by hand.
 //!
-//! `cargo xtask update symbols` writes the file anew for the stand-in as it is; with `--python PYTHON` the releases that these Pythons have
+//! `cargo xtask update symbols` writes the file again for the stand-in as it is; with `--python PYTHON` the releases that these Pythons have
 //! are added first. The difference is what is to be read.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests")]
@@ -112,7 +112,7 @@ fn what_releases_want_is_listed_with_what_the_standin_has() {
     let changed: Vec<&str> = found.lines().filter(|line| !before.contains(line)).collect();
     assert!(
         found == text,
-        "symbols.txt is older than the stand-in, `cargo xtask update symbols` writes it anew; lines that change:\n{}",
+        "symbols.txt is older than the stand-in, `cargo xtask update symbols` writes it again; lines that change:\n{}",
         changed.join("\n")
     );
     assert_eq!(Table::read(&text), table, "the text says all of the table");

@@ -11,7 +11,7 @@ mod paint;
 
 pub use self::address::AddressMap;
 pub use self::draw::{GridCursor, grid_cursor, grid_plot, grid_scene};
-pub use self::paint::GridPaint;
+pub use self::paint::{DIMMED_PERCENT, GridPaint, RESERVED_PERCENT, blended};
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::allocations::{Allocations, NEVER};
 use crate::fill::{Fill, Pattern};
 use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
-use crate::numbers::grouped_count;
+use crate::numbers::{grouped_count, step_u32};
 use crate::role::Role;
 
 /// What the color of an allocation says.
@@ -20,6 +20,8 @@ pub enum ColorBy {
     Stack,
     /// The kind of its data, as far as the stack tells.
     Category,
+    /// The name that the program gave to it, without the number of an element: `weight` of `weight[2]`.
+    Name,
     /// The size of its block.
     Size,
     /// Its stream.
@@ -32,7 +34,8 @@ pub enum ColorBy {
 
 impl ColorBy {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Stack, Self::Category, Self::Size, Self::Stream, Self::Pool, Self::Age];
+    pub const ALL: [Self; 7] =
+        [Self::Stack, Self::Category, Self::Name, Self::Size, Self::Stream, Self::Pool, Self::Age];
 
     /// The name in a list.
     #[must_use]
@@ -40,6 +43,7 @@ impl ColorBy {
         match self {
             Self::Stack => "stack",
             Self::Category => "category",
+            Self::Name => "name",
             Self::Size => "size",
             Self::Stream => "stream",
             Self::Pool => "pool",
@@ -126,13 +130,14 @@ impl Groups {
             }),
             ColorBy::Stack => Self::keys(allocations, recording, GroupBy::Stack),
             ColorBy::Category => Self::keys(allocations, recording, GroupBy::Category),
+            ColorBy::Name => Self::names(allocations, recording),
             ColorBy::Stream => Self::keys(allocations, recording, GroupBy::Stream),
             ColorBy::Pool => Self::keys(allocations, recording, GroupBy::Pool),
         }
     }
 
-    /// Groups the allocations by names that somebody else knows: `place_of` is the place of an allocation's name among `names`.
-    /// Allocations without a place share the last color.
+    /// Groups the allocations by categories that somebody else knows: `place_of` is the place of an allocation's category among `names`,
+    /// which are in the order of [`Role::CATEGORIES`]. Allocations without a place share the last color.
     #[must_use]
     pub fn named(
         allocations: &Allocations,
@@ -146,7 +151,9 @@ impl Groups {
         };
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
         let texts = names.iter().map(|name| (*name).to_owned()).collect();
-        Self::counted(allocations, places, texts, |place| Role::Group(place.min(Role::GROUPS - 1)))
+        Self::counted(allocations, places, texts, |place| {
+            Role::CATEGORIES.get(usize::from(place)).copied().unwrap_or(REST)
+        })
     }
 
     /// The place in the legend of a row's color.
@@ -174,7 +181,7 @@ impl Groups {
         };
         let places: Vec<u8> = (0..allocations.len()).map(place).collect();
         let texts = bounds.iter().map(|(_, text)| (*text).to_owned()).collect();
-        Self::counted(allocations, places, texts, Role::Group)
+        Self::counted(allocations, places, texts, Role::Step)
     }
 
     fn keys(allocations: &Allocations, recording: &Recording, by: GroupBy) -> Self {
@@ -183,6 +190,7 @@ impl Groups {
         let mut numbers: FxHashMap<GroupKey, usize> = FxHashMap::default();
         let mut sites: Sites = Sites { recording, by, all: Vec::new(), of_texts: FxHashMap::default() };
         let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
+        let peak = step_u32(allocations.busiest(0, allocations.moments()));
         for row in 0..allocations.len() {
             let key = match allocations.id(row).filter(|_| by.needs_stacks()) {
                 Some(id) => *of_stacks
@@ -192,11 +200,29 @@ impl Groups {
             };
             let key = key.unwrap_or(GroupKey::Stack(StackId::EMPTY));
             let number = *numbers.entry(key).or_insert_with(|| sites.number(key));
-            if let Some(site) = sites.all.get_mut(number) {
-                site.weight = site.weight.saturating_add(weight_of(allocations, row).into());
-            }
+            sites.weigh(number, allocations, row, peak);
             of_rows.push(number);
         }
+        Self::of_sites(allocations, &sites, &of_rows)
+    }
+
+    fn names(allocations: &Allocations, recording: &Recording) -> Self {
+        let mut sites: Sites =
+            Sites { recording, by: GroupBy::Line, all: Vec::new(), of_texts: FxHashMap::default() };
+        let mut of_rows: Vec<usize> = Vec::with_capacity(allocations.len());
+        let peak = step_u32(allocations.busiest(0, allocations.moments()));
+        for row in 0..allocations.len() {
+            let name = allocations.id(row).and_then(|id| recording.name(id));
+            let name = name.map_or("without a name", |name| name.split('[').next().unwrap_or(name));
+            let number = sites.number_of(None, name.to_owned());
+            sites.weigh(number, allocations, row, peak);
+            of_rows.push(number);
+        }
+        Self::of_sites(allocations, &sites, &of_rows)
+    }
+
+    /// The colors of rows whose groups are known by their numbers.
+    fn of_sites(allocations: &Allocations, sites: &Sites<'_>, of_rows: &[usize]) -> Self {
         let (entries, places) = sites.entries();
         let of_rows = of_rows.iter().map(|number| places.get(*number).copied().unwrap_or(0)).collect();
         let (texts, roles): (Vec<String>, Vec<Role>) = entries.into_iter().unzip();
@@ -222,7 +248,24 @@ impl Groups {
                 entry.bytes = entry.bytes.saturating_add(Bytes::new(*size));
             }
         }
-        Self { places: places.into(), legend }
+        Self { places: places.into(), legend }.without_absent()
+    }
+
+    /// Leaves out of the legend what no allocation has.
+    fn without_absent(mut self) -> Self {
+        let is_present: Vec<bool> = self.legend.iter().map(|entry| entry.count > 0).collect();
+        if is_present.iter().all(|is_present| *is_present) {
+            return self;
+        }
+        let before = |place: usize| is_present.iter().take(place).filter(|is_present| **is_present).count();
+        let new: Vec<u8> =
+            (0..is_present.len()).map(|place| u8::try_from(before(place)).unwrap_or(u8::MAX)).collect();
+        // A row without an entry keeps a place beyond the legend.
+        let beyond = u8::try_from(before(is_present.len())).unwrap_or(u8::MAX);
+        let place = |place: &u8| new.get(usize::from(*place)).copied().unwrap_or(beyond);
+        self.places = self.places.iter().map(place).collect();
+        self.legend.retain(|entry| entry.count > 0);
+        self
     }
 }
 
@@ -242,7 +285,9 @@ struct Site {
     text: String,
     category: Option<StackCategory>,
     /// Bytes times steps.
-    weight: u128,
+    area: u128,
+    /// Bytes at the moment where most is active.
+    at_peak: u128,
 }
 
 impl Sites<'_> {
@@ -253,13 +298,35 @@ impl Sites<'_> {
             GroupKey::Category(category) => Some(category),
             _ => None,
         };
-        let text = group_text(self.recording, key);
+        self.number_of(category, group_text(self.recording, key))
+    }
+
+    /// The number of the group with this text, which may be new.
+    fn number_of(&mut self, category: Option<StackCategory>, text: String) -> usize {
         let next = self.all.len();
         let number = *self.of_texts.entry((category, text.clone())).or_insert(next);
         if number == next {
-            self.all.push(Site { text, category, weight: 0 });
+            self.all.push(Site { text, category, area: 0, at_peak: 0 });
         }
         number
+    }
+
+    /// Adds a row to the group with this number.
+    fn weigh(&mut self, number: usize, allocations: &Allocations, row: usize, peak: u32) {
+        if let Some(site) = self.all.get_mut(number) {
+            site.area = site.area.saturating_add(area_of(allocations, row).into());
+            site.at_peak = site.at_peak.saturating_add(bytes_at(allocations, row, peak).into());
+        }
+    }
+
+    /// How much a site counts: its share of the bytes at the peak, which readers ask for, three times, and its share of the figure.
+    fn weight(&self) -> impl Fn(&Site) -> u128 + use<> {
+        let sum = |of: fn(&Site) -> u128| self.all.iter().map(of).fold(0, u128::saturating_add).max(1);
+        let (area, at_peak) = (sum(|site| site.area), sum(|site| site.at_peak));
+        move |site| {
+            let of_peak = site.at_peak.saturating_mul(3).saturating_mul(area);
+            of_peak.saturating_add(site.area.saturating_mul(at_peak))
+        }
     }
 
     /// The entries of the legend in their order, and the place in it of each group.
@@ -276,7 +343,10 @@ impl Sites<'_> {
                     |number: &usize| Some((site(*number)?.text.clone(), site_role(category(*number), 0)));
                 return (order.iter().filter_map(entry).collect(), places_of(&order, |place| place));
             }
-            _ => order.sort_by_key(|number| std::cmp::Reverse(site(*number).map_or(0, |site| site.weight))),
+            _ => {
+                let weight = self.weight();
+                order.sort_by_key(|number| std::cmp::Reverse(site(*number).map_or(0, &weight)));
+            }
         }
         let heaviest = order.get(..order.len().min(NAMED)).unwrap_or_default();
         let is_one_category = heaviest.windows(2).all(|pair| match pair {
@@ -370,9 +440,16 @@ fn site_role(category: Option<StackCategory>, shade: u8) -> Role {
 }
 
 /// How much of the figure the allocation covers: bytes times steps.
-fn weight_of(allocations: &Allocations, row: usize) -> u64 {
+fn area_of(allocations: &Allocations, row: usize) -> u64 {
     let size = allocations.sizes().get(row).copied().unwrap_or(0);
     let start = allocations.starts().get(row).copied().unwrap_or(0) as usize;
     let end = allocations.ends().get(row).map_or(0, |end| (*end as usize).min(allocations.moments()));
     size.saturating_mul(end.saturating_sub(start) as u64)
+}
+
+/// The allocation's size, if it is active at the moment.
+fn bytes_at(allocations: &Allocations, row: usize, moment: u32) -> u64 {
+    let is_active = allocations.starts().get(row).is_some_and(|start| *start <= moment)
+        && allocations.ends().get(row).is_some_and(|end| moment < *end);
+    allocations.sizes().get(row).copied().filter(|_| is_active).unwrap_or(0)
 }

@@ -247,6 +247,41 @@ pub fn holder_text(recording: &Recording, holder: &Holder) -> String {
     }
 }
 
+/// The groups in words, as [`holder_text`]. Of stacks that would have the same words each has also the innermost frame in which they
+/// differ: `linear model.py:12, from forward head.py:40`.
+#[must_use]
+pub fn holder_texts(recording: &Recording, holders: &[Holder]) -> Vec<String> {
+    let mut texts: Vec<String> = holders.iter().map(|holder| holder_text(recording, holder)).collect();
+    let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (place, text) in texts.iter().enumerate() {
+        places.entry(text.clone()).or_default().push(place);
+    }
+    let stacks = recording.stacks();
+    for alike in places.into_values().filter(|places| places.len() > 1) {
+        let frames: Vec<Vec<FrameId>> = alike
+            .iter()
+            .map(|place| match holders.get(*place).map(|holder| holder.key) {
+                Some(GroupKey::Stack(stack)) => stacks.frames(stack).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        for (own, place) in frames.iter().zip(&alike) {
+            // A frame that no other stack has at this depth, or else the first in which some differ.
+            let differs = |at: usize| {
+                let frame = own.get(at);
+                let same = frames.iter().filter(|other| other.get(at) == frame).count();
+                frame.filter(|_| same < frames.len()).map(|frame| (same, frame))
+            };
+            let found = || (0..own.len()).filter_map(&differs);
+            let frame = found().find(|(same, _)| *same == 1).or_else(|| found().next());
+            if let (Some((_, frame)), Some(text)) = (frame, texts.get_mut(*place)) {
+                *text = format!("{text}, from {}", frame_text(stacks.frame(*frame)));
+            }
+        }
+    }
+    texts
+}
+
 /// All frames of a stack, innermost first, a line each.
 #[must_use]
 pub fn stack_lines(stacks: &Stacks, stack: StackId) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Placing texts on a line without overlaps.
 
+use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
 use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
@@ -94,7 +95,7 @@ pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &
     best.map(|(_, place)| place)
 }
 
-/// A text on a rectangle in the background color, so that the text can be read on a pattern.
+/// A text on a rectangle in which the background color covers most of what lies below, so that the text can be read on every color.
 pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px: f32, weight: Weight) {
     let width = text_width_px(text, size_px, weight).ceil();
     let plate = Rect::new(
@@ -103,7 +104,7 @@ pub(crate) fn plated_text(scene: &mut Scene, center: Point, text: &str, size_px:
         width + 6.0,
         (size_px * 1.3).round(),
     );
-    scene.rect(plate, crate::fill::Fill::solid(Role::Background), None);
+    scene.rect(plate, Fill { role: Role::Background, pattern: Pattern::Strong }, None);
     let style = TextStyle { weight, ..TextStyle::new(Role::Text, size_px) };
     scene.text(Point::new(center.x_px, baseline(center.y_px, size_px)), text, style.anchored(Anchor::Middle));
 }

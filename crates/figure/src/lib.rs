@@ -92,13 +92,13 @@ pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{
-    AddressMap, Cell, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden, grid_cursor, grid_plot,
-    grid_scene,
+    AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden,
+    RESERVED_PERCENT, blended, grid_cursor, grid_plot, grid_scene,
 };
 pub use groups::{ColorBy, Groups, LegendEntry};
 pub use holders::{
     FlameGraph, FlameNode, GroupBy, GroupKey, Holder, Scope, Search, StackCategory, bytes_of, flame_scene,
-    frame_text, group_key, group_text, holder_text, holders, rows_in, stack_lines,
+    frame_text, group_key, group_text, holder_text, holder_texts, holders, rows_in, stack_lines,
 };
 pub use map::{
     Direction, MapAnchor, MapOrder, MapOverview, MapScale, MapView, RowHeight, SegmentZoom, next_block,

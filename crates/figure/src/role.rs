@@ -127,9 +127,28 @@ pub enum Role {
     /// A site, which is a stack that asked for memory: a shade of the hue of its category, modulo [`Role::SITES`]. Each hue has
     /// [`Role::SHADES`]; the last color is for allocations without a stack.
     Site(u8),
+    /// A step of an ordered quantity, as the size or the age of allocations: one hue, from the smallest, which is nearest to the background, to
+    /// the largest, modulo [`Role::STEPS`].
+    Step(u8),
 }
 
 impl Role {
+    /// How many steps of an ordered quantity have their own color.
+    pub const STEPS: u8 = 6;
+
+    /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer, activations, input, workspaces,
+    /// temporaries. The first four are those that a stack tells, so that a category has one color in all figures; the last three are shades of
+    /// what a stack does not tell.
+    pub const CATEGORIES: [Self; 7] = [
+        Self::Site(0),
+        Self::Site(Self::SHADES),
+        Self::Site(2 * Self::SHADES),
+        Self::Site(3 * Self::SHADES),
+        Self::Site(4 * Self::SHADES),
+        Self::Site(4 * Self::SHADES + 1),
+        Self::Site(4 * Self::SHADES + 2),
+    ];
+
     /// How many categories have their own hue.
     pub const HUES: u8 = 5;
 
@@ -145,8 +164,9 @@ impl Role {
     /// How many groups of allocations have their own color.
     pub const GROUPS: u8 = 10;
 
-    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`] and sites up to [`Role::SITES`].
-    pub const ALL: [Self; 58] = [
+    /// Every role, streams up to [`Role::STREAMS`], groups up to [`Role::GROUPS`], sites up to [`Role::SITES`] and steps up to
+    /// [`Role::STEPS`].
+    pub const ALL: [Self; 64] = [
         Self::Requested,
         Self::Rounding,
         Self::Pending,
@@ -205,6 +225,12 @@ impl Role {
         Self::Site(18),
         Self::Site(19),
         Self::Site(20),
+        Self::Step(0),
+        Self::Step(1),
+        Self::Step(2),
+        Self::Step(3),
+        Self::Step(4),
+        Self::Step(5),
     ];
 
     /// The role with its index in bounds, as [`Role::ALL`] has it.
@@ -214,6 +240,7 @@ impl Role {
             Self::Stream(index) => Self::Stream(index % Self::STREAMS),
             Self::Group(index) => Self::Group(index % Self::GROUPS),
             Self::Site(index) => Self::Site(index % Self::SITES),
+            Self::Step(index) => Self::Step(index % Self::STEPS),
             other => other,
         }
     }
@@ -264,9 +291,13 @@ impl Role {
                 _ => "--role-group-9",
             },
             Self::Site(index) => SITE_VARIABLES.get(usize::from(index % Self::SITES)).copied().unwrap_or(""),
+            Self::Step(index) => STEP_VARIABLES.get(usize::from(index % Self::STEPS)).copied().unwrap_or(""),
         }
     }
 }
+
+const STEP_VARIABLES: [&str; Role::STEPS as usize] =
+    ["--role-step-0", "--role-step-1", "--role-step-2", "--role-step-3", "--role-step-4", "--role-step-5"];
 
 const SITE_VARIABLES: [&str; Role::SITES as usize] = [
     "--role-site-0",

@@ -1,6 +1,7 @@
 //! The stage: the device as one bar with nested brackets, and below it the segments on the same ruler.
 
 mod draw;
+mod peaks;
 mod ruler;
 mod segments;
 

@@ -2,9 +2,12 @@
 //!
 //! `tables.bin` is written by `cargo xtask zoo FILE --write-tables OUT`. It holds, by ascending hash of a configuration, the
 //! bytes of a workspace, written as a sum of the operands' sizes and a remainder. `networks.bin`, with the feature `networks`, holds the
-//! convolutions of 45 networks of torchvision and timm in the same form (`--besides`).
+//! convolutions of 45 networks of torchvision and timm in the same form (`--besides`). `layers.bin`, with the same feature, holds the
+//! convolutions of more networks by batch.
 
 mod estimate;
+#[cfg(feature = "networks")]
+mod layers;
 mod trees;
 
 use std::cell::{OnceCell, RefCell};
@@ -13,6 +16,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 pub use estimate::{Request, estimate};
+#[cfg(feature = "networks")]
+pub use layers::{LayerSize, LayerTable, size_in_layers};
 
 static RECORDED: &[u8] = include_bytes!("tables.bin");
 

@@ -9,19 +9,6 @@ use blockyard_workload::Request;
 
 use crate::{LabError, Run};
 
-/// The orders beside the recorded one. Rising and falling addresses decide each tie of two segments in both ways; the scattered ones tell
-/// more than two segments apart.
-const ORDERS: [AddressOrder; 8] = [
-    AddressOrder::Growing,
-    AddressOrder::Falling,
-    AddressOrder::Scattered(1),
-    AddressOrder::Scattered(2),
-    AddressOrder::Scattered(3),
-    AddressOrder::Scattered(4),
-    AddressOrder::Scattered(5),
-    AddressOrder::Scattered(6),
-];
-
 /// How often progress is reported and cancelling is possible: once in this many requests.
 const INTERVAL: usize = 8192;
 
@@ -69,8 +56,8 @@ pub fn address_dependence(
     let terms = terms.first().ok_or(LabError::NoTrace)?;
     let config = terms.config()?;
     let mut recorded = terms.replayer(run, &config, NullSink)?;
-    let mut others = Vec::with_capacity(ORDERS.len());
-    for order in ORDERS {
+    let mut others = Vec::with_capacity(AddressOrder::OTHERS);
+    for order in AddressOrder::others(None) {
         let device = VirtualDevice::new(terms.capacity).with_order(order);
         others.push(Replayer::new(run.plan(), &config, device, NullSink).map_err(LabError::Run)?);
     }
@@ -98,7 +85,7 @@ pub fn address_dependence(
         };
         (each(Bytes::min, least), each(Bytes::max, most))
     });
-    Ok(AddressDependence { recorded: own, least, most, orders: ORDERS.len(), first_difference })
+    Ok(AddressDependence { recorded: own, least, most, orders: AddressOrder::OTHERS, first_difference })
 }
 
 /// Performs a request: allocated and reserved bytes after it, with their peaks.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink};
+use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,58 @@ pub struct PeakChange {
     pub count_before: u64,
     /// Live allocations of the site at the peak of the second run.
     pub count_after: u64,
+}
+
+/// The parts of a change that come from one line of the program: its call sites may be many, and each of them small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineChange {
+    /// The line in words; what a site without a stack is called, where all that is known of it is a size.
+    pub line: String,
+    /// More bytes (or less) at the peak of the second run.
+    pub change: i64,
+    /// Live allocations of the line at the peak of the first run.
+    pub count_before: u64,
+    /// Live allocations of the line at the peak of the second run.
+    pub count_after: u64,
+    /// The call sites, the one with the largest change first.
+    pub sites: Vec<Vec<String>>,
+}
+
+impl PeakDiff {
+    /// The terms summed by lines of the program, the largest first; they add up as the terms do. Lines that sum to nothing are left out.
+    #[must_use]
+    pub fn by_line(&self) -> Vec<LineChange> {
+        let is_size = |site: &[String]| site.first().is_some_and(|line| line.starts_with("requests of "));
+        let is_cache = |site: &[String]| matches!(site, [only] if only == "cached" || only == "pending");
+        // Sizes are all that a file without stacks tells.
+        let has_stacks = self.terms.iter().any(|term| !is_size(&term.site) && !is_cache(&term.site));
+        let mut lines: Vec<LineChange> = Vec::new();
+        for term in &self.terms {
+            let of = match own_line(&term.site) {
+                Some(_) if has_stacks && is_size(&term.site) => "requests without a stack".to_owned(),
+                Some(line) => frame_words(line),
+                None => "no stack was recorded".to_owned(),
+            };
+            match lines.iter_mut().find(|known| known.line == of) {
+                Some(known) => {
+                    known.change = known.change.saturating_add(term.change);
+                    known.count_before = known.count_before.saturating_add(term.count_before);
+                    known.count_after = known.count_after.saturating_add(term.count_after);
+                    known.sites.push(term.site.clone());
+                }
+                None => lines.push(LineChange {
+                    line: of,
+                    change: term.change,
+                    count_before: term.count_before,
+                    count_after: term.count_after,
+                    sites: vec![term.site.clone()],
+                }),
+            }
+        }
+        lines.retain(|line| line.change != 0);
+        lines.sort_by_key(|line| std::cmp::Reverse(line.change.abs()));
+        lines
+    }
 }
 
 /// Says what changed from one run to another, each under its own settings and the limit that its file implies: at the lower bound

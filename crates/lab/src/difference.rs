@@ -68,11 +68,12 @@ fn first_difference_at(
                 others.clear();
                 continue;
             }
-            return Ok(Some(FirstDifference {
-                request: request_number(request),
-                baseline: sentence(events.get(same..).unwrap_or_default()),
-                other: sentence(others.get(same..).unwrap_or_default()),
-            }));
+            let baseline = sentence(events.get(same..).unwrap_or_default());
+            let mut other = sentence(others.get(same..).unwrap_or_default());
+            if other == baseline {
+                other.push_str(", at another address");
+            }
+            return Ok(Some(FirstDifference { request: request_number(request), baseline, other }));
         }
         events.clear();
         others.clear();

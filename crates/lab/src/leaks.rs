@@ -1,5 +1,7 @@
 //! What grows from step to step.
 
+mod period;
+
 use std::collections::{BTreeMap, HashMap};
 
 use blockyard_record::Bytes;
@@ -24,7 +26,7 @@ pub struct Leaks {
     /// Live bytes at each boundary.
     pub live: Vec<Bytes>,
     /// The call sites that grow, those first that grow most.
-    pub growing: Vec<Growth>,
+    pub growing: Vec<GrowingCallSite>,
     /// What is not known, in sentences.
     pub notes: Vec<String>,
 }
@@ -43,7 +45,7 @@ pub enum Steps {
 
 /// A call site whose live bytes grow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Growth {
+pub struct GrowingCallSite {
     /// The call site, innermost frame first.
     pub site: Vec<String>,
     /// Its live bytes at each boundary.
@@ -121,14 +123,21 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
     }
     let sums =
         (0..boundaries.len()).map(|at| live.iter().filter_map(|live| live.get(at)).copied().sum()).collect();
-    let mut growing: Vec<Growth> = Vec::new();
+    let mut growing: Vec<GrowingCallSite> = Vec::new();
     if boundaries.len() >= FEWEST {
         for (site, ((live, kept), (first, end))) in live.into_iter().zip(kept).zip(counts).enumerate() {
             if let Some(growth) = growth(&live) {
                 let name = sites.names.get(site).cloned().unwrap_or_default();
                 let allocations = end.saturating_sub(first);
                 let (first_request, last_request) = (kept.0 as u64, kept.1 as u64);
-                growing.push(Growth { site: name, live, growth, allocations, first_request, last_request });
+                growing.push(GrowingCallSite {
+                    site: name,
+                    live,
+                    growth,
+                    allocations,
+                    first_request,
+                    last_request,
+                });
             }
         }
     }
@@ -148,11 +157,11 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
 
 /// How much a site grows after the first step, if it never falls and grows in more than half of the steps.
 fn growth(live: &[Bytes]) -> Option<Bytes> {
-    let behind = live.get(1..)?;
-    let (first, last) = (behind.first()?, behind.last()?);
-    let never_falls = behind.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
-    let rises = behind.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
-    (never_falls && rises * 2 > behind.len() - 1).then(|| last.saturating_sub(*first))
+    let later = live.get(1..)?;
+    let (first, last) = (later.first()?, later.last()?);
+    let never_falls = later.windows(2).all(|pair| matches!(pair, [one, other] if one <= other));
+    let rises = later.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count();
+    (never_falls && rises * 2 > later.len() - 1).then(|| last.saturating_sub(*first))
 }
 
 /// The requests after which steps end, as numbers of requests done.
@@ -165,7 +174,9 @@ pub(crate) fn step_ends(run: &Run, sites: &Sites) -> (Steps, Vec<usize>) {
     if marked.len() >= FEWEST {
         return (Steps::Markers, marked);
     }
-    if let Some(found) = repetition(run, sites) {
+    let lifetimes = lifetimes(run);
+    let found = repetition(run, sites, &lifetimes).or_else(|| period::period(run, sites, &lifetimes));
+    if let Some(found) = found {
         return (Steps::Repetition, found);
     }
     let parts = 8.min(total.max(1));
@@ -233,7 +244,7 @@ fn are_training_steps(run: &Run, sites: &Sites, boundaries: &[usize]) -> bool {
 }
 
 /// Steps that begin with the same allocation: the one that comes as often as most of the others do, spread evenly.
-fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
+fn repetition(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option<Vec<usize>> {
     const MOST: usize = 4096;
     let mut places: HashMap<(u32, u64), Vec<usize>> = HashMap::new();
     for (index, request) in run.requests().iter().enumerate() {
@@ -246,7 +257,6 @@ fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
     for places in places.values().filter(|places| (FEWEST..MOST).contains(&places.len())) {
         *often.entry(places.len()).or_default() += 1;
     }
-    let lifetimes = lifetimes(run);
     let mut often: Vec<(usize, usize)> = often.into_iter().collect();
     often.sort_by_key(|(count, kinds)| std::cmp::Reverse((*kinds, *count)));
     often.into_iter().find_map(|(count, kinds)| {
@@ -256,7 +266,7 @@ fn repetition(run: &Run, sites: &Sites) -> Option<Vec<usize>> {
         let (least, most) = (gaps.clone().min()?, gaps.max()?);
         // Even steps only: two kinds at least, and no step three times as long as another.
         let is_even = kinds >= 2 && most <= least.saturating_mul(3);
-        (is_even && gives_back(&lifetimes, *first.first()?, *first.last()?))
+        (is_even && gives_back(lifetimes, *first.first()?, *first.last()?))
             .then(|| first.iter().copied().skip(1).chain([run.requests().len()]).collect())
     })
 }

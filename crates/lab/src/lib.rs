@@ -74,19 +74,23 @@ pub use autopsy::{
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
 pub use conditions::Conditions;
-pub use diff::{Alignment, Diff, PeakChange, PeakDiff, diff, diff_steps};
+pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_steps};
 pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
-pub use leaks::{Growth, Leaks, Steps, leaks};
+pub use leaks::{GrowingCallSite, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
-pub use live::HoldingLine;
+pub use live::{HoldingLine, WITHOUT_STACK};
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use replay::Replay;
 pub use run::Run;
-pub use setting_search::{Found, SearchStep, candidates, judge, plain_candidates, recommended, search};
+pub use setting_search::{
+    SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,
+};
 pub use source::{RunSource, Simulation};
-pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
+pub use verdict::{
+    About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, outside_pytorch, verdict,
+};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

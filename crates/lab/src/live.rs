@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::autopsy::Tell;
 use crate::outcome::outcome_before;
 use crate::replay::ReplayTerms;
+use crate::sites::{called_at, caller};
 use crate::verdict::VerdictMoment;
 use crate::{LabError, Run, request_number};
 
@@ -44,6 +45,8 @@ impl EventSink for AllocationRequests {
 pub struct HoldingLine {
     /// The line, `step train.py:26`; the name of the tensor, or the size of the block, where no stack was recorded.
     pub line: String,
+    /// The lines of the program that called it, those first that hold most: what a line of a helper says nothing without.
+    pub callers: Vec<String>,
     /// The sizes of its blocks, added up.
     pub bytes: Bytes,
     /// How many blocks it has.
@@ -54,6 +57,14 @@ pub struct HoldingLine {
     pub last_request: u64,
     /// When the first and the last of them were allocated; a [`verdict`](crate::verdict()) finds them, other answers leave them out.
     pub moments: Vec<VerdictMoment>,
+}
+
+impl HoldingLine {
+    /// The line with where it is called from: `buf train.py:12, called at keep train.py:33`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("{}{}", self.line, called_at(&self.callers, ""))
+    }
 }
 
 impl Live {
@@ -88,14 +99,24 @@ impl Live {
 
     /// The lines of the program that hold live blocks, those first that hold most. Their bytes add up to the allocated bytes.
     pub(crate) fn holders(&self, run: &Run) -> Vec<HoldingLine> {
+        let has_stacks = run.has_stacks();
         let mut lines: BTreeMap<String, HoldingLine> = BTreeMap::new();
+        // The bytes of each caller of a line.
+        let mut callers: BTreeMap<String, BTreeMap<String, Bytes>> = BTreeMap::new();
         let blocks = self.snapshot.segments.iter().flat_map(|segment| &segment.blocks);
         for block in blocks.filter(|block| block.state == BlockState::Allocated) {
             let request = self.served(block.allocation);
-            let line = request
-                .map_or_else(|| "an earlier run".to_owned(), |request| line_of(run, request, block.size));
+            let line = request.map_or_else(
+                || "an earlier run".to_owned(),
+                |request| line_of(run, request, block.size, has_stacks),
+            );
+            if let Some(caller) = request.and_then(|request| caller(&run.stack(request))) {
+                let bytes = callers.entry(line.clone()).or_default().entry(caller).or_default();
+                *bytes = bytes.saturating_add(block.size);
+            }
             let held = lines.entry(line).or_insert_with_key(|line| HoldingLine {
                 line: line.clone(),
+                callers: Vec::new(),
                 bytes: Bytes::ZERO,
                 blocks: 0,
                 first_request: 0,
@@ -110,14 +131,26 @@ impl Live {
                     if held.first_request == 0 { number } else { held.first_request.min(number) };
             }
         }
+        for (line, callers) in callers {
+            let mut callers: Vec<(String, Bytes)> = callers.into_iter().collect();
+            callers.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+            if let Some(held) = lines.get_mut(&line) {
+                held.callers = callers.into_iter().map(|(caller, _)| caller).collect();
+            }
+        }
         let mut held: Vec<HoldingLine> = lines.into_values().collect();
         held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.line.cmp(&other.line)));
         held
     }
 }
 
+/// All blocks that were allocated without a stack, in a run whose other blocks have one: by their sizes they would be many rows that tell
+/// the reader nothing.
+pub const WITHOUT_STACK: &str =
+    "blocks without a stack: mostly of gradients and of C++, which have no frames of Python";
+
 /// The line of the program that made a request.
-fn line_of(run: &Run, request: usize, size: Bytes) -> String {
+fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
     let stack = run.stack(request);
     if let Some(line) = own_line(&stack) {
         return frame_words(line);
@@ -126,7 +159,11 @@ fn line_of(run: &Run, request: usize, size: Bytes) -> String {
         Some(Request::Allocate { tensor, .. }) => run.workload().tensor_name(*tensor),
         _ => None,
     };
-    name.map_or_else(|| format!("blocks of {size}, without a stack"), |name| format!("tensor {name}"))
+    match name {
+        Some(name) => format!("tensor {name}"),
+        None if has_stacks => WITHOUT_STACK.to_owned(),
+        None => format!("blocks of {size}, without a stack"),
+    }
 }
 
 /// After how many requests a run has the most allocated bytes for the first time.

@@ -84,6 +84,8 @@ pub struct Row {
     pub outcome: Result<Outcome, RowError>,
     /// The outcome at the upper bound, where only bounds of the limit are known.
     pub at_high: Option<Outcome>,
+    /// Whether the recording ends at the request that failed in it: [`Run::ends_at_failure`].
+    pub ends_at_failure: bool,
 }
 
 /// Why a row has no outcome; the texts are what the errors say, so that a row can travel.
@@ -116,6 +118,32 @@ impl Row {
     pub fn fits(&self) -> bool {
         let fits = |outcome: Option<&Outcome>| outcome.is_some_and(|outcome| outcome.ooms == 0);
         fits(self.answered()) && fits(self.answered_at_high())
+    }
+
+    /// What it means that every request of the row passes, in a sentence without a full stop. `grows` is the line of the program that
+    /// keeps more with each iteration; `again` says with which option to run the program again, where the program is at hand.
+    ///
+    /// A recording that ends at a failure does not tell what would have come next.
+    #[must_use]
+    pub fn passes_sentence(&self, grows: Option<&str>, again: Option<&str>) -> String {
+        if !self.ends_at_failure {
+            return "now the whole run fits".to_owned();
+        }
+        let unknown = match again {
+            Some(again) => format!(
+                "this request passes; the program stopped here, and what it would have asked for afterwards is not known: run the program again with {again}"
+            ),
+            None => {
+                "this request passes; what the run would have asked for afterwards is not in the recording"
+                    .to_owned()
+            }
+        };
+        match grows {
+            Some(line) => {
+                format!("{unknown}, and what `{line}` keeps from iteration to iteration fills that too")
+            }
+            None => unknown,
+        }
     }
 
     /// Whether the run goes out of memory at one bound of the limit and not at the other.

@@ -26,7 +26,7 @@ pub enum Question {
     SearchRow(Conditions),
     /// Why the run goes out of memory: [`autopsy`].
     Autopsy(Conditions),
-    /// What comes of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
+    /// The outcome of a change that an autopsy names: [`try_change`]. Answered as [`Question::WhatIf`] is.
     Change {
         /// Under what the run is replayed otherwise.
         conditions: Conditions,
@@ -45,7 +45,7 @@ pub enum Question {
     Leaks,
     /// What changed since another run: [`diff`].
     Diff(RunSource),
-    /// What the run came to: [`verdict`].
+    /// What happened in the run: [`verdict`].
     Verdict(Conditions),
 }
 

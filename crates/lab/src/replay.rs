@@ -96,7 +96,13 @@ pub(crate) fn row(
     // There is a lower bound always.
     let outcome = at_ends.next().unwrap_or_else(|| Err(RowError::Replay("nothing was replayed".to_owned())));
     let at_high = at_ends.next().and_then(Result::ok);
-    Ok(Row { conditions: conditions.clone(), limit: run.limit_under(conditions), outcome, at_high })
+    Ok(Row {
+        conditions: conditions.clone(),
+        limit: run.limit_under(conditions),
+        outcome,
+        at_high,
+        ends_at_failure: run.ends_at_failure(),
+    })
 }
 
 /// Under what one replay runs, with nothing left open.

@@ -40,6 +40,8 @@ pub struct Run {
     resets: Vec<usize>,
     goes_on_after_oom: bool,
     recorded_oom: Option<usize>,
+    /// Whether the recording asks for nothing more after the failure.
+    ends_at_failure: bool,
     /// The limit that the file implies, found by a replay.
     implied_limit: Option<Limit>,
     notes: Vec<String>,
@@ -89,6 +91,7 @@ impl Run {
         run.addresses = Arc::new(Addresses { segments, ranges });
         run.goes_on_after_oom = goes_on;
         run.recorded_oom = failed.first().copied();
+        run.ends_at_failure = run.recorded_oom.is_some() && !goes_on;
         run.implied_limit = implied_limit(recorded_limit, fraction);
         run.from_before = from_before;
         run.notes = notes;
@@ -128,6 +131,7 @@ impl Run {
             resets,
             goes_on_after_oom: false,
             recorded_oom: None,
+            ends_at_failure: false,
             implied_limit: None,
             notes: Vec::new(),
             stack_of: Vec::new(),
@@ -184,6 +188,11 @@ impl Run {
         frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect()
     }
 
+    /// Whether any request has a stack.
+    pub(crate) fn has_stacks(&self) -> bool {
+        self.stack_of.iter().any(|stack| *stack != StackId::EMPTY)
+    }
+
     /// The number of a request's stack, where stacks were recorded.
     pub(crate) fn stack_number(&self, request: usize) -> Option<u32> {
         self.stack_of.get(request).filter(|stack| **stack != StackId::EMPTY).map(|stack| stack.get())
@@ -234,6 +243,7 @@ impl Run {
         run.is_capacity_assumed = self.is_capacity_assumed;
         run.implied_limit = self.implied_limit;
         run.goes_on_after_oom = self.goes_on_after_oom;
+        run.ends_at_failure = self.ends_at_failure;
         run
     }
 
@@ -241,6 +251,13 @@ impl Run {
     #[must_use]
     pub fn goes_on_after_oom(&self) -> bool {
         self.goes_on_after_oom
+    }
+
+    /// Whether the recording ends where a request failed: what the program would have asked for afterwards is not in it, so that no
+    /// replay can say that all of the program fits.
+    #[must_use]
+    pub fn ends_at_failure(&self) -> bool {
+        self.ends_at_failure
     }
 
     /// What is not known about the run, in sentences.

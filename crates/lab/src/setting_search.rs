@@ -11,7 +11,7 @@ use crate::{Conditions, LabError, Outcome, Replay, Row, Run};
 
 /// What a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct SearchResult {
     /// The run under its own settings.
     pub baseline: Row,
     /// Every setting that was tried, in the order of the candidates.
@@ -151,7 +151,7 @@ pub fn search(
     conditions: &Conditions,
     settings: &[String],
     on_step: &mut dyn FnMut(SearchStep<'_>) -> ControlFlow<()>,
-) -> Result<Found, LabError> {
+) -> Result<SearchResult, LabError> {
     let total = settings.len() + 1;
     let mut alive = |_: usize| on_step(SearchStep { row: None, done: 0, total });
     let replay = Replay::of(run, conditions, &mut alive)?;
@@ -164,11 +164,11 @@ pub fn search(
 
 /// Says which of the rows is best.
 #[must_use]
-pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> Found {
-    Found::of(baseline, rows, run.notes().to_vec())
+pub fn judge(run: &Run, baseline: Row, rows: Vec<Row>) -> SearchResult {
+    SearchResult::of(baseline, rows, run.notes().to_vec())
 }
 
-impl Found {
+impl SearchResult {
     /// The result of rows that were found elsewhere, with what is not known about their run.
     #[must_use]
     pub fn of(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Self {
@@ -176,7 +176,7 @@ impl Found {
     }
 }
 
-fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
+fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> SearchResult {
     let front = front(&rows);
     let best = recommended(&baseline, &rows);
     let chosen = best.and_then(|best| rows.get(best));
@@ -186,7 +186,7 @@ fn judged(baseline: Row, rows: Vec<Row>, notes: Vec<String>) -> Found {
         None if front.is_empty() => nothing_fits(&baseline, &rows),
         None => "no setting that was tried reserves less than the run's own".to_owned(),
     };
-    Found { baseline, rows, front, best, line, sentence, notes }
+    SearchResult { baseline, rows, front, best, line, sentence, notes }
 }
 
 /// The setting to take among those that were tried, as an index; `None` where none is better than the run's own.
@@ -287,7 +287,8 @@ fn gain(row: &Row, baseline: &Row) -> String {
             )
         }
         _ => format!(
-            "under {name} the run fits{}, with {} reserved at its peak and {} device calls; {when}",
+            "under {name} {}{}, with {} reserved at its peak and {} device calls; {when}",
+            if row.ends_at_failure { "all that was recorded passes" } else { "the run fits" },
             if row.at_high.is_some() { " at both bounds of its limit" } else { "" },
             outcome.peak_reserved,
             grouped(outcome.device_calls()),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use blockyard_record::{frame_words, own_caller};
 use blockyard_workload::Request;
 
 use crate::Run;
@@ -60,5 +61,22 @@ impl Sites {
 
     pub(crate) fn at(&self, request: usize) -> u32 {
         self.of.get(request).copied().unwrap_or_default()
+    }
+}
+
+/// The line of the program that called the own line of a stack. A call from the program's top level says nothing that the line does not.
+pub(crate) fn caller(stack: &[String]) -> Option<String> {
+    own_caller(stack).map(frame_words).filter(|caller| !caller.starts_with("<module>"))
+}
+
+/// `, called at f train.py:33`: where a line is called from, the callers that matter most first. A line of a helper says little without them.
+pub(crate) fn called_at(callers: &[String], quote: &str) -> String {
+    match callers {
+        [] => String::new(),
+        [one] => format!(", called at {quote}{one}{quote}"),
+        [one, other] => format!(", called at {quote}{one}{quote} and {quote}{other}{quote}"),
+        [one, others @ ..] => {
+            format!(", called at {quote}{one}{quote} and {} other lines", others.len())
+        }
     }
 }

@@ -5,6 +5,7 @@ mod memory;
 mod moments;
 mod settings;
 
+pub use memory::outside_pytorch;
 pub use moments::{MomentName, VerdictMoment};
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_caller, own_line};
@@ -14,12 +15,13 @@ use serde::{Deserialize, Serialize};
 
 use self::growth::{
     FREE_WHAT_IS_KEPT, by_line, count_of, growth_findings, growth_headline, leak_headline,
-    line_of_a_growing_run, steps_left,
+    line_of_a_growing_run, repeated_growth, steps_left,
 };
 use self::memory::{gpus_that_hold, limit_words, reserving, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
+use crate::leaks::Steps;
 use crate::live::{Live, peak};
 use crate::outcome::replay_under;
 use crate::request_spans::lifetimes;
@@ -164,9 +166,12 @@ fn failed(
     let freed = without_earlier_steps(replay.run(), conditions, &found, &grows, on_progress)?;
     let is_leak = freed.as_ref().is_some_and(|change| change.proved);
     let kind = if is_leak { VerdictKind::Leak } else { VerdictKind::OutOfMemory };
-    let headline = match lines.first().filter(|_| is_leak) {
-        Some(line) => leak_headline(line),
-        None => failure_headline(&found),
+    let headline = if let Some(line) = lines.first().filter(|_| is_leak) {
+        leak_headline(line)
+    } else {
+        let is_repeated = grows.steps == Steps::Repetition && !grows.are_steps_known;
+        let growing = lines.first().filter(|_| is_repeated).and_then(|line| repeated_growth(line, &found));
+        format!("{}{}", failure_headline(&found), growing.unwrap_or_default())
     };
     let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
     findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));
@@ -305,7 +310,9 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
     for row in best.into_iter().chain(asked).filter_map(|place| rows.get(place)) {
         findings.extend(compared(&row.conditions.conf, row, outcome));
     }
-    findings.push(gpus_that_hold(reserved, growing.is_some() || run.recorded_oom().is_some()));
+    let (goes_on, best) =
+        (growing.is_some() || run.recorded_oom().is_some(), best.and_then(|best| rows.get(best)));
+    findings.extend(gpus_that_hold(run, conditions, outcome, best, goes_on, on_progress)?);
     findings.extend(under_the_latest_release(run, conditions, Some(outcome), on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = held_at_peak(run, conditions, allocated, on_progress)?;

@@ -90,12 +90,12 @@ pub const FORTY_FIVE_MINUTES: [CourseStretch; 3] = [
     CourseStretch {
         minutes: 10,
         lessons: &[("nvidia-smi", 10)],
-        task: "It says before each card what nvidia-smi will show.",
+        task: "Before each card the class says what nvidia-smi will show.",
     },
     CourseStretch {
         minutes: 20,
         lessons: &[("fragmentation", 10), ("oom-message", 10)],
-        task: "It reads one of its out-of-memory messages aloud, number by number.",
+        task: "The class reads one of its out-of-memory messages aloud, number by number. The exercises are homework.",
     },
 ];
 
@@ -104,17 +104,17 @@ pub const NINETY_MINUTES: [CourseStretch; 3] = [
     CourseStretch {
         minutes: 30,
         lessons: &[("tensor", 5), ("reserved", 10), ("nvidia-smi", 10), ("peaks", 5)],
-        task: "The class predicts each card of the second lesson.",
+        task: "The class predicts each card of the second lesson. Exercises: the second lesson's together, the others at home.",
     },
     CourseStretch {
         minutes: 30,
         lessons: &[("training", 15), ("optimizer", 15)],
-        task: "It says which peak comes first, then plays the cards.",
+        task: "The class says which peak comes first, then plays the cards. Both exercises are homework.",
     },
     CourseStretch {
         minutes: 30,
-        lessons: &[("fragmentation", 12), ("oom-message", 10), ("snapshot", 8)],
-        task: "It solves the exercise of the first in pairs, and finds the line of a leak in a snapshot.",
+        lessons: &[("fragmentation", 10), ("oom-message", 10), ("snapshot", 10)],
+        task: "The class solves the exercise of the first lesson in pairs. Of the snapshot, play the cards up to the leak; its exercise and that of the message are homework.",
     },
 ];
 
@@ -128,13 +128,13 @@ pub const TWO_HOURS: [CourseStretch; 5] = [
     CourseStretch {
         minutes: 25,
         lessons: &[("cache", 10), ("rounding", 5), ("splits", 10)],
-        task: "It solves the exercise of the last one.",
+        task: "The class solves the exercise of the last one; the other two are homework.",
     },
     CourseStretch { minutes: 10, lessons: &[], task: "A break." },
     CourseStretch {
         minutes: 35,
         lessons: &[("training", 15), ("optimizer", 10), ("checkpointing", 10)],
-        task: "It says which peak comes first, then plays the cards; it solves the last exercise.",
+        task: "The class says which peak comes first, then plays the cards, and solves the last exercise.",
     },
     CourseStretch {
         minutes: 20,

@@ -272,6 +272,11 @@ impl<'t> Reader<'_, 't> {
             self.next = self.lines.len();
             return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
         };
+        // The word of another block stands before the end: the end is that block's.
+        if rest.iter().take(length).any(|line| line.starts_with("```")) {
+            self.next += length + 1;
+            return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
+        }
         let lines = rest.get(..length).unwrap_or_default().to_vec();
         self.next += length + 1;
         let (language, options) = info.split_once(char::is_whitespace).unwrap_or((info, ""));

@@ -105,8 +105,8 @@ pub enum LessonErrorKind {
         /// The keys that may stand here.
         known: &'static str,
     },
-    /// A key stands twice.
-    #[error("\"{key}\" stands here a second time")]
+    /// A key is given twice.
+    #[error("\"{key}\" is given twice")]
     DuplicateKey {
         /// The key.
         key: String,
@@ -176,7 +176,7 @@ pub enum LessonErrorKind {
         why: String,
     },
     /// The lines that the reader may change are not marked soundly.
-    #[error("\"{from}\" and then \"{to}\" stand once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
+    #[error("\"{from}\" and then \"{to}\" occur once each, or not at all", from = crate::exercise::REGION_FROM, to = crate::exercise::REGION_TO)]
     Region,
     /// A goal of a program that only a workload can have.
     #[error("\"{goal}\" is a goal of workloads: tensors and labels of a program have no names here")]

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
-use blockyard_record::{Bytes, Recording};
+use blockyard_record::{Bytes, Event, Recording};
 use blockyard_replay::{RunError, RunSettings, run};
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{ParseError, Request, Workload};
@@ -14,7 +14,7 @@ use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
 use crate::program_end::ProgramEnd;
-use crate::proof::{LessonNote, unproved};
+use crate::proof::{LessonNote, note, unproved};
 use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
@@ -178,7 +178,7 @@ impl Goal {
                 if now <= before {
                     (true, self.to_string())
                 } else {
-                    (false, format!("`{word}` stands {}, at the beginning {}", times(now), times(before)))
+                    (false, format!("`{word}` occurs {}, at the beginning {}", times(now), times(before)))
                 }
             }
         };
@@ -348,6 +348,11 @@ impl Exercise {
         notes: &mut Vec<LessonNote>,
         errors: &mut Errors,
     ) -> Vec<Vec<Inline>> {
+        if let Some((at, _)) = &self.solution
+            && self.grade(&self.start).is_ok_and(|grade| grade.is_passed)
+        {
+            notes.push(note(*at, "the exercise is solved before the reader changes a line".to_owned()));
+        }
         self.hint_pieces.iter().for_each(|hint| unproved(hint, stretch, notes));
         self.hint_pieces.iter().map(|hint| fill(hint, stretch, errors)).collect()
     }
@@ -409,15 +414,24 @@ impl Exercise {
         let to = recording.step_count();
         let stretch = Stretch { from: 0, to, ..Stretch::of(&workload, &recording) };
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
-        let goals: Vec<_> = self.goals.iter().map(grade).collect();
+        let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
+        if failure.is_some() {
+            // A program that stopped halfway has not earned what it happens to meet.
+            goals.retain(|goal| !goal.is_met);
+        }
         let missed: Vec<&str> =
             goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
         let is_passed = missed.is_empty();
+        let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
         // A goal without a reason is in the list of goals alone.
         let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
         let sentence = match (is_passed, found.as_slice()) {
             (true, []) => "Passed.".to_owned(),
             (true, found) => format!("Passed: {}.", found.join("; ")),
+            (false, _) if self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors => {
+                "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
+                    .to_owned()
+            }
             (false, _) => format!("Not yet: {}.", missed.join("; ")),
         };
         Grade { is_passed, sentence, goals, workload, recording }

@@ -2,7 +2,7 @@
 //! solutions.
 //!
 //! What comes after a question shows how the allocator answered it: the next figure, the numbers of the next question. So a question ends its
-//! page, and its title, which often says the answer, is among the answers.
+//! page, and its title, which often says the answer, is among the answers. An exercise has a separate page, which a student can hand in.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,8 @@ const LEAST_SHOWN: Bytes = Bytes::mib(64);
 /// A lesson as HTML for paper, to be put into a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handout {
-    /// A `section.sheet` for each page of the class, with a `section` for each card. No page shows the answer to a question before it.
+    /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
+    /// No page shows the answer to a question before it.
     pub cards: String,
     /// `section.answers`, which belongs on a separate page, or into other hands.
     pub answers: String,
@@ -68,6 +69,28 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
     Ok(Handout { cards, answers })
 }
 
+/// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
+///
+/// # Errors
+/// Where a recording is damaged, which no run of a lesson is.
+pub fn question_figure(lesson: &PlayedLesson, card: usize) -> Result<String, RecordingError> {
+    lesson
+        .cards
+        .get(card)
+        .map_or_else(|| Ok(String::new()), |asked| figure_at(lesson, asked, asked.steps.start))
+}
+
+/// The moment at the end of a card, as an SVG; empty for a card that the lesson has not.
+///
+/// # Errors
+/// As [`question_figure`].
+pub fn card_figure(lesson: &PlayedLesson, card: usize) -> Result<String, RecordingError> {
+    lesson
+        .cards
+        .get(card)
+        .map_or_else(|| Ok(String::new()), |shown| figure_at(lesson, shown, shown.steps.end))
+}
+
 /// The text in HTML, also in an attribute.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
@@ -94,7 +117,7 @@ fn write_card(
 ) -> Result<(), RecordingError> {
     let mut out = String::new();
     if let Some(question) = &card.question {
-        let _ = writeln!(out, "<section>\n<h2>{}. Question</h2>", index + 1);
+        let _ = writeln!(out, "<section class=\"asks\">\n<h2>{}. Question</h2>", index + 1);
         // The card before, on the same page, ends at the moment that the question is about.
         let before = index.checked_sub(1).and_then(|before| lesson.cards.get(before));
         let is_drawn = pages.last().is_some_and(|page| page.contains("<svg"))
@@ -110,13 +133,17 @@ fn write_card(
         add(pages, &out);
         pages.push(String::new());
         out.clear();
-    } else {
-        let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+    } else if card.exercise.is_none() {
+        let _ = writeln!(out, "<section class=\"tells\">\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
         write_card_text(&mut out, lesson, card)?;
     }
     if let Some(exercise) = &card.exercise {
-        if out.is_empty() {
-            let _ = writeln!(out, "<section>\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        if pages.last().is_some_and(|page| !page.is_empty()) {
+            pages.push(String::new());
+        }
+        let _ = writeln!(out, "<section class=\"task\">\n<h2>{}. {}</h2>", index + 1, inlines(&card.title));
+        if card.question.is_none() {
+            write_card_text(&mut out, lesson, card)?;
         }
         write_exercise(&mut out, exercise);
     }
@@ -166,12 +193,13 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
             escaped(lines)
         );
     }
-    let id = escaped(&lesson.id);
-    let _ = writeln!(
-        out,
-        "<p>In the page, the card checks what is typed there. In a terminal, <code>blockyard lesson {id} --check FILE</code> checks a file; \
-         Blockyard's repository builds the command with <code>cargo build --release -p blockyard-cli</code>.</p>"
-    );
+    if crate::course().any(|known| known.id == lesson.id) {
+        let id = escaped(&lesson.id);
+        let _ = writeln!(
+            out,
+            "<p>In the page, the card checks what is typed there. In a terminal, <code>blockyard lesson {id} --check FILE</code> checks a file.</p>"
+        );
+    }
 }
 
 fn write_question(out: &mut String, question: &LessonQuestion) {
@@ -204,6 +232,10 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
         // The figure of the card before still stands.
         return Ok(String::new());
     }
+    figure_at(lesson, card, step)
+}
+
+fn figure_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
     let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
     // What changed is not marked: on paper a frame around half of all blocks says nothing.
     let changes = Changes::default();

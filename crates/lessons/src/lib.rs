@@ -52,6 +52,7 @@
 //! | `exercise` | lines `goal:` and `hint:`, perhaps `settings:` and `capacity:` |
 //! | `start` | the workload of the exercise; the reader changes the lines between `# edit from here` and `# edit to here` |
 //! | `python start` | a Python program in place of the workload; the command or the page runs the program, and [`Exercise::grade_program`] grades the recording |
+//! | `solution`, `python solution` | the lines that solve the exercise; every exercise of the course has one |
 //!
 //! Blocks `python`, `text` and those of a few other languages are shown as they are; any other word is refused. In blocks of `key: value`, a line that begins with a space continues the value.
 //!
@@ -106,7 +107,7 @@ pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};
 pub use exercise::{Exercise, ExerciseLanguage, Goal, GoalResult, Grade, GradeError};
 pub use glossary::{Entry, Glossary};
-pub use handout::{Handout, handout};
+pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{OutsideMemory, PlayedCard, PlayedLesson, PlayedRun};

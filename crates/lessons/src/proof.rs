@@ -309,7 +309,7 @@ pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
         .collect()
 }
 
-fn note(at: Position, text: String) -> LessonNote {
+pub(crate) fn note(at: Position, text: String) -> LessonNote {
     LessonNote { line: at.line, column: at.column, text }
 }
 

@@ -5,7 +5,7 @@
 //! * [`Contender`]: an allocator that is measured.
 //! * [`alternate`]: contenders take turns for some rounds, so that a slow moment of the machine meets all of them.
 //! * [`Measure`]: the median of the rounds, and their range.
-//! * [`Report`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a chart.
+//! * [`BenchReport`], [`Section`], [`ReportRow`]: the results, as a table, as Markdown, as JSON and as a chart.
 //!
 //! A section that times a few functions needs no contender: [`Section::time`] takes closures.
 //!
@@ -48,7 +48,8 @@ pub use contender::Contender;
 pub use long::{Loop, write_long};
 pub use machine::Machine;
 pub use report::{
-    RatioGoal, Report, ReportError, ReportRow, Section, Summary, chart, digits, markdown, table, verdict,
+    BenchReport, BenchReportError, RatioGoal, ReportRow, Section, Summary, chart, digits, markdown, table,
+    verdict,
 };
 pub use trace::{DecodeError, Op, OpKind, Replay, Trace, TraceError, fold, stream_handle};
 pub use turns::{Measure, alternate, count_for_turn, geometric_mean, per_unit, take_turns};

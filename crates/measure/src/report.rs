@@ -17,7 +17,7 @@ pub use table::{digits, markdown, table, verdict};
 
 /// Everything that one run measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct BenchReport {
     /// Where it ran.
     pub machine: Machine,
     /// The command line.
@@ -173,7 +173,7 @@ pub struct Summary {
 /// Why a report was not written or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReportError {
+pub enum BenchReportError {
     /// The system does not write a file.
     #[error("cannot write {path}: {source}")]
     File {
@@ -187,16 +187,16 @@ pub enum ReportError {
     Json(#[from] serde_json::Error),
 }
 
-impl Report {
+impl BenchReport {
     /// Writes `NAME.json`, `NAME.md` and `NAME.svg` into `folder`, which is made where it is missing.
     ///
     /// # Errors
     ///
-    /// [`ReportError::File`] when a file cannot be written.
-    pub fn write(&self, folder: &Path, name: &str) -> Result<(), ReportError> {
+    /// [`BenchReportError::File`] when a file cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<(), BenchReportError> {
         let failed = |path: &Path| {
             let path = path.display().to_string();
-            move |source| ReportError::File { path, source }
+            move |source| BenchReportError::File { path, source }
         };
         fs::create_dir_all(folder).map_err(failed(folder))?;
         for (ending, text) in [("json", self.to_json()?), ("md", markdown(self)), ("svg", chart(self))] {
@@ -210,22 +210,22 @@ impl Report {
     ///
     /// # Errors
     ///
-    /// [`ReportError::Json`] for a value that JSON does not have.
-    pub fn to_json(&self) -> Result<String, ReportError> {
+    /// [`BenchReportError::Json`] for a value that JSON does not have.
+    pub fn to_json(&self) -> Result<String, BenchReportError> {
         let summaries: Vec<_> = self.sections.iter().map(Section::summary).collect();
         let json = serde_json::json!({ "report": self, "summaries": summaries });
         Ok(format!("{json:#}\n"))
     }
 
-    /// The report that [`Report::to_json`] wrote; a program in another language writes the same form.
+    /// The report that [`BenchReport::to_json`] wrote; a program in another language writes the same form.
     ///
     /// # Errors
     ///
-    /// [`ReportError::Json`] for another text.
-    pub fn from_json(text: &str) -> Result<Self, ReportError> {
+    /// [`BenchReportError::Json`] for another text.
+    pub fn from_json(text: &str) -> Result<Self, BenchReportError> {
         #[derive(Deserialize)]
         struct File {
-            report: Report,
+            report: BenchReport,
         }
         Ok(serde_json::from_str::<File>(text)?.report)
     }

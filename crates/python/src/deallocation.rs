@@ -103,7 +103,7 @@ fn call_function(
     }
 }
 
-/// `type.__new__`. The interpreter gives a new class a function for attributes of its own, which does what that of `object` does, but makes a
+/// `type.__new__`. The interpreter gives a new class its own function for attributes, which does what that of `object` does, but makes a
 /// bound method of each method that is called: the bound method would keep the object until the call is over.
 fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> PyResult {
     let Some(new) = NEW.get() else { return Err(vm.new_type_error("classes cannot be made")) };
@@ -116,7 +116,7 @@ fn new_class(metaclass: PyTypeRef, arguments: FuncArgs, vm: &VirtualMachine) -> 
     Ok(made)
 }
 
-/// Whether neither a class nor one that it comes from has a function for attributes of its own.
+/// Whether neither a class nor one that it comes from has its own function for attributes.
 fn looks_up_as_object(class: &Py<PyType>, vm: &VirtualMachine) -> bool {
     let object = vm.ctx.types.object_type;
     let plain = object.slots.getattro.load().map(|function| function as usize);

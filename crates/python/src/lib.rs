@@ -54,7 +54,7 @@ mod traceback;
 mod unknown;
 
 pub use host::{Output, ProgramNote};
-pub use referrers::{Holders, Reason};
+pub use referrers::{Reason, Referrers};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
 pub use run::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run, run_to_step};

@@ -77,7 +77,7 @@ impl fmt::Display for Reason {
 
 /// Why the blocks of the first GPU are alive at one step.
 #[derive(Clone, Debug, Default)]
-pub struct Holders {
+pub struct Referrers {
     /// How many steps the recording had.
     pub step: usize,
     /// Reasons by the block's number, an index into [`crate::DeviceRun::origins`].
@@ -88,15 +88,15 @@ pub struct Holders {
     pub operator: &'static str,
 }
 
-type Wanted = (usize, Box<dyn FnOnce(Holders)>);
+type Wanted = (usize, Box<dyn FnOnce(Referrers)>);
 
 thread_local! {
     static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
     static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the holders at a step reported.
-pub(crate) fn want(step: usize, report: Box<dyn FnOnce(Holders)>) {
+/// Asks for the referrers at a step.
+pub(crate) fn want(step: usize, report: Box<dyn FnOnce(Referrers)>) {
     WANTED.set(Some((step, report)));
     if let Ok(device) = session().device(0) {
         device.call_before_step(step, |is_free| {
@@ -115,13 +115,13 @@ fn report_now(vm: &VirtualMachine, globals: Option<&PyDictRef>, is_free: bool) {
     if let Some((step, report)) = wanted
         && !IS_LOOKING.replace(true)
     {
-        let holders = look(vm, step, globals, is_free);
-        report(holders);
+        let referrers = look(vm, step, globals, is_free);
+        report(referrers);
         IS_LOOKING.set(false);
     }
 }
 
-fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: bool) -> Holders {
+fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: bool) -> Referrers {
     let mut search = Search::default();
     if let Some(globals) = globals {
         search.globals(globals);
@@ -137,7 +137,7 @@ fn look(vm: &VirtualMachine, step: usize, globals: Option<&PyDictRef>, is_free: 
     for (number, library) in session().library_blocks(0) {
         reasons.entry(number).or_default().push(Reason::Library(library));
     }
-    Holders { step, reasons, line: position::current_line(vm), operator: session().operator() }
+    Referrers { step, reasons, line: position::current_line(vm), operator: session().operator() }
 }
 
 /// What leads to an object: an expression, and where it holds.

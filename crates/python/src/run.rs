@@ -18,7 +18,7 @@ use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::host::{self, Budget, Host, Output, ProgramNote};
-use crate::referrers::{self, Holders};
+use crate::referrers::{self, Referrers};
 use crate::{collector, deallocation, integers, modules, position, traceback, unknown};
 
 /// A program.
@@ -134,14 +134,14 @@ pub fn run_to_step(
     program: &Program,
     settings: &ProgramSettings,
     step: usize,
-    report: impl FnOnce(Holders) + 'static,
+    report: impl FnOnce(Referrers) + 'static,
 ) -> Finished {
     // Steps are those of a recording.
     let settings = ProgramSettings { is_recorded: true, ..settings.clone() };
     run_watched(program, &settings, Box::new(|_: &str| {}), Some((step, Box::new(report))))
 }
 
-type Watched = (usize, Box<dyn FnOnce(Holders)>);
+type Watched = (usize, Box<dyn FnOnce(Referrers)>);
 
 fn run_watched(
     program: &Program,

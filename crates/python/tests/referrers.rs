@@ -4,34 +4,34 @@
 
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Holders, Program, ProgramSettings, run_to_step};
+use blockyard_python::{Program, ProgramSettings, Referrers, run_to_step};
 
 /// The reasons at a step, by the number of the allocation, as they are shown.
-fn holders(source: &str, step: usize) -> Vec<(u32, Vec<String>)> {
-    let reported: Arc<Mutex<Option<Holders>>> = Arc::default();
+fn referrers(source: &str, step: usize) -> Vec<(u32, Vec<String>)> {
+    let reported: Arc<Mutex<Option<Referrers>>> = Arc::default();
     let sink = Arc::clone(&reported);
     let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     let thread = std::thread::Builder::new().stack_size(1 << 28);
     let finished = thread
         .spawn(move || {
-            run_to_step(&program, &ProgramSettings::default(), step, move |holders| {
-                *sink.lock().expect("nobody failed") = Some(holders);
+            run_to_step(&program, &ProgramSettings::default(), step, move |referrers| {
+                *sink.lock().expect("nobody failed") = Some(referrers);
             })
         })
         .expect("there is a thread")
         .join()
         .expect("the interpreter answers");
     assert_eq!(finished.traceback, None);
-    let holders = reported.lock().expect("nobody failed").take().expect("the step was reached");
-    assert_eq!(holders.step, step);
+    let referrers = reported.lock().expect("nobody failed").take().expect("the step was reached");
+    assert_eq!(referrers.step, step);
     let shown = |(number, reasons): (u32, Vec<blockyard_python::Reason>)| {
         (number, reasons.iter().map(ToString::to_string).collect())
     };
-    holders.reasons.into_iter().map(shown).collect()
+    referrers.reasons.into_iter().map(shown).collect()
 }
 
-fn of(holders: &[(u32, Vec<String>)], number: u32) -> Vec<&str> {
-    let found = holders.iter().find(|(other, _)| *other == number);
+fn of(referrers: &[(u32, Vec<String>)], number: u32) -> Vec<&str> {
+    let found = referrers.iter().find(|(other, _)| *other == number);
     found.map(|(_, reasons)| reasons.iter().map(String::as_str).collect()).unwrap_or_default()
 }
 
@@ -47,11 +47,11 @@ z = work(a)
 b = a
 ";
     // Before the fourth request, the result of `y * 2`: inside of the call.
-    let inside = holders(source, 3);
+    let inside = referrers(source, 3);
     assert_eq!(of(&inside, 0), ["a", "x in work"]);
     assert_eq!(of(&inside, 1), ["kept['first'][0]"]);
     assert_eq!(of(&inside, 2), ["y in work"]);
-    let end = holders(source, 5);
+    let end = referrers(source, 5);
     assert_eq!(of(&end, 0), ["a", "b"]);
     assert_eq!(of(&end, 3), ["z"]);
     assert_eq!(of(&end, 2), Vec::<&str>::new());
@@ -70,7 +70,7 @@ marker = torch.empty(64, device='cuda')
 loss.backward()
 optimizer.step()
 ";
-    let all = holders(source, 10_000);
+    let all = referrers(source, 10_000);
     assert_eq!(of(&all, 0)[0], "model[0].weight");
     let reasons: Vec<&str> = all.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
     assert!(reasons.contains(&"model[0].weight.grad"), "{reasons:?}");
@@ -79,9 +79,9 @@ optimizer.step()
     assert!(reasons.iter().all(|reason| !reason.starts_with("saved")), "{reasons:?}");
     // Before `marker`, the graph of the loss still has what it saved: the weight's product, the input, and the result of Sigmoid.
     let steps = (1..30).find(|step| {
-        holders(source, *step).iter().any(|(_, reasons)| reasons.iter().any(|reason| reason == "marker"))
+        referrers(source, *step).iter().any(|(_, reasons)| reasons.iter().any(|reason| reason == "marker"))
     });
-    let forward = holders(source, steps.expect("marker is allocated"));
+    let forward = referrers(source, steps.expect("marker is allocated"));
     let reasons: Vec<&str> =
         forward.iter().flat_map(|(_, reasons)| reasons.iter().map(String::as_str)).collect();
     assert!(
@@ -108,7 +108,7 @@ make()
 b = torch.ones(8, device='cuda')
 del b
 ";
-    let all = holders(source, 1);
+    let all = referrers(source, 1);
     assert_eq!(
         of(&all, 0),
         ["a cycle of Python references that nothing else holds, until the garbage collector runs"]
@@ -132,7 +132,7 @@ try:
 except ValueError as error:
     kept = error
 ";
-    let all = holders(source, 2);
+    let all = referrers(source, 2);
     assert_eq!(of(&all, 0), ["batch in batches"]);
     assert_eq!(of(&all, 1), ["large in fail"]);
 }

@@ -1,4 +1,4 @@
-//! PyTorch's files and texts: recorded runs in, `memory_stats` and `memory_summary` out.
+//! PyTorch's files and texts: snapshots and recorded runs in and out, `memory_stats` and `memory_summary`.
 //!
 //! [`RecordedRun::read`] reads a recording of the real allocator (one JSON value a line, plain or gzip). [`memory_stats`] and [`memory_summary`] show
 //! [`Stats`](blockyard_record::Stats) as PyTorch's functions of these names do. [`log`] writes runs in the format that

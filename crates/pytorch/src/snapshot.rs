@@ -135,10 +135,8 @@ pub struct SnapshotSettings {
 }
 
 impl SnapshotFile {
-    /// The release of PyTorch that wrote the file, as far as the file tells by what it has: `internal_metadata` (2.15), settings of pinned
-    /// memory (2.13), pools of trace entries (2.12). Releases from 2.13 on that nothing tells apart count as the newest: they decide alike.
-    ///
-    /// A file without a trace and without settings counts as one of 2.11.
+    /// The release of PyTorch that wrote the file, as far as the file says: pinned memory or the setting `max_round_threshold` (2.13 or
+    /// later), pools of trace entries (2.12), else 2.11. From 2.13 on the newest counts: these releases decide alike.
     #[must_use]
     pub fn release(&self) -> Release {
         let has_setting = |name: &str| self.settings.values.iter().any(|(known, _)| known == name);

@@ -78,6 +78,27 @@ pub fn own_caller(stack: &[String]) -> Option<&str> {
     own.next().map(String::as_str)
 }
 
+/// The operator that the [`own_line`] of a stack calls, as a word: `relu`. It tells apart what one line allocates in several calls. `None`
+/// where nothing of a library is called.
+#[must_use]
+pub fn own_operator(stack: &[String]) -> Option<String> {
+    let called = || stack.iter().take_while(|line| !is_own(line));
+    let of_cpp = called().filter(|line| is_operator(line)).last();
+    let name = of_cpp.and_then(|line| line.strip_prefix("at::_ops::")?.split("::").next());
+    if let Some(name) = name {
+        return Some(name.to_owned());
+    }
+    // Functions of Python alone: the innermost one, unless the stack begins with frames of C++.
+    let first = called().next().filter(|_| stack.iter().any(|line| is_own(line)))?;
+    let (name, place) = first.strip_suffix(')')?.rsplit_once(" (")?;
+    let file = place.rsplit(['/', '\\']).next()?.split('.').next()?;
+    match name {
+        name if name.contains("::") => None,
+        "forward" | "__call__" | "<lambda>" => Some(format!("{name} of {file}")),
+        name => Some(name.to_owned()),
+    }
+}
+
 /// Whether a text of a stack is a line of the program's own code.
 fn is_own(line: &str) -> bool {
     let (name, place) = line.rsplit_once(" (").unwrap_or(("", line));
@@ -128,6 +149,29 @@ fn without_arguments(signature: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_operator_that_a_line_calls_is_named() {
+        let stack = |frames: &[&str]| frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>();
+        let relu = stack(&["relu (/x/site-packages/torch/nn/functional.py:1723)", "step (train.py:26)"]);
+        assert_eq!(own_operator(&relu).as_deref(), Some("relu"));
+        let linear = stack(&[
+            "forward (/x/site-packages/torch/nn/modules/linear.py:134)",
+            "_call_impl (/x/site-packages/torch/nn/modules/module.py:1790)",
+            "step (train.py:26)",
+        ]);
+        assert_eq!(own_operator(&linear).as_deref(), Some("forward of linear"));
+        let cpp = stack(&[
+            "c10::cuda::malloc(unsigned long) (??:0)",
+            "at::_ops::empty::call(long) (??:0)",
+            "at::_ops::mul_Tensor::call(at::Tensor const&) (??:0)",
+            "step (train.py:26)",
+        ]);
+        assert_eq!(own_operator(&cpp).as_deref(), Some("mul_Tensor"));
+        assert_eq!(own_operator(&stack(&["step (train.py:26)"])), None);
+        assert_eq!(own_operator(&stack(&["line 4"])), None);
+        assert_eq!(own_operator(&[]), None);
+    }
 
     #[test]
     fn a_frame_is_the_function_and_the_end_of_the_path() {

@@ -119,7 +119,7 @@ fn examine<'a>(
         Ok(run) => {
             let conditions = conditions_of(run);
             let answer = verdict(run, &conditions, on_progress)?;
-            Some((answer, settings::tried(run, &conditions, on_progress)?))
+            Some((answer, settings::tried(run, &conditions, &options.tried, on_progress)?))
         }
         Err(_) => None,
     };

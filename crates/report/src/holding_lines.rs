@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockyard_figure::{Allocations, Collector, Scope, frame_text, rows_in};
-use blockyard_lab::LabError;
+use blockyard_lab::{LabError, WITHOUT_STACK};
 use blockyard_record::{Bytes, FrameId, Recording, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
@@ -27,8 +27,10 @@ pub(crate) enum Place {
     Line(FrameId),
     /// A tensor of a workload.
     Name(String),
-    /// Blocks of one size, of which nothing else is known.
+    /// Blocks of one size, of which nothing else is known, in a recording without stacks.
     Size(Bytes),
+    /// Blocks without a stack, in a recording whose other blocks have one.
+    WithoutStack,
 }
 
 /// The bytes of one place.
@@ -61,6 +63,7 @@ pub(crate) fn held(
 
 fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
     let mut of_stacks: BTreeMap<StackId, Option<FrameId>> = BTreeMap::new();
+    let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
     let mut places: BTreeMap<Place, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
     for row in rows {
@@ -70,6 +73,7 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         let place = match (line, recording.name(allocation.id)) {
             (Some(frame), _) => Place::Line(frame),
             (None, Some(name)) => Place::Name(name.to_owned()),
+            (None, None) if has_stacks => Place::WithoutStack,
             (None, None) => Place::Size(allocation.size),
         };
         let (bytes, blocks) = places.entry(place).or_default().entry(stack).or_default();
@@ -93,12 +97,29 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
 }
 
 impl Held {
+    /// The line of the program that called the place, in the stack that holds most; a call from the top level says no more than the place.
+    fn caller(&self, recording: &Recording) -> Option<String> {
+        let stacks = recording.stacks();
+        let frames = || stacks.frames(self.stack).map(|frame| stacks.frame(frame));
+        let mut own = frames().filter(|frame| !frame.is_of_library());
+        own.next()?;
+        let caller = own.next().filter(|frame| frame.name != "<module>")?;
+        Some(frame_text(caller).trim_end().to_owned())
+    }
+
     /// The place in words.
     pub(crate) fn text(&self, recording: &Recording) -> String {
         match &self.place {
-            Place::Line(frame) => frame_text(recording.stacks().frame(*frame)).trim_end().to_owned(),
+            Place::Line(frame) => {
+                let line = frame_text(recording.stacks().frame(*frame)).trim_end().to_owned();
+                match self.caller(recording) {
+                    Some(caller) => format!("{line}, called at {caller}"),
+                    None => line,
+                }
+            }
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
+            Place::WithoutStack => WITHOUT_STACK.to_owned(),
         }
     }
 }

@@ -70,7 +70,10 @@ pub(crate) fn two_sizes(bytes: Bytes) -> String {
 
 /// `12.3 %`; `-` of nothing.
 pub(crate) fn share(part: Bytes, whole: Bytes) -> String {
-    let tenths = u128::from(part.get()).saturating_mul(1000).checked_div(u128::from(whole.get()));
+    let whole = u128::from(whole.get());
+    // To the nearest, as the page says it; only the whole is 100 %.
+    let nearest = u128::from(part.get()).saturating_mul(1000).saturating_add(whole / 2).checked_div(whole);
+    let tenths = nearest.map(|tenths| if u128::from(part.get()) < whole { tenths.min(999) } else { tenths });
     match tenths {
         None => "-".to_owned(),
         Some(0) if !part.is_zero() => "< 0.1 %".to_owned(),
@@ -100,7 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_cut_off() {
+    fn shares_are_rounded_to_the_nearest_but_not_to_the_whole() {
+        assert_eq!(share(Bytes::new(2986), Bytes::new(10_000)), "29.9 %");
+        assert_eq!(share(Bytes::new(9999), Bytes::new(10_000)), "99.9 %");
+        assert_eq!(share(Bytes::new(7), Bytes::new(7)), "100.0 %");
         assert_eq!(share(Bytes::new(999), Bytes::new(1000)), "99.9 %");
         assert_eq!(share(Bytes::new(1), Bytes::gib(1)), "< 0.1 %");
         assert_eq!(share(Bytes::ZERO, Bytes::ZERO), "-");

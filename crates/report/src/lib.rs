@@ -59,6 +59,8 @@ pub struct ReportOptions {
     pub redact: bool,
     /// What the reader of the file wants to say, a paragraph each.
     pub notes: Vec<String>,
+    /// What the reader tried beside: other settings, and devices, limits and releases in place of the run's own.
+    pub tried: Vec<Conditions>,
     /// The device of a snapshot, or its host memory; `None` for all, and where options travel.
     #[serde(skip)]
     pub device: Option<MemoryName>,

@@ -10,6 +10,10 @@ use blockyard_replay::{OnProgress, Progress};
 
 use crate::html::{escaped, exact, sentence, two_sizes};
 
+/// What a row without a failure says about a recording that ends at one.
+const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \
+                               the program would have asked for afterwards is not known.";
+
 /// The settings that were tried.
 pub(crate) struct Settings {
     limit: Limit,
@@ -24,8 +28,13 @@ struct TriedSetting {
     row: Row,
 }
 
-/// Replays the run under its own settings and under each plain one.
-pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Result<Settings, LabError> {
+/// Replays the run under its own settings, under each plain one, and under what the reader tried beside.
+pub(crate) fn tried(
+    run: &Run,
+    own: &Conditions,
+    by_reader: &[Conditions],
+    on_progress: OnProgress,
+) -> Result<Settings, LabError> {
     let mut others = plain_candidates(run, own);
     let singles = candidates(run, own).into_iter().filter(|conf| !conf.contains(',') && *conf != own.conf);
     for conf in singles {
@@ -48,9 +57,28 @@ pub(crate) fn tried(run: &Run, own: &Conditions, on_progress: OnProgress) -> Res
         };
         rows.push(TriedSetting { conf, name, row });
     }
+    for conditions in by_reader {
+        let is_known = |tried: &TriedSetting| tried.row.conditions == *conditions;
+        if rows.iter().any(is_known) {
+            continue;
+        }
+        let replay = Replay::of(run, conditions, &mut |_| on_progress(step(total)))?;
+        let row = replay.row(&conditions.conf, 0, &mut |_| on_progress(step(total)))?;
+        rows.push(TriedSetting { conf: conditions.conf.clone(), name: tried_words(conditions), row });
+    }
     let capacity = own.capacity_of(run);
     let limit = replay.limit().unwrap_or_else(|| Limit::exactly(capacity, LimitSource::Capacity));
     Ok(Settings { limit, rows })
+}
+
+/// What the reader tried, to the byte, so that no two rows have one name.
+fn tried_words(conditions: &Conditions) -> String {
+    let conf = if conditions.conf.is_empty() { "default settings" } else { &conditions.conf };
+    let capacity = conditions.capacity.map(|capacity| format!(", a device of {}", capacity.exact_text()));
+    let limit = conditions.limit.map(|limit| format!(", at most {} reserved", limit.exact_text()));
+    let release = conditions.release.map(|release| format!(", PyTorch {release}"));
+    let given: String = [capacity, limit, release].into_iter().flatten().collect();
+    format!("{conf}{given} (tried by the reader)")
 }
 
 impl Settings {
@@ -64,8 +92,9 @@ impl Settings {
         out.push_str("<h3>Settings tried</h3>\n");
         let _ = writeln!(
             out,
-            "<p>Each row is a replay of the same requests. {} Both ends were replayed where they differ.</p>",
-            escaped(&self.limit_sentence())
+            "<p>Each row is a replay of the same requests. {} Both ends were replayed where they differ.{}</p>",
+            escaped(&self.limit_sentence()),
+            if self.rows.iter().any(|tried| tried.row.ends_at_failure) { ENDS_AT_FAILURE } else { "" }
         );
         out.push_str(
             "<table class=\"settings\">\n<thead><tr><th>Peak reserved</th><th>Out of memory</th><th>Device calls</th>\

@@ -373,3 +373,19 @@ fn sentences_of_the_verdict_lead_to_their_places() {
     let (first, last) = steps.split_once(" to step ").unwrap();
     assert!(html.contains(&format!("what grows most: steps {first} and {last}.")), "{steps}");
 }
+
+/// What the reader tried stands below the settings that every report tries, each with the device or the limit that it was tried for.
+#[test]
+fn what_the_reader_tried_is_in_the_report() {
+    let text = "a = alloc 100 MiB; b = alloc 300 MiB; free a; c = alloc 90 MiB";
+    let tried = vec![
+        Conditions { limit: Some(Bytes::mib(350)), ..Conditions::with_conf("max_split_size_mb:33") },
+        Conditions { capacity: Some(Bytes::gib(2)), ..Conditions::default() },
+        Conditions::with_conf(HOSTILE),
+    ];
+    let html = made(workload("w", text), &ReportOptions { tried, ..ReportOptions::default() });
+    assert!(html.contains("max_split_size_mb:33, at most 350 MiB reserved (tried by the reader)"), "{html}");
+    assert!(html.contains("default settings, a device of 2 GiB (tried by the reader)"), "{html}");
+    let row = html.split("<tr ").find(|row| row.contains("max_split_size_mb:33")).unwrap();
+    assert!(row.contains("yes, at request 2"), "{row}");
+}

@@ -144,24 +144,66 @@ impl Sum for Bytes {
 /// are `1.99 MiB`.
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-        if self.0 < 1024 {
-            return f.pad(&format!("{} B", self.0));
+        let unit = self.unit();
+        match unit.checked_sub(1) {
+            None => f.pad(&format!("{} B", self.0)),
+            Some(_) => f.pad(&in_unit(hundredths(self.0, divisor(unit)), unit)),
         }
-        let mut unit = 0;
-        let mut divisor = 1_u128 << 10;
-        while unit + 1 < UNITS.len() && hundredths(self.0, divisor) >= 102_400 {
-            unit += 1;
-            divisor <<= 10;
-        }
-        let value = hundredths(self.0, divisor);
-        let (whole, fraction) = (value / 100, value % 100);
-        let text = match (fraction / 10, fraction % 10) {
-            (0, 0) => format!("{whole} {}", UNITS[unit]),
-            (tenths, 0) => format!("{whole}.{tenths} {}", UNITS[unit]),
-            _ => format!("{whole}.{fraction:02} {}", UNITS[unit]),
+    }
+}
+
+impl Bytes {
+    /// The power of 1024 that the number is shown in.
+    fn unit(self) -> usize {
+        let last = UNITS.len().saturating_sub(1);
+        let is_larger = |unit: &usize| hundredths(self.0, divisor(*unit)) >= 102_400;
+        if self.0 < 1024 { 0 } else { (1..last).find(|unit| !is_larger(unit)).unwrap_or(last) }
+    }
+
+    /// The number in the largest unit in which two decimals say it to the byte; else in bytes. A reader who types the text means this number.
+    #[must_use]
+    pub fn exact_text(self) -> String {
+        let is_exact = |unit: &usize| {
+            let said = hundredths(self.0, divisor(*unit)).saturating_mul(divisor(*unit));
+            said.saturating_add(50).checked_div(100) == Some(u128::from(self.0))
         };
-        f.pad(&text)
+        match (1..=self.unit()).rev().find(is_exact) {
+            Some(unit) => in_unit(hundredths(self.0, divisor(unit)), unit),
+            None => format!("{} B", self.0),
+        }
+    }
+
+    /// A text for an amount that is enough: what it says is not less than the number, and more by less than 11 KiB. Shown digits that are
+    /// rounded to the nearest may say too little.
+    #[must_use]
+    pub fn enough_text(self) -> String {
+        const MEBI: usize = 2;
+        let exact = self.exact_text();
+        if exact == self.to_string() {
+            return exact;
+        }
+        let unit = self.unit().clamp(1, MEBI);
+        let most = divisor(unit);
+        let up = u128::from(self.0).saturating_mul(100).div_ceil(most);
+        in_unit(up, unit)
+    }
+}
+
+const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+/// How many bytes a unit has, at least one.
+fn divisor(unit: usize) -> u128 {
+    (0..unit).fold(1, |divisor: u128, _| divisor.saturating_mul(1024))
+}
+
+/// Hundredths of a unit as people write them: `1.5 MiB`.
+fn in_unit(value: u128, unit: usize) -> String {
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    let (whole, fraction) = (value / 100, value % 100);
+    match (fraction / 10, fraction % 10) {
+        (0, 0) => format!("{whole} {name}"),
+        (tenths, 0) => format!("{whole}.{tenths} {name}"),
+        _ => format!("{whole}.{fraction:02} {name}"),
     }
 }
 
@@ -200,5 +242,23 @@ mod tests {
         for (count, text) in cases {
             assert_eq!(Bytes::new(count).to_string(), text);
         }
+    }
+
+    #[test]
+    fn an_amount_that_is_enough_is_not_less_than_the_number() {
+        let cases = [
+            (Bytes::mib(614), "614 MiB", "614 MiB"),
+            // 1.2324 GiB: "1.23 GiB" would be too little.
+            (Bytes::mib(1262), "1262 MiB", "1262 MiB"),
+            (Bytes::new(1_323_302_913), "1323302913 B", "1262.01 MiB"),
+            (Bytes::new(1_320_702_444), "1.23 GiB", "1.23 GiB"),
+            (Bytes::new(100), "100 B", "100 B"),
+            (Bytes::new(1_049_088), "1024.5 KiB", "1.01 MiB"),
+            (Bytes::new(1025), "1025 B", "1.01 KiB"),
+        ];
+        for (bytes, exact, enough) in cases {
+            assert_eq!((bytes.exact_text().as_str(), bytes.enough_text().as_str()), (exact, enough));
+        }
+        assert_eq!(Bytes::new(u64::MAX).enough_text(), "17592186044416 MiB");
     }
 }

@@ -27,7 +27,7 @@ const OTHER_NUMBERS: [(&str, usize, &str); 21] = [
     ("crates/torch/src/ops/reduce/scratch.rs", 1, "threads of a kernel"),
     ("crates/torch/src/ops/sort.rs", 1, "counters of a kernel"),
     ("crates/wheel/src/file.rs", 1, "a reader's buffer"),
-    ("web/src/draft.rs", 1, "how much text a browser keeps"),
+    ("web/src/workload/draft.rs", 1, "how much text a browser keeps"),
 ];
 
 /// Crates whose numbers are those of somebody else: GPUs, NVIDIA's libraries, other allocators.
@@ -43,7 +43,7 @@ const OTHER_RELEASES: [(&str, usize, &str); 9] = [
     ("crates/pytorch/src/snapshot.rs", 1, "the release of a snapshot that tells nothing"),
     ("crates/torch/src/extremes.rs", 1, "the release whose answers were recorded"),
     ("crates/torch/src/lib.rs", 1, "the release whose operators were recorded"),
-    ("web/src/session/story.rs", 1, "the release that was measured"),
+    ("web/src/story.rs", 1, "the release that was measured"),
 ];
 
 fn root() -> PathBuf {

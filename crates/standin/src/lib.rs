@@ -18,13 +18,17 @@
 //! | `STANDIN_CUDA` | the version of CUDA |
 //! | `STANDIN_REPORT` | the file of the report |
 //! | `STANDIN_ASSUME` | values that a person named, one `FILE:LINE=VALUE` a line |
+//! | `STANDIN_OUTSIDE` | `1`: bytes of the driver and the libraries count |
+//! | `STANDIN_RANKS` | the ranks that run, with commas |
+//! | `STANDIN_STORE` | the address of the store |
+//! | `STANDIN_PROCESS` | the number of the program's own process |
 //!
 //! A developer sets others:
 //!
 //! | variable | value |
 //! | --- | --- |
 //! | `STANDIN_CUDNN` | the version of cuDNN |
-//! | `STANDIN_ADDRESSES` | `rising` or `falling`: another order of the addresses of segments |
+//! | `STANDIN_ADDRESSES` | `driver` (the default), `rising` or `falling`: the order of the addresses of segments |
 //! | `STANDIN_TRACE` | a file that lists each call of a function of CUDA's |
 //! | `STANDIN_DEBUG` | any value: exceptions in the helper that computes values are printed on standard error |
 
@@ -51,9 +55,3 @@ mod solver;
 mod sparse;
 mod state;
 mod values;
-
-/// The functions of CUDA's libraries that this library answers by hand and that a process may ask for by name.
-#[must_use]
-pub fn driver_function(name: &str) -> bool {
-    driver::find(name).is_some()
-}

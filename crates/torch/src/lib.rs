@@ -3,7 +3,7 @@
 //!
 //! A [`Session`] holds what PyTorch keeps in globals. Operators are called by name ([`call`]) or as methods of [`Tensor`];
 //! each takes and gives back GPU memory in the order in which PyTorch 2.11 does, from our allocator over a virtual device.
-//! What rests on no record of a real GPU leaves an [`Estimate`].
+//! An unverified estimate, which no record of a real GPU proves, leaves an [`Estimate`].
 //!
 //! # Example
 //!

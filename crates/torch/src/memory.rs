@@ -185,8 +185,8 @@ impl SimulatedGpu {
         }))
     }
 
-    /// Calls back once, when the device has done so many steps and the next one is about to begin; says whether that one gives memory
-    /// back, whose owner is half gone by then.
+    /// Calls `callback` once, before the step after the first `steps` steps. The argument says whether that step frees memory: the owner
+    /// of the memory is then partly dropped.
     pub fn call_before_step(&self, steps: usize, callback: impl FnOnce(bool) + 'static) {
         self.watch.set(steps, Box::new(callback));
     }

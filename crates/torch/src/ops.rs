@@ -1,4 +1,11 @@
 //! The operators, by family. Each is one function with ATen's statements in ATen's order.
+//!
+//! An operator is a row of its family's `TABLE`: `op!("schema", function)`, or `in_place!` where the result is the first argument. The
+//! function's parameters are the schema's, by type (`&Tensor`, `i64`, `Option<&[i64]>`, `Unread` for what memory does not depend on; all
+//! in `arguments.rs`): a row that does not agree does not compile. The row says `.copies_or_fills()` of an operator whose kernels make
+//! the driver load nothing, and `.composed(&["Node"])` of backward functions whose every statement is an operator.
+//!
+//! A derivative is `autograd::record` in the function.
 
 pub(crate) mod attention;
 mod bce;

@@ -45,7 +45,7 @@ impl Default for SessionSettings {
     }
 }
 
-/// A result that rests on no record of a real GPU.
+/// An unverified estimate: no record of a real GPU proves the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// The operator.
@@ -383,7 +383,7 @@ impl Session {
         self.thread.replace(thread)
     }
 
-    /// What rests on no record, in order, each operator and line once.
+    /// The unverified estimates, in order, each operator and line once.
     #[must_use]
     pub fn marks(&self) -> Vec<Estimate> {
         self.marks.borrow().clone()
@@ -400,7 +400,7 @@ impl Session {
         self.marks.take()
     }
 
-    /// Notes that what follows rests on no record.
+    /// Notes that the bytes of this operator are an unverified estimate.
     pub fn mark_estimated(&self, operator: &str, reason: &str) {
         self.marked.set(self.marked.get() + 1);
         let mark =

@@ -15,7 +15,7 @@ use crate::{Result, Scalar, Session, TorchError, session};
 const HOST_ALIGNMENT: u64 = 64;
 
 thread_local! {
-    /// Behind the host's memory that has an address so far.
+    /// The first address of the host that no memory has yet.
     static NEXT_HOST_ADDR: Cell<u64> = const { Cell::new(0x5555_0000_0000) };
 }
 

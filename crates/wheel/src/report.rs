@@ -43,7 +43,12 @@ impl AskedReport {
         source: ReportSource<'_>,
         device: Option<MemoryName>,
     ) -> PyResult<String> {
-        let options = ReportOptions { redact: self.redact, notes: self.notes.clone(), device };
+        let options = ReportOptions {
+            redact: self.redact,
+            notes: self.notes.clone(),
+            device,
+            ..ReportOptions::default()
+        };
         let conditions = |run: &Run| {
             let conf = self.conf.clone().unwrap_or_else(|| run.conditions().conf);
             Conditions { conf, limit: self.limit, capacity: self.capacity, release: None }

@@ -59,7 +59,22 @@ def test_a_run_has_the_fields_of_the_report(program, capsys):
     assert sum(holder.bytes for holder in done.holders) == 500
     assert [(gpu.id, gpu.fits, gpu.at) for gpu in done.gpus] == [("h100", True, None), ("rtx4090", True, None)]
     assert done.to_dict()["steady"] is done.steady is False
+    assert done.addresses == blockyard.ReplayedOrders.of(done.to_dict()["addresses"])
     assert "train.py ran to its end" in repr(done) and "nothing was assumed" in repr(done)
+
+
+def test_replayed_orders_have_a_type():
+    sizes = {"least": 1 << 20, "most": 1 << 20}
+    peak = {"device": 0, "allocated": sizes, "reserved": {"least": 1 << 20, "most": 3 << 20}, "allocated_at_end": sizes}
+    differs = blockyard.ReplayedOrders.of({"orders": 8, "equal": False, "peaks": [peak], "why_not": None})
+    assert (differs.orders, differs.equal, differs.why_not) == (8, False, None)
+    assert differs.peaks[0].reserved == (1 << 20, 3 << 20)
+    assert str(differs) == "depends on the driver's addresses: cuda:0: peak reserved from 1 MiB to 3 MiB"
+    equal = blockyard.ReplayedOrders.of({"orders": 8, "equal": True, "peaks": [], "why_not": None})
+    assert str(equal) == "8 other orders of addresses give the same numbers"
+    none = blockyard.ReplayedOrders.of({"orders": 0, "equal": None, "peaks": [], "why_not": "a request ran out of memory"})
+    assert str(none) == "not replayed under other orders of addresses: a request ran out of memory"
+    assert blockyard.ReplayedOrders.of(None) is None
 
 
 @needs_library

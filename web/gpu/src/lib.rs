@@ -1,7 +1,7 @@
-//! The page's use of WebGPU: a device, as a class of JavaScript, and figures of many rectangles, drawn in a worker of their own
+//! The page's use of WebGPU: a device, as a class of JavaScript, and figures of many rectangles, drawn in a separate worker
 //! (`painter`).
 //!
-//! This is a WebAssembly module of its own, because only readers with a GPU need it. It contains no allocator: the allocator is in the
+//! This is a separate WebAssembly module, because only readers with a GPU need it. It contains no allocator: the allocator is in the
 //! module `web/worker`, which calls this one in the same worker. Addresses, sizes and numbers of events are `BigInt`s. Errors are
 //! thrown as a JavaScript `Error` whose name is the variant of `DeviceError`.
 

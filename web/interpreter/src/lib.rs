@@ -72,8 +72,8 @@ fn run_program(job: ProgramJob, printer: &Rc<RefCell<Printer>>) -> Result<Progra
         ..ProgramSettings::default()
     };
     let program = Program { file: "program.py".to_owned(), source: job.source, arguments: job.arguments };
-    if let Some(step) = job.holders_at {
-        let report = |holders| reply(&ProgramReply::Holders(report::holders(holders)));
+    if let Some(step) = job.referrers_at {
+        let report = |referrers| reply(&ProgramReply::Referrers(report::referrers(referrers)));
         return Ok(report::report(run_to_step(&program, &settings, step, report), settings.outside));
     }
     let printer = Rc::clone(printer);

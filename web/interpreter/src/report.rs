@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use blockyard_program::{AllocationOrigin, Estimate, Holders, LineMemory, ProgramNote, ProgramRun};
+use blockyard_program::{AllocationOrigin, Estimate, LineMemory, ProgramNote, ProgramRun, Referrers};
 use blockyard_python::{DeviceRun, Finished};
 use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
-/// `outside` is what the driver and CUDA's libraries took of the GPU.
+/// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
 pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
     let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
     let estimates = finished.marks.into_iter().map(|mark| Estimate {
@@ -37,13 +37,13 @@ pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
 }
 
 /// Reasons by the recording's ids.
-pub(crate) fn holders(found: blockyard_python::Holders) -> Holders {
+pub(crate) fn referrers(found: blockyard_python::Referrers) -> Referrers {
     let origins = blockyard_torch::session().device(0).map(|device| device.origins()).unwrap_or_default();
     let allocation = |number: u32| origins.get(usize::try_from(number).ok()?)?.allocation;
     let reasons = found.reasons.into_iter().filter_map(|(number, reasons)| {
         Some((allocation(number)?, reasons.iter().map(ToString::to_string).collect()))
     });
-    Holders {
+    Referrers {
         step: found.step,
         line: found.line,
         operator: found.operator.to_owned(),

@@ -1,6 +1,6 @@
 //! The messages between the page and its Python interpreter.
 //!
-//! The interpreter (`web/interpreter`) is a module of its own, far larger than the page. The messages have a crate of their own, so
+//! The interpreter (`web/interpreter`) is a separate module, far larger than the page. The messages have a separate crate, so
 //! that the page is built without the interpreter.
 
 use blockyard_record::{AllocationId, Bytes, Recording};
@@ -25,7 +25,7 @@ pub struct ProgramJob {
     /// `PYTORCH_CUDA_ALLOC_CONF`.
     pub config: String,
     /// The step at which it is asked why memory is alive, in place of what the program prints and does.
-    pub holders_at: Option<usize>,
+    pub referrers_at: Option<usize>,
 }
 
 /// A message of the interpreter.
@@ -34,7 +34,7 @@ pub enum ProgramReply {
     /// The program has printed these pieces, in this order.
     Printed(Vec<PrintedText>),
     /// Why memory is alive at the step that the job names; nothing follows that matters.
-    Holders(Holders),
+    Referrers(Referrers),
     /// The program ended.
     Done(Box<Result<ProgramRun, ProgramError>>),
 }
@@ -50,7 +50,7 @@ pub struct PrintedText {
 
 /// Why memory of the first GPU is alive at one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Holders {
+pub struct Referrers {
     /// How many steps the recording had.
     pub step: usize,
     /// The line that ran, counted from 1; 0 where none did.
@@ -81,7 +81,7 @@ pub struct ProgramRun {
     pub traceback: Option<String>,
     /// Remarks about lines of the program, in order.
     pub notes: Vec<ProgramNote>,
-    /// Results that rest on no record of a real GPU, in order.
+    /// The unverified estimates, in order.
     pub estimates: Vec<Estimate>,
     /// The recording of the first GPU; empty if the program used no GPU.
     pub recording: Option<Recording>,
@@ -106,7 +106,7 @@ pub struct ProgramNote {
     pub text: String,
 }
 
-/// A result that rests on no record of a real GPU.
+/// An unverified estimate: no record of a real GPU proves the result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The line, counted from 1; 0 where none ran.

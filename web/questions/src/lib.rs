@@ -1,7 +1,7 @@
 //! A worker that answers questions about runs and makes reports about them. The page sends a [`LabTask`] as bytes, and the worker sends [`LabReply`]s back. The
 //! worker keeps its runs from one question to the next.
 //!
-//! The page uses only the messages of this crate. The code that answers is in a module of its own, so that neither the page nor the
+//! The page uses only the messages of this crate. The code that answers is in a separate module, so that neither the page nor the
 //! worker that reads files contains the lab.
 
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! The kinds of questions, and the answers about one run.
 
 use blockyard_lab::{
-    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Found, Leaks, Row, Verdict, WhatIf,
+    AllocatorRow, Autopsy, Bound, ChangeKind, Conditions, Diff, Leaks, Row, SearchResult, Verdict, WhatIf,
 };
 use blockyard_questions::RunSummary;
 
@@ -71,14 +71,14 @@ pub(crate) struct LabWork {
 
 /// A search for the best setting, complete or not.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Search {
+pub(crate) struct SettingSearch {
     /// A row for the run's own settings first, then a row for each setting that is tried; `None` until the row has arrived.
     pub(super) rows: Vec<Option<Row>>,
     /// The result, when all rows have arrived.
-    pub(crate) found: Option<PtrEq<Found>>,
+    pub(crate) found: Option<PtrEq<SearchResult>>,
 }
 
-impl Search {
+impl SettingSearch {
     /// The rows that have arrived, the run's own settings first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().flatten()
@@ -108,7 +108,7 @@ pub(crate) type Terms = (Option<usize>, Conditions);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Answers {
     pub(crate) what_if: Vec<PtrEq<WhatIf>>,
-    pub(crate) search: Option<Search>,
+    pub(crate) search: Option<SettingSearch>,
     pub(crate) autopsy: Option<PtrEq<Option<Box<Autopsy>>>>,
     pub(crate) bound: Option<PtrEq<Bound>>,
     pub(crate) compare: Option<PtrEq<Vec<AllocatorRow>>>,
@@ -124,7 +124,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// The best of all settings under the terms of the verdict, where a search has found one.
-    pub(crate) fn searched(&self) -> Option<&PtrEq<Found>> {
+    pub(crate) fn searched(&self) -> Option<&PtrEq<SearchResult>> {
         let found = self.search.as_ref()?.found.as_ref()?;
         (found.best.is_some() && found.baseline.conditions == self.verdict_for.1).then_some(found)
     }

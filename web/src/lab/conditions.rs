@@ -7,7 +7,8 @@ use blockyard_workload::{ParseErrorKind, parse_rounded_size};
 use leptos::prelude::*;
 use thiserror::Error;
 
-use crate::session::Session;
+use super::LabSignals;
+use crate::session::Feature;
 
 /// Why a field of the panel cannot be read.
 #[derive(Debug, Error)]
@@ -18,34 +19,80 @@ pub(crate) enum ConditionsError {
     /// The capacity or the limit.
     #[error(transparent)]
     Size(#[from] ParseErrorKind),
+    /// A number alone: nobody means so few bytes as it would say.
+    #[error("{0} has no unit: write {0} MiB, {0} GiB or {0} B")]
+    NoUnit(String),
 }
 
 /// A size that may be left out.
-fn optional_size(text: &str) -> Result<Option<Bytes>, ParseErrorKind> {
+fn optional_size(text: &str) -> Result<Option<Bytes>, ConditionsError> {
     let text = text.trim();
-    if text.is_empty() { Ok(None) } else { parse_rounded_size(text).map(Some) }
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let has_unit = text.chars().any(char::is_alphabetic);
+    let size = parse_rounded_size(text)?;
+    if has_unit { Ok(Some(size)) } else { Err(ConditionsError::NoUnit(text.to_owned())) }
 }
 
-impl Session {
+impl Feature<LabSignals> {
     /// The conditions of the panel's fields.
     ///
     /// # Errors
     ///
     /// [`ConditionsError`] if a field cannot be read.
     pub(crate) fn conditions(self) -> Result<Conditions, ConditionsError> {
-        let conf = self.lab.conf.get_untracked().trim().to_owned();
-        AllocatorConfig::parse(&conf, self.lab.release.get_untracked().unwrap_or(Release::LATEST))?;
+        let conf = self.conf.get_untracked().trim().to_owned();
+        AllocatorConfig::parse(&conf, self.release.get_untracked().unwrap_or(Release::LATEST))?;
         let own = self.own_conditions()?;
         Ok(Conditions { conf, ..own })
     }
 
-    /// As [`Session::conditions`], but with the settings of the run itself.
+    /// As [`Feature::conditions`], but with the settings of the run itself.
     pub(super) fn own_conditions(self) -> Result<Conditions, ConditionsError> {
-        let conf = self.run.with_untracked(|run| run.recording.info().config.clone());
+        let conf = self.session.run.with_untracked(|run| run.recording.info().config.clone());
         // A snapshot of a program does not say how large its GPU is; the run does.
-        let own_capacity = || untrack(|| self.shown_program()).map(|result| result.run.recording.capacity());
-        let capacity = optional_size(&self.lab.capacity.get_untracked())?.or_else(own_capacity);
-        let limit = optional_size(&self.lab.limit.get_untracked())?;
-        Ok(Conditions { conf, capacity, limit, release: self.lab.release.get_untracked() })
+        let own_capacity =
+            || untrack(|| self.session.shown_program()).map(|result| result.run.recording.capacity());
+        let capacity = optional_size(&self.capacity.get_untracked())?.or_else(own_capacity);
+        let limit = optional_size(&self.limit.get_untracked())?;
+        Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
+    }
+
+    /// What the reader asked about the shown run, the first first, each once.
+    pub(crate) fn tried(self) -> Vec<Conditions> {
+        let answers = untrack(|| self.answers()).unwrap_or_default();
+        let rows = answers.what_if.iter().rev().flat_map(|found| &found.rows);
+        let mut tried: Vec<Conditions> = Vec::new();
+        for row in rows {
+            if !tried.contains(&row.conditions) {
+                tried.push(row.conditions.clone());
+            }
+        }
+        tried
+    }
+
+    /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
+    pub(crate) fn forget_given(self) {
+        self.capacity.set(String::new());
+        self.limit.set(String::new());
+        self.release.set(None);
+        self.make_verdict();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_number_without_a_unit_is_refused_with_what_to_write() {
+        let refused = optional_size("1260").map_err(|why| why.to_string());
+        assert_eq!(refused, Err("1260 has no unit: write 1260 MiB, 1260 GiB or 1260 B".to_owned()));
+        assert!(matches!(optional_size("1262 MiB"), Ok(Some(size)) if size == Bytes::mib(1262)));
+        assert!(matches!(optional_size(" "), Ok(None)));
+        assert!(matches!(optional_size("many"), Err(ConditionsError::Size(_))));
     }
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use blockyard_lab::{LabAnswer as Answer, Question, RunSource};
+use blockyard_lab::{LabAnswer, Question, RunSource};
 use blockyard_questions::{LabReply, LabTask, ReportOptions, RunSummary};
 use blockyard_replay::Progress;
 use js_sys::{Object, Reflect, Uint8Array};
@@ -29,7 +29,7 @@ pub(super) enum TaskReply {
     /// The worker has read these runs.
     Taken(Vec<RunSummary>),
     /// The answer.
-    Answered(Box<Answer>),
+    Answered(Box<LabAnswer>),
     /// The report, as HTML.
     Report(String),
     /// There is no answer.
@@ -146,7 +146,7 @@ pub(super) fn ask(
     put(Task { run_data: Some(run_data.clone()), message, on_reply: Rc::new(on_reply) });
 }
 
-/// A report that is being made, in a worker of its own: its module is fetched for the first report.
+/// A report that is being made, in a separate worker: its module is fetched for the first report.
 struct Reporter {
     worker: Worker,
     message: JsValue,

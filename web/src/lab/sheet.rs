@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use blockyard_record::{Bytes, frame_words, grouped, own_caller, own_line};
+use blockyard_record::{Bytes, frame_words, grouped, own_caller, own_line, own_operator};
 
 /// A cell of a table.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,12 +107,13 @@ impl Sheet {
     }
 }
 
-/// A call site in a few words: the program's own line, and the line that called it.
+/// A call site in a few words: the operator that is called, the program's own line, and the line that called it.
 fn site_words(stack: &[String]) -> String {
     let Some(line) = own_line(stack) else { return "no stack was recorded".to_owned() };
     let caller =
         own_caller(stack).map(|caller| format!(" \u{2039} {}", frame_words(caller))).unwrap_or_default();
-    format!("{}{caller}", frame_words(line))
+    let operator = own_operator(stack).map(|operator| format!("{operator} in ")).unwrap_or_default();
+    format!("{operator}{}{caller}", frame_words(line))
 }
 
 /// A text as a cell of CSV.

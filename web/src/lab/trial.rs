@@ -1,27 +1,27 @@
 //! Trials of a change: the run before and after the change. The reader may then make the change in the workload.
 
 use blockyard_figure::PlayerAction;
-use blockyard_lab::{ChangeKind, Conditions, LabAnswer as Answer, Question, Row};
+use blockyard_lab::{ChangeKind, Conditions, LabAnswer, Question, Row};
 use blockyard_workload::edit::EditAction;
 use blockyard_workload::{Request, TensorId};
 use leptos::prelude::*;
 
-use super::{QuestionKind, SAMPLES, Trial};
+use super::{LabSignals, QuestionKind, SAMPLES, Trial};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
-use crate::session::Session;
+use crate::session::Feature;
 
 /// A trial's title, and its change if the workload can be changed in this way.
 type TriedChange = (String, Option<ChangeKind>);
 
-impl Session {
+impl Feature<LabSignals> {
     /// Tries a change that an autopsy found, and shows the run before and after the change.
     pub(crate) fn try_change(self, change: &ChangeKind, title: String) {
         let Some((request, conditions)) = self.failure() else { return };
         let tried = Some(change.clone());
         let question = Question::Change { conditions, change: change.clone(), request, samples: SAMPLES };
-        self.ask(QuestionKind::Autopsy, question, None, move |of, answer| {
-            if let Answer::WhatIf(mut found) = answer
+        self.send(QuestionKind::Autopsy, question, None, move |of, answer| {
+            if let LabAnswer::WhatIf(mut found) = answer
                 && let Some(after) = found.rows.pop()
             {
                 self.take_trial(&of, (title.clone(), tried.clone()), found.baseline, after);
@@ -45,9 +45,9 @@ impl Session {
 
     /// Changes the settings of the workload, and shows the run before and after the change.
     pub(crate) fn change_config(self, config: String) {
-        let before = self.run.get_untracked();
-        self.set_config(config);
-        let run = self.run.get_untracked();
+        let before = self.session.run.get_untracked();
+        self.session.workload().set_config(config);
+        let run = self.session.run.get_untracked();
         // There is nothing to compare if the run failed. While a long run is under way, `run` is still the former one; it is not
         // compared, so that its worker has the processor for itself.
         if run == before || run.workload.requests().is_empty() {
@@ -58,8 +58,8 @@ impl Session {
             Conditions { conf: info.config.clone(), capacity: Some(info.capacity), ..Conditions::default() };
         let question = Question::WhatIf { conditions: vec![own], samples: SAMPLES };
         let title = "Before and after the change of settings".to_owned();
-        self.ask(QuestionKind::WhatIf, question, None, move |of, answer| {
-            if let Answer::WhatIf(mut found) = answer
+        self.send(QuestionKind::WhatIf, question, None, move |of, answer| {
+            if let LabAnswer::WhatIf(mut found) = answer
                 && let Some(before) = found.rows.pop()
             {
                 self.take_trial(&of, (title.clone(), None), before, found.baseline);
@@ -70,31 +70,31 @@ impl Session {
     /// Makes a tried change in the workload. Undo restores the former workload.
     pub(crate) fn apply_change(self, change: &ChangeKind) {
         match change {
-            ChangeKind::Setting(conf) => self.set_config(conf.clone()),
+            ChangeKind::Setting(conf) => self.session.workload().set_config(conf.clone()),
             // The exact size in bytes, since a shown size is rounded.
-            ChangeKind::Limit(limit) => self.set_capacity(format!("{} B", limit.get())),
+            ChangeKind::Limit(limit) => self.session.workload().set_capacity(format!("{} B", limit.get())),
             ChangeKind::FreeTensors { requests, .. } => {
-                let run = self.run.get_untracked();
+                let run = self.session.run.get_untracked();
                 let Some((failing, _)) = self.failure() else { return };
                 // Requests are counted from 1.
                 let Some(before) = usize::try_from(failing).ok().and_then(|failing| failing.checked_sub(1))
                 else {
                     return;
                 };
-                self.dispatch(PlayerAction::SeekStep(before));
+                self.session.dispatch(PlayerAction::SeekStep(before));
                 for tensor in tensors_of(run.workload.requests(), requests) {
-                    self.act(EditAction::Free { tensor });
+                    self.session.workload().act(EditAction::Free { tensor });
                 }
-                self.dispatch(PlayerAction::Forward);
+                self.session.dispatch(PlayerAction::Forward);
             }
-            // These changes are no single edit of the text, and the panel offers no button for them.
+            // These changes are not a single edit of the text, and the panel offers no button for them.
             ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize => {}
         }
     }
 
     /// Removes the shown trial.
     pub(crate) fn forget_trial(self) {
-        let run = self.run.get_untracked();
+        let run = self.session.run.get_untracked();
         self.write_answers(&run, |answers| answers.trial = None);
     }
 }

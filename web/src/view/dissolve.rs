@@ -1,5 +1,5 @@
 //! The way from one picture of a figure to the next. No mark moves: the first picture turns into the second one in its place, since most
-//! marks of the two have nothing to do with each other. In the middle is a picture that tells what happened (see [`Scene::halfway_to`]).
+//! marks of the two have nothing to do with each other. In the middle is a picture that shows what happened (see [`Scene::halfway_to`]).
 
 use blockyard_figure::{MapView, Scene};
 use leptos::html;
@@ -77,7 +77,7 @@ impl Dissolve {
             // A hand that drags an edge moves it itself.
             if !is_near
                 || browser::is_motion_reduced()
-                || self.session.resizing.with_untracked(Option::is_some)
+                || self.session.workload().resizing.with_untracked(Option::is_some)
             {
                 return None;
             }
@@ -111,7 +111,7 @@ impl Dissolve {
     }
 
     fn paint(self, canvas: &HtmlCanvasElement, scene: &Scene) {
-        untrack(|| self.session.draw(canvas, scene));
+        untrack(|| self.session.appearance().draw(canvas, scene));
     }
 
     /// Draws the picture of now, and goes on in the next frame until the end is reached.

@@ -18,7 +18,7 @@ pub(crate) enum SizedPanel {
     /// The figure of memory over time.
     Timeline,
     /// The figure of allocations over time.
-    Lifetimes,
+    Allocations,
     /// The segment map of a recording.
     Map,
 }
@@ -27,7 +27,7 @@ pub(crate) enum SizedPanel {
 const KEY_PX: f64 = 24.0;
 
 impl SizedPanel {
-    const ALL: [Self; 5] = [Self::Side, Self::Step, Self::Timeline, Self::Lifetimes, Self::Map];
+    const ALL: [Self; 5] = [Self::Side, Self::Step, Self::Timeline, Self::Allocations, Self::Map];
 
     /// The CSS variable with the panel's size.
     fn property(self) -> &'static str {
@@ -35,7 +35,7 @@ impl SizedPanel {
             Self::Side => "--side-size",
             Self::Step => "--step-size",
             Self::Timeline => "--timeline-size",
-            Self::Lifetimes => "--lifetimes-size",
+            Self::Allocations => "--lifetimes-size",
             Self::Map => "--map-size",
         }
     }
@@ -45,7 +45,7 @@ impl SizedPanel {
             Self::Side => "divide-side",
             Self::Step => "divide-step",
             Self::Timeline => "divide-timeline",
-            Self::Lifetimes => "divide-lifetimes",
+            Self::Allocations => "divide-lifetimes",
             Self::Map => "divide-map",
         }
     }
@@ -55,7 +55,7 @@ impl SizedPanel {
             Self::Side => "Width of the column beside the figures",
             Self::Step => "Height of the step's words",
             Self::Timeline => "Height of memory over time",
-            Self::Lifetimes => "Height of allocations over time",
+            Self::Allocations => "Height of allocations over time",
             Self::Map => "Height of the segments",
         }
     }
@@ -71,12 +71,12 @@ impl SizedPanel {
         let (least, most) = match self {
             Self::Side => (300.0, width - 480.0),
             Self::Step => (96.0, height * 0.7),
-            Self::Timeline | Self::Lifetimes | Self::Map => (100.0, height * 0.9),
+            Self::Timeline | Self::Allocations | Self::Map => (100.0, height * 0.9),
         };
         (least, most.max(least))
     }
 
-    /// The element of the panel, which stands beside its border.
+    /// The element of the panel, which is beside its border.
     fn element(self, divider: &Element) -> Option<Element> {
         if self.is_upright() { divider.next_element_sibling() } else { divider.previous_element_sibling() }
     }

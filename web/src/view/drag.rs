@@ -100,7 +100,7 @@ impl Drag {
         self.cancel();
         self.has_ended.set_value(dragged.has_moved);
         if dragged.is_over {
-            self.session.free_block(dragged.block);
+            self.session.workload().free_block(dragged.block);
         }
     }
 

@@ -64,7 +64,7 @@ impl Edge {
                 }
                 _ => None,
             });
-            let ends = ends.filter(|(block, ..)| self.session.can_resize(*block));
+            let ends = ends.filter(|(block, ..)| self.session.workload().can_resize(*block));
             let (block, rect, _) = ends.min_by(|(.., one), (.., other)| one.total_cmp(other))?;
             Some((block, (self.bytes_per_px)(self.session, scene, block, &rect)?))
         })?;
@@ -79,7 +79,7 @@ impl Edge {
             return false;
         }
         let Some((block, bytes_per_px)) = self.found(event) else { return false };
-        if !self.session.begin_resize(block, f64::from(event.client_x()), bytes_per_px) {
+        if !self.session.workload().begin_resize(block, f64::from(event.client_x()), bytes_per_px) {
             return false;
         }
         event.prevent_default();
@@ -91,8 +91,8 @@ impl Edge {
 
     /// The pointer moved. Returns whether an end is dragged.
     pub(crate) fn moved(self, event: &ev::PointerEvent) -> bool {
-        if self.session.resizing.with_untracked(Option::is_some) {
-            let words = self.session.resize_to(f64::from(event.client_x()), event.shift_key());
+        if self.session.workload().resizing.with_untracked(Option::is_some) {
+            let words = self.session.workload().resize_to(f64::from(event.client_x()), event.shift_key());
             self.tip.show(words, event);
             return true;
         }
@@ -105,12 +105,12 @@ impl Edge {
 
     /// The pointer went up. Returns whether an end was dragged.
     pub(crate) fn up(self, event: &ev::PointerEvent) -> bool {
-        if self.session.resizing.with_untracked(Option::is_none) {
+        if self.session.workload().resizing.with_untracked(Option::is_none) {
             return false;
         }
-        self.session.resize_to(f64::from(event.client_x()), event.shift_key());
+        self.session.workload().resize_to(f64::from(event.client_x()), event.shift_key());
         self.tip.hide();
-        let is_changed = self.session.end_resize();
+        let is_changed = self.session.workload().end_resize();
         self.has_ended.set_value(is_changed);
         is_changed
     }
@@ -118,7 +118,7 @@ impl Edge {
     /// The browser took the pointer away.
     pub(crate) fn cancel(self) {
         self.tip.hide();
-        self.session.cancel_resize();
+        self.session.workload().cancel_resize();
     }
 
     /// Whether a drag has just ended. The browser sends a click after the drag, which must be ignored.
@@ -128,7 +128,7 @@ impl Edge {
 
     /// A class of the figure's element: the pointer shows that an end can be dragged. Reads signals.
     pub(crate) fn class(self, other: &str) -> String {
-        let is_dragged = self.session.resizing.with(Option::is_some);
+        let is_dragged = self.session.workload().resizing.with(Option::is_some);
         if self.is_near.get() || is_dragged { format!("{other} on-edge") } else { other.to_owned() }
     }
 }

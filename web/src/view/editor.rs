@@ -9,12 +9,12 @@ use blockyard_workload::decimal_size;
 use blockyard_workload::presets::presets;
 use leptos::prelude::*;
 
-use crate::commands::sentence;
-use crate::files::save_workload;
+use crate::messages::sentence;
 use crate::run::{Attempt, InputError};
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, flag, icon_button, limited_button, text};
+use crate::workload::History;
 use text_field::TextField;
 
 /// The id of the text field, by which the page's keys find the field.
@@ -33,10 +33,10 @@ pub(crate) fn editor(session: Session) -> AnyView {
 }
 
 fn bar(session: Session) -> AnyView {
-    let can_undo = Memo::new(move |_| session.history.with(crate::history::History::can_undo));
-    let can_redo = Memo::new(move |_| session.history.with(crate::history::History::can_redo));
+    let can_undo = Memo::new(move |_| session.workload().history.with(History::can_undo));
+    let can_redo = Memo::new(move |_| session.workload().history.with(History::can_redo));
     let summary = text(move || {
-        session.history.with(|history| {
+        session.workload().history.with(|history| {
             let preset = presets().iter().find(|preset| preset.text == history.text());
             preset.map(|preset| preset.summary.to_owned()).unwrap_or_default()
         })
@@ -45,9 +45,9 @@ fn bar(session: Session) -> AnyView {
         <div class="bar">
             <h2><label for=TEXT_ID>"Text"</label></h2>
             <span class="preset-summary quiet">{summary}</span>
-            {limited_button("undo", Icon::Undo, "Undo (Ctrl+Z)", flag(move || !can_undo.get()), click(move || session.undo()))}
-            {limited_button("redo", Icon::Redo, "Redo (Ctrl+Shift+Z)", flag(move || !can_redo.get()), click(move || session.redo()))}
-            {icon_button("icon plain", "save", Icon::Save, "Save the text as a file", click(move || save_workload(session)))}
+            {limited_button("undo", Icon::Undo, "Undo (Ctrl+Z)", flag(move || !can_undo.get()), click(move || session.workload().undo()))}
+            {limited_button("redo", Icon::Redo, "Redo (Ctrl+Shift+Z)", flag(move || !can_redo.get()), click(move || session.workload().redo()))}
+            {icon_button("icon plain", "save", Icon::Save, "Save the text as a file", click(move || session.workload().save()))}
         </div>
     }
     .into_any()
@@ -70,9 +70,9 @@ fn steps(count: usize, failed: usize) -> String {
 
 fn run_status(session: Session, field: TextField) -> AnyView {
     let quiet = |words: String| view! { <span class="quiet">{words}</span> }.into_any();
-    let content = move || match session.attempt.get() {
+    let content = move || match session.workload().attempt.get() {
         Attempt::Ran(run) => quiet(steps(run.recording.step_count(), run.recording.failed_steps().len())),
-        Attempt::Long if session.on_gpu.get() => quiet("It runs on the GPU.".to_owned()),
+        Attempt::Long if session.workload().on_gpu.get() => quiet("It runs on the GPU.".to_owned()),
         Attempt::Long => quiet("A long workload: it runs in the background.".to_owned()),
         Attempt::Failed(failure) => {
             let (words, place) = match failure {

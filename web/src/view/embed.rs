@@ -6,9 +6,10 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::commands::sentence;
+use crate::messages::sentence;
+use crate::navigation::Embed;
 use crate::parts;
-use crate::session::{Embed, Session};
+use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, effect, icon_button, text};

@@ -11,9 +11,9 @@ use leptos::prelude::*;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::surface::{self, Drawn};
-use crate::view::holders::{Answer, percent};
+use crate::view::allocations::swatch;
+use crate::view::holders::{HolderList, percent};
 use crate::view::kit::{effect, on, text};
-use crate::view::lifetimes::swatch;
 use crate::view::numbers::grouped_count;
 use crate::view::tip::Tip;
 
@@ -21,7 +21,7 @@ use crate::view::tip::Tip;
 #[derive(Clone)]
 struct Flame {
     session: Session,
-    answer: PtrEq<Answer>,
+    list: PtrEq<HolderList>,
     graph: PtrEq<FlameGraph>,
     /// The colors of stacks, which are those of the allocations over time, and what they mean.
     colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
@@ -29,17 +29,17 @@ struct Flame {
     drawn: Drawn,
 }
 
-pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
+pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
     let size = surface::size_of(area);
     let tip = Tip::new();
-    let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
+    let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
     let flame = Flame {
         session,
-        answer: answer.clone(),
-        graph: PtrEq::new(FlameGraph::new(allocations, recording, &answer.rows)),
-        colors: PtrEq::new(colors(answer)),
+        list: list.clone(),
+        graph: PtrEq::new(FlameGraph::new(allocations, recording, &list.rows)),
+        colors: PtrEq::new(colors(list)),
         focus: RwSignal::new(0),
         drawn: Drawn::new(),
     };
@@ -50,7 +50,7 @@ pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
             let role_of = |stack| shown.colors.0.get(&stack).copied();
             let scene = flame_scene(&shown.graph, shown.stacks(), shown.focus.get(), size.width_px, &role_of);
             surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
             shown.drawn.keep(scene);
         }
     });
@@ -87,12 +87,12 @@ pub(crate) fn flame(session: Session, answer: &PtrEq<Answer>) -> AnyView {
 }
 
 /// The color of each stack as in the allocations over time, where they are colored by stacks, and the entries of the legend that are present.
-fn colors(answer: &Answer) -> (BTreeMap<StackId, Role>, Vec<LegendEntry>) {
-    let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
+fn colors(list: &HolderList) -> (BTreeMap<StackId, Role>, Vec<LegendEntry>) {
+    let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
     let groups = Groups::new(allocations, recording, ColorBy::Stack);
     let mut colors = BTreeMap::new();
     let mut present = BTreeSet::new();
-    for row in &answer.rows {
+    for row in &list.rows {
         let Some(entry) = groups.legend().get(groups.place(*row)) else { continue };
         present.insert(groups.place(*row));
         if let Some(id) = allocations.id(*row) {
@@ -114,7 +114,7 @@ fn flame_legend(entries: &[LegendEntry]) -> AnyView {
 
 impl Flame {
     fn stacks(&self) -> &Stacks {
-        self.answer.columns.recording.stacks()
+        self.list.columns.recording.stacks()
     }
 
     fn node_at(&self, event: &web_sys::MouseEvent) -> Option<usize> {
@@ -127,21 +127,28 @@ impl Flame {
 
     fn words(&self, place: usize) -> Option<String> {
         let node = self.graph.node(place)?;
-        let share = percent(node.bytes, self.answer.bytes);
+        let share = percent(node.bytes, self.list.bytes);
         let name = self.graph.text(self.stacks(), place);
-        Some(format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count)))
+        let mut words =
+            format!("{name}\n{} ({share} %) in {} allocations", node.bytes, grouped_count(node.count));
+        let passed = self.graph.passed_above(place);
+        if !passed.is_empty() {
+            let names = passed.iter().rev().map(|above| self.graph.text(self.stacks(), *above));
+            words = format!("{words}\ncalled by {}", names.collect::<Vec<_>>().join("\n"));
+        }
+        Some(words)
     }
 
     /// Enlarges a node and chooses the allocations below it.
     fn choose(&self, place: usize) {
         self.focus.set(place);
-        let columns = &self.answer.columns;
+        let columns = &self.list.columns;
         let rows = if place == 0 {
             Vec::new()
         } else {
-            self.graph.rows_below(&columns.allocations, &columns.recording, &self.answer.rows, place)
+            self.graph.rows_below(&columns.allocations, &columns.recording, &self.list.rows, place)
         };
-        self.session.pick(self.graph.text(self.stacks(), place), rows);
+        self.session.figures().pick(self.graph.text(self.stacks(), place), rows);
     }
 
     /// The node that an arrow key leads to; `None` for other keys.

@@ -4,18 +4,19 @@ use blockyard_record::Bytes;
 use blockyard_replay::StepDataCheck;
 use leptos::prelude::*;
 
-use crate::commands::sentence;
 use crate::gpu::{Adapter, GpuState};
+use crate::messages::sentence;
 use crate::run::Attempt;
 use crate::session::Session;
 use crate::view::kit::{Handler, click, flag, text};
 use crate::view::numbers::grouped_count;
 
 pub(crate) fn switch(session: Session) -> AnyView {
-    let is_absent = flag(move || !matches!(session.gpu.get(), GpuState::Present | GpuState::Open(_)));
+    let is_absent =
+        flag(move || !matches!(session.workload().gpu.get(), GpuState::Present | GpuState::Open(_)));
     let never = Signal::stored(false);
-    let on_gpu = session.on_gpu;
-    let pick = move |is_gpu: bool| click(move || session.run_on_gpu(is_gpu));
+    let on_gpu = session.workload().on_gpu;
+    let pick = move |is_gpu: bool| click(move || session.workload().run_on_gpu(is_gpu));
     let limits_and_checks = text(move || limits_and_checks(session));
     view! {
         <div class="runs-on">
@@ -56,9 +57,9 @@ fn side(
 
 /// The name of the GPU, or why there is none.
 fn status(session: Session) -> String {
-    match session.gpu.get() {
+    match session.workload().gpu.get() {
         GpuState::Absent(why) => sentence(&why),
-        GpuState::Open(adapter) if session.on_gpu.get() => {
+        GpuState::Open(adapter) if session.workload().on_gpu.get() => {
             let kind = if adapter.is_software { ", on the processor" } else { "" };
             format!("{}{kind}", adapter.name)
         }
@@ -68,9 +69,9 @@ fn status(session: Session) -> String {
 
 /// The limits of the GPU, and the result of the data checks of the whole run.
 fn limits_and_checks(session: Session) -> String {
-    match session.gpu.get() {
-        GpuState::Open(adapter) if session.on_gpu.get() => {
-            let checks = session.attempt.with(|attempt| match attempt {
+    match session.workload().gpu.get() {
+        GpuState::Open(adapter) if session.workload().on_gpu.get() => {
+            let checks = session.workload().attempt.with(|attempt| match attempt {
                 Attempt::Ran(run) => run.data_checks.as_deref().map(checks_of_run),
                 _ => None,
             });
@@ -118,7 +119,7 @@ fn words(step: &StepDataCheck) -> String {
     let filled = if step.filled.is_zero() {
         String::new()
     } else {
-        format!("filled {} with a pattern of its own; ", step.filled)
+        format!("filled {} with a separate pattern; ", step.filled)
     };
     let checked = match step.blocks {
         0 => "nothing to check".to_owned(),

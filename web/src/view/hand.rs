@@ -7,12 +7,13 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::commands::sentence;
+use crate::messages::sentence;
 use crate::run::{Attempt, InputError};
-use crate::session::{Session, SettingsTexts};
+use crate::session::{Feature, Session};
 use crate::view::gpu;
 use crate::view::kit::{button, click, flag, on, select, text};
 use crate::view::{lab, settings};
+use crate::workload::{SettingsTexts, WorkloadSignals};
 
 /// Buttons for common sizes: label, test id, title.
 const SIZES: [(&str, &str, &str); 7] = [
@@ -48,7 +49,9 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         match parse_size(&size.get_untracked()) {
             Ok(bytes) => {
                 error.set(None);
-                session.act(EditAction::Allocate { size: bytes, stream: chosen_stream(session, stream) });
+                session
+                    .workload()
+                    .act(EditAction::Allocate { size: bytes, stream: chosen_stream(session, stream) });
             }
             Err(why) => error.set(Some(sentence(&why.to_string()))),
         }
@@ -61,7 +64,9 @@ fn allocate(session: Session, stream: RwSignal<StreamId>) -> AnyView {
         .map(|(label, id, title)| {
             let act = click(move || {
                 if let Ok(size) = parse_size(label) {
-                    session.act(EditAction::Allocate { size, stream: chosen_stream(session, stream) });
+                    session
+                        .workload()
+                        .act(EditAction::Allocate { size, stream: chosen_stream(session, stream) });
                 }
             });
             button("", id, label, title, act)
@@ -124,22 +129,23 @@ fn other_requests(session: Session, stream: RwSignal<StreamId>) -> AnyView {
     let streams = move || session.run.get_untracked().workload.streams().map(|(id, _)| id).last();
     let declare = click(move || {
         let before = streams();
-        session.act(EditAction::DeclareStream);
+        session.workload().act(EditAction::DeclareStream);
         // Readers declare a stream in order to use it next, so it is chosen at once.
         if let Some(new) = streams()
             && Some(new) != before
         {
             stream.set(new);
             let name = session.run.get_untracked().workload.stream_name(new).unwrap_or_default().to_owned();
-            session.show_note(format!(
+            session.messages().show_note(format!(
                 "The text has a stream {name} now; it is chosen for what you allocate next."
             ));
         }
     });
-    let advance =
-        click(move || session.act(EditAction::Advance { stream: Some(chosen_stream(session, stream)) }));
-    let empty = click(move || session.act(EditAction::EmptyCache));
-    let reset = click(move || session.act(EditAction::ResetPeak));
+    let advance = click(move || {
+        session.workload().act(EditAction::Advance { stream: Some(chosen_stream(session, stream)) });
+    });
+    let empty = click(move || session.workload().act(EditAction::EmptyCache));
+    let reset = click(move || session.workload().act(EditAction::ResetPeak));
     view! {
         <div class="cluster sizes" role="group" aria-label="Other requests">
             {button("", "empty-cache", "Empty cache", "torch.cuda.empty_cache(): gives cached segments back", empty)}
@@ -177,18 +183,18 @@ fn with_hint(message: &str) -> String {
 }
 
 fn device(session: Session) -> AnyView {
-    let capacity_error = Memo::new(move |_| match session.attempt.get() {
+    let capacity_error = Memo::new(move |_| match session.workload().attempt.get() {
         Attempt::Failed(InputError::Capacity(text)) => Some(sentence(&text)),
         _ => None,
     });
-    let config_error = Memo::new(move |_| match session.attempt.get() {
+    let config_error = Memo::new(move |_| match session.workload().attempt.get() {
         Attempt::Failed(InputError::Config(text)) => Some(with_hint(&sentence(&text))),
         _ => None,
     });
     view! {
         <div class="device">
-            {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Session::set_capacity)}
-            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.config, Session::set_config)}
+            {field(session, "capacity", "Device capacity", "80 GiB", capacity_error, |settings| &settings.capacity, Feature::set_capacity)}
+            {field(session, "config", "PYTORCH_CUDA_ALLOC_CONF", "defaults", config_error, |settings| &settings.config, Feature::set_config)}
             <p class="error" id="device-error" data-testid="device-error" hidden=flag(move || capacity_error.get().is_none() && config_error.get().is_none())>
                 {text(move || capacity_error.get().or_else(|| config_error.get()).unwrap_or_default())}
             </p>
@@ -201,12 +207,12 @@ fn device(session: Session) -> AnyView {
 
 /// A form with every key of the settings. A change shows the run before and after side by side.
 fn settings_form(session: Session) -> AnyView {
-    let config = text(move || session.settings.with(|settings| settings.config.clone()));
-    let change = move |new: String| session.change_config(new);
+    let config = text(move || session.workload().settings.with(|settings| settings.config.clone()));
+    let change = move |new: String| session.lab().change_config(new);
     view! {
         {lab::completions("config-values", config)}
         {settings::form("config", config, change)}
-        <div hidden=flag(move || session.fails_now())>{lab::trial(session)}</div>
+        <div hidden=flag(move || session.lab().fails_now())>{lab::trial(session)}</div>
     }
     .into_any()
 }
@@ -218,13 +224,13 @@ fn field(
     hint: &'static str,
     error: Memo<Option<String>>,
     get: fn(&SettingsTexts) -> &String,
-    set: fn(Session, String),
+    set: fn(Feature<WorkloadSignals>, String),
 ) -> AnyView {
     let timer = StoredValue::new(None::<i32>);
     let typed = on(move |event: ev::Event| {
         let text = event_target_value(&event);
         browser::cancel(timer.get_value());
-        timer.set_value(browser::after_millis(TYPING_PAUSE_MILLIS, move || set(session, text)));
+        timer.set_value(browser::after_millis(TYPING_PAUSE_MILLIS, move || set(session.workload(), text)));
     });
     view! {
         <div>
@@ -237,7 +243,7 @@ fn field(
                 spellcheck="false"
                 placeholder=hint
                 list=format!("{id}-values")
-                prop:value=text(move || session.settings.with(|settings| get(settings).clone()))
+                prop:value=text(move || session.workload().settings.with(|settings| get(settings).clone()))
                 aria-invalid=text(move || error.get().is_some().to_string())
                 aria-describedby="device-error"
                 on:input=typed

@@ -5,24 +5,25 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::appearance::ThemeChoice;
 use crate::browser;
-use crate::files::{SAMPLES, Samples, open_files, open_folder};
-use crate::session::{Place, Session};
-use crate::theme::ThemeChoice;
+use crate::files::{SAMPLES, Samples};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::help::Help;
 use crate::view::kit::{button, click, effect, flag, on, select, text};
 use crate::view::share::Share;
 use crate::view::{opened, panels};
 
 pub(crate) fn header(session: Session, help: Help, share: Share) -> AnyView {
-    let is_home = Memo::new(move |_| session.place.get() == Place::Home);
-    let title = text(move || session.heading());
+    let is_home = Memo::new(move |_| session.navigation().place.get() == Place::Home);
+    let title = text(move || session.navigation().heading());
     view! {
         <header class="top">
             <a class="skip" href="#main" on:click=on(|event: ev::MouseEvent| skip(&event))>"Skip to the content"</a>
             <a class="brand" href="#" data-testid="home" on:click=on(move |event: ev::MouseEvent| {
                 event.prevent_default();
-                session.go_to(Place::Home);
+                session.navigation().go_to(Place::Home);
             })>"Blockyard"</a>
             <p class="purpose" class:is-quiet=move || is_home.get() data-testid="document-title">{title}</p>
             <nav aria-label="Parts of the page">
@@ -59,14 +60,15 @@ fn skip(event: &ev::MouseEvent) {
 
 fn door(session: Session, place: Place, id: &'static str, label: &'static str) -> AnyView {
     let here = place.clone();
-    let current = text(move || if session.place.get() == here { "page" } else { "false" }.to_owned());
+    let current =
+        text(move || if session.navigation().place.get() == here { "page" } else { "false" }.to_owned());
     view! {
         <button
             type="button"
             class="plain"
             data-testid=id
             aria-current=current
-            on:click=click(move || session.go_to(place.clone()))
+            on:click=click(move || session.navigation().go_to(place.clone()))
         >
             {label}
         </button>
@@ -102,7 +104,7 @@ fn preset_picker(session: Session) -> AnyView {
         if session.shows_recording() {
             return RECORDING;
         }
-        session.history.with(|history| {
+        session.workload().history.with(|history| {
             let text = history.text();
             let preset = presets().iter().find(|preset| preset.text == text);
             preset.map_or(if text.is_empty() { EMPTY } else { OWN }, |preset| preset.id)
@@ -121,9 +123,9 @@ fn preset_picker(session: Session) -> AnyView {
     });
     let pick = move |id: String| {
         if let Some(preset) = presets().iter().find(|preset| preset.id == id) {
-            session.load_preset(preset);
+            session.workload().load_preset(preset);
         } else if id == EMPTY {
-            session.load_empty();
+            session.workload().load_empty();
         }
     };
     select("preset", "Workload to play", options, text(move || current.get().to_owned()), pick)
@@ -180,12 +182,12 @@ fn recordings(session: Session, samples: Samples) -> AnyView {
     .into_any()
 }
 
-/// The input behind a button that opens files.
+/// The input of a button that opens files.
 pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'static str) -> AnyView {
     let pick = move |_: ev::Event| {
         let Some(input) = picker.get_untracked() else { return };
         if let Some(files) = input.files() {
-            open_files(session, &files);
+            session.files().open_files(&files);
         }
         // Without this, the same file could not be picked twice in a row.
         input.set_value("");
@@ -204,12 +206,12 @@ pub(crate) fn file_input(session: Session, picker: NodeRef<html::Input>, id: &'s
     .into_any()
 }
 
-/// The input behind the button that opens a folder.
+/// The input of the button that opens a folder.
 fn folder_input(session: Session, picker: NodeRef<html::Input>) -> AnyView {
     let pick = move |_: ev::Event| {
         let Some(input) = picker.get_untracked() else { return };
         if let Some(files) = input.files() {
-            open_folder(session, &files);
+            session.files().open_folder(&files);
         }
         // Without this, the same folder could not be picked twice in a row.
         input.set_value("");
@@ -241,9 +243,9 @@ fn theme_picker(session: Session) -> AnyView {
         choice.remember();
         // Figures read their colors from the document when they are drawn, so the theme is applied first.
         choice.apply();
-        session.theme.set(choice);
-        session.appearance.update(|version| *version += 1);
+        session.appearance().theme.set(choice);
+        session.appearance().draw_again();
     };
-    let value = text(move || session.theme.get().name().to_owned());
+    let value = text(move || session.appearance().theme.get().name().to_owned());
     select("theme", "Theme", Signal::stored(options), value, pick)
 }

@@ -4,6 +4,7 @@ use blockyard_rules::Release;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::parts;
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{click, icon_button};
@@ -11,7 +12,10 @@ use crate::view::messages;
 
 /// The dialog; a handle that is copied freely.
 #[derive(Clone, Copy)]
-pub(crate) struct Help(NodeRef<html::Dialog>);
+pub(crate) struct Help {
+    dialog: NodeRef<html::Dialog>,
+    was_opened: RwSignal<bool>,
+}
 
 const KEYS: [(&str, &[(&str, &str)]); 3] = [
     (
@@ -70,7 +74,7 @@ const FIGURES: [(&str, &str); 9] = [
         "The bar",
         "every byte of the device, in one class each; brackets over it: allocated in reserved in device",
     ),
-    ("The segments", "below the bar on the same ruler, so that reserved is what they add up to"),
+    ("The segments", "below the bar on the same ruler, so that reserved is their sum"),
     ("Over time", "the same classes after each step; click or drag to go to a step"),
     (
         "The strip below it",
@@ -78,7 +82,7 @@ const FIGURES: [(&str, &str); 9] = [
     ),
     (
         "While a file is read",
-        "memory over time of the part that has been read grows beside progress and Cancel; what was there before the trace is known at the end",
+        "memory over time of the part that has been read grows beside progress and Cancel; the memory before the trace is known at the end",
     ),
     ("The segment map", "one row a segment, its blocks by address; L is the large pool, S the small pool"),
     (
@@ -111,77 +115,86 @@ const LANGUAGE: [(&str, &str); 17] = [
 
 impl Help {
     pub(crate) fn new() -> Self {
-        Self(NodeRef::new())
+        Self { dialog: NodeRef::new(), was_opened: RwSignal::new(false) }
     }
 
     pub(crate) fn open(self) {
-        if let Some(dialog) = self.0.get_untracked()
+        self.was_opened.set(true);
+        if let Some(dialog) = self.dialog.get_untracked()
             && !dialog.open()
         {
             let _ = dialog.show_modal();
         }
     }
 
+    fn close(self) {
+        if let Some(dialog) = self.dialog.get_untracked() {
+            dialog.close();
+        }
+    }
+
     pub(crate) fn dialog(self, session: Session) -> AnyView {
-        let shut = move || {
-            if let Some(dialog) = self.0.get_untracked() {
-                dialog.close();
-            }
-        };
-        let groups = KEYS
-            .map(|(title, keys)| {
-                let keys = keys
-                    .iter()
-                    .map(|(key, meaning)| {
-                        view! { <li><span>{*meaning}</span><kbd>{*key}</kbd></li> }.into_any()
-                    })
-                    .collect::<Vec<_>>();
-                view! { <section><h3>{title}</h3><ul>{keys}</ul></section> }.into_any()
-            })
-            .into_iter()
-            .collect::<Vec<_>>();
-        let statements = LANGUAGE
-            .iter()
-            .map(|(statement, meaning)| {
-                view! { <li><code>{*statement}</code><span>{*meaning}</span></li> }.into_any()
-            })
-            .collect::<Vec<_>>();
-        let figures = FIGURES
-            .iter()
-            .map(|(part, meaning)| view! { <dt>{*part}</dt><dd>{*meaning}</dd> }.into_any())
-            .collect::<Vec<_>>();
+        let content = move || self.was_opened.get().then(|| parts::help(session, self));
         view! {
-            <dialog node_ref=self.0 aria-labelledby="help-title" data-testid="help-dialog">
+            <dialog node_ref=self.dialog aria-labelledby="help-title" data-testid="help-dialog">
                 <header>
                     <h2 id="help-title">"Figures, keys and language"</h2>
-                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(shut))}
+                    {icon_button("icon plain", "close-help", Icon::Close, "Close (Esc)", click(move || self.close()))}
                 </header>
-                <section>
-                    <h3>"How to read the figures"</h3>
-                    <dl class="facts">{figures}</dl>
-                </section>
-                <p class="touch">"With a finger: tap or drag over time to go to a step, two fingers zoom; tap a block to choose it, drag its end to change its size; from side to side turns the cards of a lesson."</p>
-                <div class="keys">{groups}</div>
-                <section>
-                    <h3>"The language of workloads"</h3>
-                    <ul class="language">{statements}</ul>
-                </section>
-                <section>
-                    <h3>"Your files"</h3>
-                    <p>
-                        "Everything runs in this page: nothing is uploaded, and the page works without the network once it is
-                        loaded. Drop a file anywhere to open it. So that a reload opens it again, a copy of the last file (up to
-                        500 MB) stays in this browser's cache, on this machine only, until you open another file or press
-                        Forget. This browser also remembers the text of your workload for the next visit."
-                    </p>
-                    {messages::kept_file(session, "forget-help")}
-                </section>
-                <p class="quiet" data-testid="about" on:click=click(shut)>
-                    "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch "{Release::default().name()}"; MIT or Apache-2.0. "
-                    <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."
-                </p>
+                {content}
             </dialog>
         }
         .into_any()
     }
+}
+
+/// What the dialog says, which the first screen does without.
+pub(crate) fn content(session: Session, help: Help) -> AnyView {
+    let groups = KEYS
+        .map(|(title, keys)| {
+            let keys = keys
+                .iter()
+                .map(|(key, meaning)| view! { <li><span>{*meaning}</span><kbd>{*key}</kbd></li> }.into_any())
+                .collect::<Vec<_>>();
+            view! { <section><h3>{title}</h3><ul>{keys}</ul></section> }.into_any()
+        })
+        .into_iter()
+        .collect::<Vec<_>>();
+    let statements = LANGUAGE
+        .iter()
+        .map(|(statement, meaning)| {
+            view! { <li><code>{*statement}</code><span>{*meaning}</span></li> }.into_any()
+        })
+        .collect::<Vec<_>>();
+    let figures = FIGURES
+        .iter()
+        .map(|(part, meaning)| view! { <dt>{*part}</dt><dd>{*meaning}</dd> }.into_any())
+        .collect::<Vec<_>>();
+    view! {
+        <section>
+            <h3>"How to read the figures"</h3>
+            <dl class="facts">{figures}</dl>
+        </section>
+        <p class="touch">"With a finger: tap or drag over time to go to a step, two fingers zoom; tap a block to choose it, drag its end to change its size; from side to side turns the cards of a lesson."</p>
+        <div class="keys">{groups}</div>
+        <section>
+            <h3>"The language of workloads"</h3>
+            <ul class="language">{statements}</ul>
+        </section>
+        <section>
+            <h3>"Your files"</h3>
+            <p>
+                "Everything runs in this page: nothing is uploaded, and the page works without the network once it is
+                loaded. Drop a file anywhere to open it. So that a reload opens it again, a copy of the last file (up to
+                500 MB) stays in this browser's cache, on this machine only, until you open another file or press
+                Forget. This browser also remembers the text of your workload for the next visit."
+            </p>
+            {messages::kept_file(session, "forget-help")}
+        </section>
+        <p class="quiet" data-testid="about" on:click=click(move || help.close())>
+            "Blockyard "{env!("CARGO_PKG_VERSION")}", PyTorch's caching allocator as of PyTorch "{Release::default().name()}"; MIT or Apache-2.0. "
+            <a href="#glossary">"The words"</a>", "<a href="#lessons">"the lessons"</a>", "<a href="#teachers">"for teachers"</a>"."
+        </p>
+    }
+    .into_any()
 }

@@ -2,7 +2,7 @@
 //! allocations.
 
 use blockyard_figure::{
-    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_text, holders as find_holders, rows_in,
+    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_texts, holders as find_holders, rows_in,
     stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
@@ -10,8 +10,9 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::figures::{Columns, HolderMoment};
 use crate::ptr_eq::PtrEq;
-use crate::session::{Columns, Session, Wanted};
+use crate::session::Session;
 use crate::view::flame;
 use crate::view::kit::{Options, button, choice, choices, click, effect, flag, on, select, text};
 use crate::view::numbers::grouped_count;
@@ -21,7 +22,7 @@ const MOST_ROWS: usize = 200;
 /// Holders are found again after nothing has changed for so long.
 const REST_MILLIS: i32 = 120;
 /// The id of the search field, to which the key `/` moves the focus.
-pub(crate) const SEARCH_ID: &str = "holders-search";
+pub(crate) const FILTER_ID: &str = "holders-search";
 
 /// The column by which the table is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ enum Order {
 
 /// The holders of one moment or range, as the search, the grouping and the moment were when they were found.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HolderList {
     pub(crate) columns: PtrEq<Columns>,
     scope: Scope,
     by: GroupBy,
@@ -49,22 +50,22 @@ pub(crate) struct Answer {
 }
 
 pub(crate) fn holders(session: Session) -> AnyView {
-    let answer = answer(session);
+    let list = current_list(session);
     let order = RwSignal::new(Order::Bytes);
     let summary = text(move || {
         let peak = session.run.with(|run| run.series.peak_steps(&run.recording).0);
-        answer.with(|answer| answer.as_ref().map_or_else(waiting, |it| summary(it, peak)))
+        list.with(|list| list.as_ref().map_or_else(waiting, |it| summary(it, peak)))
     });
-    let is_flame = flag(move || session.figures.is_flame.get());
+    let is_flame = flag(move || session.figures().is_flame.get());
     view! {
         <div class="pad holders" data-testid="holders">
             {controls(session)}
             <p class="quiet" data-testid="holders-summary">{summary}</p>
-            {move || picked(session)}
-            {move || match (answer.get(), is_flame.get()) {
+            {move || picked_card(session, "picked")}
+            {move || match (list.get(), is_flame.get()) {
                 (None, _) => ().into_any(),
-                (Some(answer), true) => flame::flame(session, &answer),
-                (Some(answer), false) => table(session, &answer, order),
+                (Some(list), true) => flame::flame(session, &list),
+                (Some(list), false) => table(session, &list, order),
             }}
         </div>
     }
@@ -76,27 +77,28 @@ fn waiting() -> String {
 }
 
 /// The current holders, found again after a change of the moment, the grouping or the search.
-fn answer(session: Session) -> RwSignal<Option<PtrEq<Answer>>> {
+fn current_list(session: Session) -> RwSignal<Option<PtrEq<HolderList>>> {
     let found = RwSignal::new(None);
     let timer = StoredValue::new(None::<i32>);
     let is_first = StoredValue::new(true);
     effect(move || {
-        let (columns, scope, by) = (session.columns(), session.scope(), session.group_by());
-        let search = session.figures.search.get();
+        let (columns, scope, by) =
+            (session.figures().columns(), session.figures().scope(), session.figures().group_by());
+        let search = session.figures().filter.get();
         let wait = if is_first.get_value() { 0 } else { REST_MILLIS };
         // The first holders of a recording are found at once.
         is_first.set_value(columns.is_none());
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(wait, move || {
-            let answer = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
+            let list = columns.map(|columns| PtrEq::new(find(columns, scope, by, &search)));
             // The panel may have been closed meanwhile.
-            let _ = found.try_set(answer);
+            let _ = found.try_set(list);
         }));
     });
     found
 }
 
-fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> Answer {
+fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> HolderList {
     let (allocations, recording) = (&columns.allocations, &columns.recording);
     let all = rows_in(allocations, scope);
     let whole = (all.len(), bytes_of(allocations, &all));
@@ -104,13 +106,13 @@ fn find(columns: PtrEq<Columns>, scope: Scope, by: GroupBy, search: &str) -> Ans
     let rows = if search.is_empty() { all } else { search.filter(allocations, recording, &all) };
     let holders = find_holders(allocations, recording, &rows, by);
     let bytes = bytes_of(allocations, &rows);
-    Answer { columns, scope, by, rows, holders, bytes, whole }
+    HolderList { columns, scope, by, rows, holders, bytes, whole }
 }
 
 /// `peak` is the moment at which most is allocated.
-fn summary(answer: &Answer, peak: usize) -> String {
-    let (count, bytes) = answer.whole;
-    let when = match answer.scope {
+fn summary(list: &HolderList, peak: usize) -> String {
+    let (count, bytes) = list.whole;
+    let when = match list.scope {
         Scope::At(moment) if moment == peak => format!("at the peak, after step {}", grouped_count(moment)),
         Scope::At(moment) => format!("after step {}", grouped_count(moment)),
         Scope::Throughout(one, other) => format!(
@@ -124,10 +126,10 @@ fn summary(answer: &Answer, peak: usize) -> String {
             grouped_count(one.max(other))
         ),
     };
-    let found = if answer.rows.len() == count {
+    let found = if list.rows.len() == count {
         String::new()
     } else {
-        format!("{} in {} of ", answer.bytes, grouped_count(answer.rows.len()))
+        format!("{} in {} of ", list.bytes, grouped_count(list.rows.len()))
     };
     format!(
         "{found}{bytes} ({} bytes) in {} allocations {when}",
@@ -137,57 +139,57 @@ fn summary(answer: &Answer, peak: usize) -> String {
 }
 
 fn controls(session: Session) -> AnyView {
-    let figures = session.figures;
-    let wanted: Signal<Options> = Signal::derive(move || {
+    let figures = session.figures();
+    let moment: Signal<Options> = Signal::derive(move || {
         let has_mark = figures.mark.get().is_some();
-        let of_mark = |wanted: Wanted| matches!(wanted, Wanted::Throughout | Wanted::New);
-        let shown = Wanted::ALL.into_iter().filter(|(wanted, ..)| has_mark || !of_mark(*wanted));
+        let of_mark = |moment: HolderMoment| matches!(moment, HolderMoment::Throughout | HolderMoment::New);
+        let shown = HolderMoment::ALL.into_iter().filter(|(moment, ..)| has_mark || !of_mark(*moment));
         shown.map(|(_, name, title)| (name.to_owned(), title.to_owned())).collect()
     });
-    let pick_wanted = move |name: String| {
-        if let Some((wanted, ..)) = Wanted::ALL.into_iter().find(|(_, known, _)| *known == name) {
-            figures.wanted.set(wanted);
+    let pick_moment = move |name: String| {
+        if let Some((moment, ..)) = HolderMoment::ALL.into_iter().find(|(_, known, _)| *known == name) {
+            figures.holder_moment.set(moment);
         }
     };
     let groups: Signal<Options> = Signal::derive(move || {
-        let has_stacks = session.columns().is_some_and(|columns| columns.has_stacks);
+        let has_stacks = session.figures().columns().is_some_and(|columns| columns.has_stacks);
         let shown = GroupBy::ALL.into_iter().filter(|by| has_stacks || !by.needs_stacks());
         shown.map(|by| (by.name().to_owned(), format!("by {}", by.name()))).collect()
     });
     let pick_group = move |name: String| {
         if let Some(by) = GroupBy::ALL.into_iter().find(|by| by.name() == name) {
-            figures.by.set(Some(by));
+            figures.chosen_groups.set(Some(by));
         }
     };
-    let search = on(move |event: ev::Event| figures.search.set(event_target_value(&event)));
+    let search = on(move |event: ev::Event| figures.filter.set(event_target_value(&event)));
     let mark_text = text(move || match figures.mark.get() {
         None => "Set a mark".to_owned(),
         Some(step) => format!("Mark: step {}", grouped_count(step)),
     });
     view! {
         <div class="cluster">
-            {select("wanted", "Which moment", wanted, text(move || figures.wanted.get().name().to_owned()), pick_wanted)}
-            {select("group-by", "Grouped by", groups, text(move || session.group_by().name().to_owned()), pick_group)}
+            {select("wanted", "Which moment", moment, text(move || figures.holder_moment.get().name().to_owned()), pick_moment)}
+            {select("group-by", "Grouped by", groups, text(move || session.figures().group_by().name().to_owned()), pick_group)}
             {choices("Form", Signal::stored(false), vec![
                 choice("as-table", "Table", flag(move || !figures.is_flame.get()), click(move || figures.is_flame.set(false))),
                 choice("as-flame", "Flame graph", flag(move || figures.is_flame.get()), click(move || figures.is_flame.set(true))),
             ])}
             <button type="button" class="plain" data-testid="set-mark"
-                title="A second cursor at this step (M); again takes it away" on:click=click(move || session.set_mark())
+                title="A second cursor at this step (M); again takes it away" on:click=click(move || session.figures().set_mark())
             >{mark_text}</button>
         </div>
         <input
-            type="search" class="field" id=SEARCH_ID data-testid="holders-search"
+            type="search" class="field" id=FILTER_ID data-testid="holders-search"
             placeholder="Search: function or file:line, 0x address, >10MiB, stream:1"
             aria-label="Search allocations by stack, address, size or stream"
-            prop:value=text(move || figures.search.get()) on:input=search
+            prop:value=text(move || figures.filter.get()) on:input=search
         />
     }
     .into_any()
 }
 
-fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> AnyView {
-    let whole = answer.clone();
+fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> AnyView {
+    let whole = list.clone();
     let heading = move |of: Order, id: &'static str, label: &'static str| {
         let sort = text(move || if order.get() == of { "descending" } else { "none" }.to_owned());
         view! {
@@ -198,10 +200,10 @@ fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> An
         .into_any()
     };
     let rows = move || {
-        let answer = whole.clone();
-        let recording = &answer.columns.recording;
+        let list = whole.clone();
+        let recording = &list.columns.recording;
         let mut holders: Vec<(String, Holder)> =
-            answer.holders.iter().map(|holder| (holder_text(recording, holder), *holder)).collect();
+            holder_texts(recording, &list.holders).into_iter().zip(list.holders.iter().copied()).collect();
         match order.get() {
             Order::Bytes => {}
             Order::Count => holders.sort_by_key(|(_, holder)| std::cmp::Reverse(holder.count)),
@@ -215,7 +217,7 @@ fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> An
             view! { <tr><td colspan="4" class="quiet">{words}</td></tr> }.into_any()
         });
         holders.truncate(MOST_ROWS);
-        let rows = holders.into_iter().map(|(text, holder)| row(session, &answer, text, holder));
+        let rows = holders.into_iter().map(|(text, holder)| row(session, &list, text, holder));
         let rows = rows.collect::<Vec<_>>();
         view! { {rows}{rest} }.into_any()
     };
@@ -236,27 +238,27 @@ fn table(session: Session, answer: &PtrEq<Answer>, order: RwSignal<Order>) -> An
     .into_any()
 }
 
-fn row(session: Session, answer: &PtrEq<Answer>, name: String, holder: Holder) -> AnyView {
-    let share = percent(holder.bytes, answer.whole.1);
+fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder) -> AnyView {
+    let share = percent(holder.bytes, list.whole.1);
     let bytes = format!("{} ({} bytes)", holder.bytes, blockyard_record::grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
         "before".to_owned()
     } else {
         format!("step {}", grouped_count(holder.oldest))
     };
-    let answer = answer.clone();
+    let list = list.clone();
     let title = name.clone();
     let is_picked = {
         let title = title.clone();
         text(move || {
-            let picked = session.figures.picked.get();
+            let picked = session.figures().picked.get();
             picked.is_some_and(|picked| picked.title == title).to_string()
         })
     };
     let choose = click(move || {
-        let (allocations, recording) = (&answer.columns.allocations, &answer.columns.recording);
-        let is_in = |row: &usize| group_key(allocations, recording, *row, answer.by) == Some(holder.key);
-        session.pick(title.clone(), answer.rows.iter().copied().filter(is_in).collect());
+        let (allocations, recording) = (&list.columns.allocations, &list.columns.recording);
+        let is_in = |row: &usize| group_key(allocations, recording, *row, list.by) == Some(holder.key);
+        session.figures().pick(title.clone(), list.rows.iter().copied().filter(is_in).collect());
     });
     view! {
         <tr>
@@ -305,9 +307,9 @@ pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
 }
 
 /// The chosen allocations with their stack; `None` if nothing is chosen. Reads signals.
-fn picked(session: Session) -> Option<AnyView> {
-    let picked = session.figures.picked.get()?;
-    let columns = session.columns()?;
+pub(crate) fn picked_card(session: Session, id: &'static str) -> Option<AnyView> {
+    let picked = session.figures().picked.get()?;
+    let columns = session.figures().columns()?;
     let (allocations, recording) = (&columns.allocations, &columns.recording);
     let bytes = bytes_of(allocations, &picked.rows);
     let first = *picked.rows.first()?;
@@ -316,7 +318,7 @@ fn picked(session: Session) -> Option<AnyView> {
     let is_one_stack = picked.rows.iter().all(|row| stack_of(*row) == Some(stack));
     let mut lines = if is_one_stack { stack_lines(recording.stacks(), stack) } else { Vec::new() };
     if let ([only], Some(found)) = (picked.rows.as_slice(), allocations.get(first)) {
-        lines.splice(0..0, crate::view::lifetimes::allocation_lines(&columns, *only, &found));
+        lines.splice(0..0, crate::view::allocations::allocation_lines(&columns, *only, &found));
     }
     let words = match picked.rows.len() {
         1 => format!("{bytes} in 1 allocation"),
@@ -327,12 +329,12 @@ fn picked(session: Session) -> Option<AnyView> {
     let copied = lines.clone();
     Some(
         view! {
-            <section class="picked" data-testid="picked" aria-label="Chosen allocations">
+            <section class="picked" data-testid=id aria-label="Chosen allocations">
                 <header class="cluster">
                     <strong>{picked.title.clone()}</strong>
                     <span class="quiet">{words}</span>
                     {button("plain", "copy-stack", "Copy", "Copy these lines", click(move || browser::copy(&copied)))}
-                    {button("plain", "unpick", "Let go", "Choose nothing (Esc)", click(move || { session.unpick(); }))}
+                    {button("plain", "unpick", "Let go", "Choose nothing (Esc)", click(move || { session.figures().unpick(); }))}
                 </header>
                 <pre hidden=is_empty>{lines}</pre>
             </section>

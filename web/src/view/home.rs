@@ -6,9 +6,9 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::files::{SAMPLES, Samples};
-use crate::session::{
-    CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Place, Session, Story, nvidia_smi,
-};
+use crate::navigation::Place;
+use crate::session::Session;
+use crate::story::{CONTEXT, CONTEXT_AFTER_KERNEL, EXPANDABLE, NextStep, Story, nvidia_smi};
 use crate::view::kit::{button, click, flag, select, text};
 use crate::view::stage::stage;
 use crate::view::{header, messages};
@@ -17,7 +17,7 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
     view! {
         <main class="home">
             <h1>"See why PyTorch holds more GPU memory than your tensors use."</h1>
-            <p class="story-answer" data-testid="answer">{text(move || session.story_moment.get().answer)}</p>
+            <p class="story-answer" data-testid="answer">{text(move || session.story().moment.get().answer)}</p>
             <div class="story">
                 {stage(session, true)}
                 {readouts(session)}
@@ -49,7 +49,7 @@ fn readouts(session: Session) -> AnyView {
     ];
     let rows = rows.map(|(name, id, bytes)| {
         let module = if name.ends_with(')') { "torch.cuda." } else { "" };
-        let now = text(move || bytes(&session.story_moment.get().after).to_string());
+        let now = text(move || bytes(&session.story().moment.get().after).to_string());
         let change = text(move || change(session, bytes));
         view! {
             <div>
@@ -73,7 +73,7 @@ fn readouts(session: Session) -> AnyView {
 
 /// `+20 MiB`, `no change`; empty before the first line.
 fn change(session: Session, bytes: Reading) -> String {
-    session.story_moment.with(|moment| {
+    session.story().moment.with(|moment| {
         let (before, after) = (bytes(&moment.before), bytes(&moment.after));
         if !moment.has_acted {
             String::new()
@@ -90,22 +90,22 @@ fn change(session: Session, bytes: Reading) -> String {
 /// What the reader can do. A button that has nothing to do stays in place, because it may have the focus.
 fn hand(session: Session) -> AnyView {
     let chosen = RwSignal::new(0_usize);
-    let sizes = Memo::new(move |_| session.story.with(|story| story.situation().sizes));
+    let sizes = Memo::new(move |_| session.story().state.with(|story| story.situation().sizes));
     let options = Signal::derive(move || {
         let sizes = sizes.get().iter().enumerate();
         sizes.map(|(index, (size, _))| (index.to_string(), size.to_string())).collect()
     });
     let create = click(move || {
         if let Some((size, _)) = sizes.get_untracked().get(chosen.get_untracked()) {
-            session.create_in_story(*size);
+            session.story().create(*size);
         }
     });
     let turn_page = click(move || {
         chosen.set(0);
-        session.turn_page_of_story();
+        session.story().turn_page();
     });
     let choose = move |value: String| chosen.set(value.parse().unwrap_or_default());
-    let next = Memo::new(move |_| session.story_moment.with(|moment| moment.next));
+    let next = Memo::new(move |_| session.story().moment.with(|moment| moment.next));
     let class =
         move |step: NextStep| text(move || if next.get() == Some(step) { "primary" } else { "" }.to_owned());
     let act = move |id: &'static str, step: NextStep, label: Signal<String>, is_off: Signal<bool>, act| {
@@ -118,10 +118,10 @@ fn hand(session: Session) -> AnyView {
     };
     let word = |label: &'static str| Signal::stored(label.to_owned());
     let is_on = Signal::stored(false);
-    let is_first = flag(move || session.story.with(Story::is_first));
-    let has_none = flag(move || session.story_moment.with(|moment| moment.last_tensor.is_none()));
+    let is_first = flag(move || session.story().state.with(Story::is_first));
+    let has_none = flag(move || session.story().moment.with(|moment| moment.last_tensor.is_none()));
     let replay = text(move || {
-        let is_expandable = session.story.with(Story::is_expandable);
+        let is_expandable = session.story().state.with(Story::is_expandable);
         format!("Replay under {}", if is_expandable { "the defaults" } else { EXPANDABLE })
     });
     let page = text(move || {
@@ -132,26 +132,26 @@ fn hand(session: Session) -> AnyView {
             <span class="cluster">
                 {act("story-create", NextStep::Create, word("Create a tensor"), is_on, create)}
                 {select("story-size", "Size of the tensor", options, text(move || chosen.get().to_string()), choose)}
-                {act("story-delete", NextStep::Delete, word("Delete it"), has_none, click(move || session.delete_in_story()))}
+                {act("story-delete", NextStep::Delete, word("Delete it"), has_none, click(move || session.story().delete()))}
                 {act(
                     "story-empty-cache",
                     NextStep::EmptyCache,
                     word("torch.cuda.empty_cache()"),
                     is_on,
-                    click(move || session.act_in_story(EditAction::EmptyCache)),
+                    click(move || session.story().act(EditAction::EmptyCache)),
                 )}
             </span>
             <span class="cluster">
                 {act("story-next", NextStep::TurnPage, page, is_on, turn_page)}
                 <span hidden=is_first>
-                    {act("story-replay", NextStep::Replay, replay, is_on, click(move || session.replay_story()))}
+                    {act("story-replay", NextStep::Replay, replay, is_on, click(move || session.story().replay()))}
                 </span>
                 {act(
                     "story-undo",
                     NextStep::Undo,
                     word("Undo"),
-                    flag(move || !session.story.with(Story::can_undo)),
-                    click(move || session.undo_in_story()),
+                    flag(move || !session.story().state.with(Story::can_undo)),
+                    click(move || session.story().undo()),
                 )}
             </span>
         </div>
@@ -162,10 +162,12 @@ fn hand(session: Session) -> AnyView {
 /// The program so far, as it would be typed in Python. It is scrolled to its end.
 fn program(session: Session) -> AnyView {
     let lines = move || {
-        let lines = session.story_moment.get().lines.into_iter();
-        let line = |(line, has_failed)| {
+        let lines = session.story().moment.get().lines.into_iter();
+        let line = |(line, has_failed): (String, bool)| {
             let error = if has_failed { "\ntorch.OutOfMemoryError" } else { "" };
-            view! { <li>{line}<em>{error}</em></li> }.into_any()
+            // The setting stays in sight while the lines below scroll.
+            let is_setting = line.starts_with("# PYTORCH_CUDA_ALLOC_CONF");
+            view! { <li class:is-setting=is_setting>{line}<em>{error}</em></li> }.into_any()
         };
         lines.map(line).collect::<Vec<_>>()
     };
@@ -179,7 +181,7 @@ fn program(session: Session) -> AnyView {
 
 fn failure(session: Session) -> AnyView {
     let message = move || {
-        let message = session.story_moment.get().failure;
+        let message = session.story().moment.get().failure;
         message.map(|text| view! { <p class="failure" data-testid="failure">{text}</p> }.into_any())
     };
     view! { {message} }.into_any()
@@ -187,9 +189,9 @@ fn failure(session: Session) -> AnyView {
 
 /// A button that leads back to the card that the reader saw last, if there is one.
 pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
-    let (id, card) = untrack(|| session.last_card())?;
+    let (id, card) = untrack(|| session.lessons().last_card.get())?;
     let title = blockyard_lessons::course().find(|lesson| lesson.id == id)?.title;
-    let go = click(move || session.go_to(Place::Lesson { id: id.clone(), card }));
+    let go = click(move || session.navigation().go_to(Place::Lesson { id: id.clone(), card }));
     Some(
         view! {
             <button type="button" class="primary large" data-testid="continue" on:click=go>
@@ -201,7 +203,7 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
 }
 
 fn learn(session: Session) -> AnyView {
-    let has_begun = untrack(|| session.last_card()).is_some();
+    let has_begun = untrack(|| session.lessons().last_card.get()).is_some();
     view! {
         <section class="door">
             <h2>"Learn"</h2>
@@ -213,10 +215,10 @@ fn learn(session: Session) -> AnyView {
                     "door-learn",
                     ANSWER_LABEL,
                     "",
-                    click(move || session.go_to(Place::Lesson { id: ANSWER_LESSON.to_owned(), card: 0 })),
+                    click(move || session.navigation().go_to(Place::Lesson { id: ANSWER_LESSON.to_owned(), card: 0 })),
                 )}
-                {button("link", "door-lessons", "All lessons", "", click(move || session.go_to(Place::Lessons)))}
-                {button("link", "door-teachers", "For teachers", "Class sheets, frames, a course of two hours", click(move || session.go_to(Place::Teachers)))}
+                {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
+                {button("link", "door-teachers", "For teachers", "Class sheets, frames, a course of two hours", click(move || session.navigation().go_to(Place::Teachers)))}
             </p>
         </section>
     }
@@ -262,8 +264,8 @@ fn workbench(session: Session) -> AnyView {
             <h2>"Workbench"</h2>
             <p>"Every request, setting and byte: by hand or as a short text."</p>
             <p class="go">
-                {button("large", "door-workbench", "Open the workbench", "", click(move || session.go_to(Place::Workbench)))}
-                {button("link", "door-program", "Run a PyTorch program", "Paste a training script and see each line's memory", click(move || session.go_to(Place::Program)))}
+                {button("large", "door-workbench", "Open the workbench", "", click(move || session.navigation().go_to(Place::Workbench)))}
+                {button("link", "door-program", "Run a PyTorch program", "Paste a training script and see each line's memory", click(move || session.navigation().go_to(Place::Program)))}
             </p>
         </section>
     }

@@ -22,12 +22,12 @@ pub(crate) fn on<E>(action: impl FnMut(E) + 'static) -> Handler<E> {
     Box::new(action)
 }
 
-/// A text that is made anew when a signal that `make` reads changes.
+/// A text that is made again when a signal that `make` reads changes.
 pub(crate) fn text(make: impl Fn() -> String + Send + Sync + 'static) -> Signal<String> {
     Signal::derive(make)
 }
 
-/// A condition that is decided anew when a signal that `make` reads changes.
+/// A condition that is decided again when a signal that `make` reads changes.
 pub(crate) fn flag(make: impl Fn() -> bool + Send + Sync + 'static) -> Signal<bool> {
     Signal::derive(make)
 }

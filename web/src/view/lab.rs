@@ -17,7 +17,8 @@ use blockyard_replay::job::OpenedRecording;
 use leptos::prelude::*;
 
 use crate::lab::{Answers, LabWork, QuestionKind};
-use crate::session::{Place, Session};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
 /// The verdict, and below it the other questions in the order in which a reader asks them; the chosen one is unfolded.
@@ -37,12 +38,14 @@ pub(crate) fn lab(session: Session) -> AnyView {
     .into_any()
 }
 
-/// Whether the verdict stands above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
+/// Whether the verdict is above everything else: in one column, the panel of the answers lies below all figures. Reads signals.
 fn stands_first(session: Session) -> bool {
-    session.is_narrow.get() && session.place.get() == Place::Workbench && session.shows_recording()
+    session.appearance().is_narrow.get()
+        && session.navigation().place.get() == Place::Workbench
+        && session.shows_recording()
 }
 
-/// The verdict about an opened file, where it stands above everything else.
+/// The verdict about an opened file, where it is above everything else.
 pub(crate) fn verdict_first(session: Session) -> AnyView {
     let is_first = Memo::new(move |_| stands_first(session));
     let content = move || {
@@ -55,7 +58,7 @@ pub(crate) fn verdict_first(session: Session) -> AnyView {
 
 /// A question that can be unfolded, with what it asks for and its answer.
 fn section(session: Session, kind: QuestionKind) -> AnyView {
-    let lab = session.lab;
+    let lab = session.lab();
     let is_chosen = Memo::new(move |_| lab.kind.get() == kind);
     let choose = click(move || {
         if is_chosen.get_untracked() {
@@ -63,7 +66,7 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
         }
         lab.kind.set(kind);
         if !untrack(|| has_answer(session, kind)) && kind != QuestionKind::WhatIf {
-            session.ask_lab();
+            session.lab().ask();
         }
     });
     let body = move || {
@@ -109,7 +112,7 @@ fn section(session: Session, kind: QuestionKind) -> AnyView {
 }
 
 fn has_answer(session: Session, kind: QuestionKind) -> bool {
-    session.answers().is_some_and(|answers| match kind {
+    session.lab().answers().is_some_and(|answers| match kind {
         QuestionKind::WhatIf => !answers.what_if.is_empty(),
         QuestionKind::Search => answers.search.is_some(),
         QuestionKind::Autopsy => answers.autopsy.is_some(),
@@ -122,8 +125,8 @@ fn has_answer(session: Session, kind: QuestionKind) -> bool {
 }
 
 fn answer(session: Session, kind: QuestionKind) -> AnyView {
-    // The memo changes only with the answers of this kind, so that answers to other questions build no view anew.
-    let of_kind = Memo::new(move |_| session.answers().map(|answers| answers_of_kind(answers, kind)));
+    // The memo changes only with the answers of this kind, so that answers to other questions build no view again.
+    let of_kind = Memo::new(move |_| session.lab().answers().map(|answers| answers_of_kind(answers, kind)));
     let content = move || {
         let answers = of_kind.get()?;
         match kind {
@@ -173,21 +176,21 @@ fn about_host(session: Session) -> AnyView {
 /// The choice of a device, for files with several devices.
 fn device(session: Session) -> AnyView {
     let names = Memo::new(move |_| {
-        let runs = session.answers().map(|answers| answers.runs).unwrap_or_default();
+        let runs = session.lab().answers().map(|answers| answers.runs).unwrap_or_default();
         runs.into_iter().map(|run| run.name).collect::<Vec<_>>()
     });
     let options = Signal::derive(move || {
         names.get().into_iter().enumerate().map(|(place, name)| (place.to_string(), name)).collect()
     });
     let current = text(move || {
-        let runs = session.answers().unwrap_or_default();
-        let name = runs.run(session.lab_device()).map(|run| run.name.clone());
+        let runs = session.lab().answers().unwrap_or_default();
+        let name = runs.run(session.lab().asked_device()).map(|run| run.name.clone());
         let place = names.with(|names| names.iter().position(|other| Some(other) == name.as_ref()));
         place.unwrap_or(0).to_string()
     });
     let pick = move |value: String| {
-        session.lab.device.set(value.parse().ok());
-        session.ask_lab();
+        session.lab().device.set(value.parse().ok());
+        session.lab().ask();
     };
     let list = crate::view::kit::select("lab-device", "Device", options, current, pick);
     view! { <p hidden=flag(move || names.with(Vec::len) < 2)>{list}</p> }.into_any()
@@ -195,7 +198,7 @@ fn device(session: Session) -> AnyView {
 
 /// The progress of a question of one kind, while that is being answered.
 fn working(session: Session, kind: QuestionKind) -> AnyView {
-    let all = session.lab.work;
+    let all = session.lab().work;
     let work = Memo::new(move |_| all.get().filter(|work| work.kind == kind));
     let words = text(move || work.with(|work| work.as_ref().map(progress).unwrap_or_default()));
     let done = text(move || work.with(|work| work.as_ref().map_or(0, |work| work.done).to_string()));
@@ -204,7 +207,7 @@ fn working(session: Session, kind: QuestionKind) -> AnyView {
         <p class="cluster" data-testid="lab-work" role="status" hidden=flag(move || work.with(Option::is_none))>
             <progress value=done max=total aria-label="Progress"></progress>
             <span class="quiet">{words}</span>
-            {button("", "lab-cancel", "Cancel", "", click(move || session.cancel_lab()))}
+            {button("", "lab-cancel", "Cancel", "", click(move || session.lab().cancel()))}
         </p>
     }
     .into_any()
@@ -220,7 +223,7 @@ fn progress(work: &LabWork) -> String {
 
 fn failed(session: Session, kind: QuestionKind) -> AnyView {
     let why = Memo::new(move |_| {
-        let failed = session.answers()?.failed?;
+        let failed = session.lab().answers()?.failed?;
         (failed.0 == kind).then_some(failed.1)
     });
     view! {

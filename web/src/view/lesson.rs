@@ -1,6 +1,6 @@
 //! A lesson: the card beside the stage that shows the card's run.
 
-mod answer_run;
+mod exercise_run;
 mod question;
 
 use blockyard_figure::{PlayerAction, Term};
@@ -13,9 +13,12 @@ use web_sys::Element;
 
 pub(crate) use self::question::{choice_mark, verdict};
 use crate::browser;
-use crate::commands::sentence;
+use crate::lessons::{ExerciseRun, LessonState, OpenLesson, region};
+use crate::messages::sentence;
+use crate::navigation::Embed;
+use crate::program::CATEGORIES;
 use crate::ptr_eq::PtrEq;
-use crate::session::{AnswerRun, CATEGORIES, Embed, LessonState, OpenLesson, Place, Session, region};
+use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, flag, icon_button, on, text};
 use crate::view::lab;
@@ -82,12 +85,12 @@ impl Swipe {
         if finger != event.pointer_id() || right.abs() < SWIPE_PX || down.abs() > DRIFT_PX {
             return;
         }
-        let card = self.session.lesson.with_untracked(|state| state.card);
+        let card = self.session.lessons().state.with_untracked(|state| state.card);
         let count = untrack(|| self.session.open_lesson()).map_or(0, |lesson| lesson.cards.len());
         if right < 0.0 && card + 1 < count {
-            self.session.show_card(card + 1);
+            self.session.lessons().show_card(card + 1);
         } else if right > 0.0 && card > 0 {
-            self.session.show_card(card - 1);
+            self.session.lessons().show_card(card - 1);
         }
     }
 
@@ -97,7 +100,7 @@ impl Swipe {
 }
 
 fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
-    let card_of = Memo::new(move |_| session.lesson.with(|state| state.card));
+    let card_of = Memo::new(move |_| session.lessons().state.with(|state| state.card));
     let (title, shown) = (lesson.title.clone(), lesson.clone());
     let count = lesson.cards.len();
     let body = move || {
@@ -139,7 +142,7 @@ fn lesson_view(session: Session, lesson: &PtrEq<OpenLesson>) -> AnyView {
 
 /// What the colors of the blocks stand for in a lesson about a training, with the bytes of each.
 fn categories(session: Session) -> AnyView {
-    let sums = Memo::new(move |_| session.lesson_categories());
+    let sums = Memo::new(move |_| session.lessons().categories());
     let entries = move || {
         let present =
             CATEGORIES.iter().zip(sums.get()).enumerate().filter(|(_, (_, bytes))| !bytes.is_zero());
@@ -156,7 +159,7 @@ fn categories(session: Session) -> AnyView {
         present.map(entry).collect::<Vec<_>>()
     };
     // In a lesson that has categories their row keeps its height while nothing is allocated.
-    let is_empty = flag(move || session.lesson_categories_are_none());
+    let is_empty = flag(move || session.lessons().has_no_categories());
     view! {
         <div class="categories is-legend" hidden=is_empty>
             <ul aria-label="Allocated bytes by category" data-testid="lesson-categories">{entries}</ul>
@@ -201,7 +204,8 @@ fn card_view(session: Session, played: &PlayedCard, card: usize, count: usize) -
     let exercise = played.exercise.clone().map(|exercise| exercise_view(session, exercise));
     // The text of the card contains the answer, and often its title does, so both stay hidden until the question is answered.
     let has_question = played.question.is_some();
-    let is_unanswered = flag(move || has_question && !session.lesson.with(|state| state.is_revealed));
+    let is_unanswered =
+        flag(move || has_question && !session.lessons().state.with(|state| state.is_revealed));
     view! {
         <p class="quiet" data-testid="card-position">{format!("Card {} of {count}", card + 1)}</p>
         <h2 data-testid="card-title" tabindex="-1">
@@ -239,11 +243,11 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     } else {
         ("Check", "Runs it on the allocator (Ctrl + Enter)")
     };
-    let output = is_python.then(|| answer_run::answer_output(session));
+    let output = is_python.then(|| exercise_run::answer_output(session));
     let language = (!is_python).then(|| language(&exercise));
     let grade = {
         let exercise = exercise.clone();
-        move || session.grade(&exercise)
+        move || session.lessons().grade(&exercise)
     };
     let by_key = {
         let grade = grade.clone();
@@ -257,10 +261,10 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
     let reset = {
         let exercise = exercise.clone();
         click(move || {
-            session.write_exercise(region(&exercise));
-            session.lesson.update(|state| {
+            session.lessons().write_exercise(region(&exercise));
+            session.lessons().state.update(|state| {
                 state.graded = None;
-                state.answer_run = AnswerRun::default();
+                state.exercise_run = ExerciseRun::default();
             });
         })
     };
@@ -278,9 +282,9 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 spellcheck="false"
                 autocomplete="off"
                 rows=rows
-                prop:value=text(move || session.lesson.with(|state| state.text.clone()))
+                prop:value=text(move || session.lessons().state.with(|state| state.text.clone()))
                 on:input=on(move |event: ev::Event| {
-                    session.write_exercise(event_target_value(&event));
+                    session.lessons().write_exercise(event_target_value(&event));
                 })
                 on:keydown=by_key
             ></textarea>
@@ -289,7 +293,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 {button("primary", "check", label, tip, click(grade))}
                 {button("", "reset-exercise", "Start again", "Brings the lines of the beginning back", reset)}
                 {hint_button(session, exercise.hints.len())}
-                {answer_run::answer_state(session)}
+                {exercise_run::answer_state(session)}
             </p>
             {hints(session, exercise)}
             {grade_view(session)}
@@ -337,14 +341,14 @@ fn conditions(exercise: &Exercise) -> String {
 }
 
 fn hint_button(session: Session, count: usize) -> AnyView {
-    let is_off = flag(move || session.lesson.with(|state| state.hints >= count));
-    let more = click(move || session.lesson.update(|state| state.hints += 1));
+    let is_off = flag(move || session.lessons().state.with(|state| state.hints >= count));
+    let more = click(move || session.lessons().state.update(|state| state.hints += 1));
     view! { <button type="button" data-testid="hint" hidden=is_off on:click=more>"Hint"</button> }.into_any()
 }
 
 fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
     let content = move || {
-        let shown = session.lesson.with(|state| state.hints);
+        let shown = session.lessons().state.with(|state| state.hints);
         let hints = exercise.hints.iter().take(shown);
         hints.map(|hint| view! { <li>{prose::inlines(session, hint)}</li> }.into_any()).collect::<Vec<_>>()
     };
@@ -352,11 +356,12 @@ fn hints(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
 }
 
 fn grade_view(session: Session) -> AnyView {
-    let is_shown = |state: &LessonState| !state.answer_run.is_busy();
-    let grade =
-        Memo::new(move |_| session.lesson.with(|state| state.graded.clone().filter(|_| is_shown(state))));
+    let is_shown = |state: &LessonState| !state.exercise_run.is_busy();
+    let grade = Memo::new(move |_| {
+        session.lessons().state.with(|state| state.graded.clone().filter(|_| is_shown(state)))
+    });
     // What is said of the answer may lie under the buttons or below the window.
-    let is_busy = Memo::new(move |_| session.lesson.with(|state| state.answer_run.is_busy()));
+    let is_busy = Memo::new(move |_| session.lessons().state.with(|state| state.exercise_run.is_busy()));
     effect(move || {
         let said = match (grade.with(Option::is_some), is_busy.get()) {
             (true, _) => "[data-testid=verdict]",
@@ -388,35 +393,35 @@ fn grade_view(session: Session) -> AnyView {
     view! { {content} }.into_any()
 }
 
-/// The buttons back, play and next. On a phone they stand at the lower edge, where the thumb is.
+/// The buttons back, play and next. On a phone they are at the lower edge, where the thumb is.
 fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView {
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
     let label = text(move || if is_playing.get() { "Pause" } else { "Play this card again" }.to_owned());
     let play = click(move || {
         if is_playing.get_untracked() {
             session.dispatch(PlayerAction::Pause);
-        } else if session.lesson.with_untracked(LessonState::has_run) {
+        } else if session.lessons().state.with_untracked(LessonState::has_run) {
             session.dispatch(PlayerAction::Play);
         } else {
-            session.play_card();
+            session.lessons().play_card();
         }
     });
     // Beyond an unanswered question nothing is shown.
     let is_end = flag(move || {
         let steps = session.player.with(|player| player.steps);
-        session.hidden_after().is_some_and(|last| steps >= last)
+        session.lessons().hidden_after().is_some_and(|last| steps >= last)
     });
-    let is_asked = flag(move || session.is_asked());
+    let is_asked = flag(move || session.lessons().is_asked());
     let is_first = flag(move || card_of.get() == 0);
     let is_last = Memo::new(move |_| card_of.get() + 1 >= count);
     let next = click(move || {
         if is_last.get_untracked() {
-            session.next_lesson();
+            session.lessons().show_next();
         } else {
-            session.show_card(card_of.get_untracked() + 1);
+            session.lessons().show_card(card_of.get_untracked() + 1);
         }
     });
-    let next_label = text(move || match (is_last.get(), session.embed == Some(Embed::Lesson)) {
+    let next_label = text(move || match (is_last.get(), session.navigation().embed == Some(Embed::Lesson)) {
         (true, true) => "From the start".to_owned(),
         (true, false) => "Next lesson".to_owned(),
         (false, _) => "Next →".to_owned(),
@@ -429,7 +434,7 @@ fn card_buttons(session: Session, card_of: Memo<usize>, count: usize) -> AnyView
                 data-testid="card-back"
                 disabled=is_first
                 // The button is disabled on the first card, so the index stays at least 0.
-                on:click=click(move || session.show_card(card_of.get_untracked().saturating_sub(1)))
+                on:click=click(move || session.lessons().show_card(card_of.get_untracked().saturating_sub(1)))
             >
                 "← Back"
             </button>
@@ -463,20 +468,4 @@ fn steps_text(session: Session) -> Signal<String> {
         let count = session.run.with(|run| run.recording.step_count());
         format!("{}/{count}", session.player.with(|player| player.steps))
     })
-}
-
-impl Session {
-    /// Opens the lesson after the open one, or the list of lessons after the last. An embedded lesson begins again.
-    pub(crate) fn next_lesson(self) {
-        if self.embed.is_some() {
-            return self.show_card(0);
-        }
-        let open = untrack(|| self.open_lesson());
-        let mut rest = blockyard_lessons::course();
-        let is_there = open.is_some_and(|open| rest.any(|lesson| lesson.id == open.id));
-        match rest.next().filter(|_| is_there) {
-            Some(lesson) => self.go_to(Place::Lesson { id: lesson.id.to_owned(), card: 0 }),
-            None => self.go_to(Place::Lessons),
-        }
-    }
 }

@@ -1,12 +1,17 @@
-//! The pages behind "Learn": the list of lessons, the glossary, and all questions.
+//! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
-use blockyard_lessons::{Answers, Entry, Lesson, PARTS, QuizItem, glossary, lessons, plain, quiz};
+use blockyard_lessons::{
+    Answers, Entry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary, lessons, plain,
+    question_figure, quiz,
+};
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::lessons::{CardDone, GivenAnswer};
 use crate::link::Target;
-use crate::session::{CardDone, GivenAnswer, Place, Session};
-use crate::view::kit::{button, click, flag, on, text};
+use crate::navigation::Place;
+use crate::session::Session;
+use crate::view::kit::{button, check, click, effect, flag, on, text};
 use crate::view::lesson::{choice_mark, verdict};
 use crate::view::prose;
 use crate::view::teachers::plans;
@@ -35,14 +40,14 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
     lessons().iter().filter_map(read).collect()
 }
 
-/// A link to a part of the page. A click goes there without loading the page anew.
+/// A link to a part of the page. A click goes there without loading the page again.
 pub(crate) fn place_link(session: Session, place: Place, target: Target, words: String) -> AnyView {
     let href = format!("#{}", target.hash());
     let go = on(move |event: leptos::ev::MouseEvent| {
         // With one of these keys, the browser opens the link in another tab or window.
         if !(event.ctrl_key() || event.meta_key() || event.shift_key()) {
             event.prevent_default();
-            session.go_to(place.clone());
+            session.navigation().go_to(place.clone());
         }
     });
     view! { <a href=href on:click=go>{words}</a> }.into_any()
@@ -51,7 +56,7 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
 pub(crate) fn list(session: Session) -> AnyView {
     let mut rows = summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards }| {
         let done = text(move || {
-            let (seen, passed) = session.progress.with(|progress| {
+            let (seen, passed) = session.lessons().progress.with(|progress| {
                 let of = |done: &&CardDone| done.lesson == id;
                 let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
                 (seen, progress.iter().filter(of).any(|done| done.is_passed))
@@ -95,17 +100,27 @@ pub(crate) fn list(session: Session) -> AnyView {
                 "Each is a few cards beside a figure. Predict what happens, then the real allocator answers. What you have done is remembered on this machine, and nowhere else."
             </p>
             <p class="cluster">
-                {crate::view::home::continue_button(session)}
-                {button("large", "to-quiz", "All questions in a row", "", click(move || session.go_to(Place::Quiz)))}
-                {button("large", "to-glossary", "The words", "", click(move || session.go_to(Place::Glossary(String::new()))))}
-                {button("large", "to-teachers", "For teachers", "", click(move || session.go_to(Place::Teachers)))}
-                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
+                {crate::view::home::continue_button(session).or_else(|| start_button(session))}
+                {button("large", "to-quiz", "All questions in a row", "", click(move || session.navigation().go_to(Place::Quiz)))}
+                {button("large", "to-glossary", "The words", "", click(move || session.navigation().go_to(Place::Glossary(String::new()))))}
             </p>
-            {plans(session)}
             <div class="course" data-testid="lessons">{parts}</div>
+            <h2>"With a class"</h2>
+            {plans(session)}
+            <p class="cluster">
+                {button("large", "to-teachers", "For teachers", "", click(move || session.navigation().go_to(Place::Teachers)))}
+                {button("large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
+            </p>
         </main>
     }
     .into_any()
+}
+
+/// A button for a reader who has not begun.
+fn start_button(session: Session) -> Option<AnyView> {
+    let first = blockyard_lessons::course().next()?;
+    let go = click(move || session.navigation().go_to(Place::Lesson { id: first.id.to_owned(), card: 0 }));
+    Some(button("primary large", "start", "Start with the first lesson", "", go))
 }
 
 pub(crate) fn words(session: Session, at: String) -> AnyView {
@@ -117,20 +132,51 @@ pub(crate) fn words(session: Session, at: String) -> AnyView {
     if !at.is_empty() {
         let _ = browser::after_millis(30, move || browser::scroll_to(&format!("[data-entry='{at}']")));
     }
+    // The device with everything that the first words name, drawn once.
+    let figure =
+        played("nvidia-smi").and_then(|lesson| card_figure(&lesson, FIGURE_CARD).ok()).unwrap_or_default();
     view! {
         <main class="page">
             <h1>"The words"</h1>
             <p class="lead">"What each means, what PyTorch calls it, and what other texts say."</p>
+            <div class="drawn" inner_html=figure></div>
             <dl class="glossary" data-testid="glossary">{entries}</dl>
         </main>
     }
     .into_any()
 }
 
+/// The card of the lesson about nvidia-smi, from 0, whose figure is above the words: the CUDA context, a segment, what is allocated and
+/// what is cached.
+const FIGURE_CARD: usize = 3;
+
+/// A lesson of the page with its runs.
+fn played(id: &str) -> Option<PlayedLesson> {
+    let file = lessons().iter().find(|file| file.id == id)?;
+    Lesson::parse(file.text).ok()?.play().ok()
+}
+
+/// The first card, from 0, that links to an entry of the glossary, with its lesson.
+fn taught_in(entry: &str) -> Option<(&'static LessonFile, usize)> {
+    let link = format!("glossary.md#{entry})");
+    lessons().iter().find_map(|file| {
+        let before = file.text.get(..file.text.find(&link)?)?;
+        Some((file, before.matches("\n## ").count().saturating_sub(1)))
+    })
+}
+
 fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
     let api =
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
     let has_other = !entry.other_words.is_empty();
+    let taught = taught_in(&entry.id).map(|(file, card)| {
+        let place = Place::Lesson { id: file.id.to_owned(), card };
+        let target = Target::Lesson { id: file.id.to_owned(), card: card + 1 };
+        let title =
+            blockyard_lessons::course().find(|lesson| lesson.id == file.id).map_or("", |lesson| lesson.title);
+        view! { <p class="quiet">"In a lesson: "{place_link(session, place, target, title.to_owned())}</p> }
+            .into_any()
+    });
     view! {
         <div class:is-sought=is_sought data-entry=entry.id.clone()>
             <dt>{entry.term.clone()}</dt>
@@ -138,6 +184,7 @@ fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
                 <p class="api">{api}</p>
                 <p>{prose::inlines(session, &entry.text)}</p>
                 <p class="quiet" hidden=!has_other>"Also: "{prose::inlines(session, &entry.other_words)}</p>
+                {taught}
             </dd>
         </div>
     }
@@ -146,12 +193,15 @@ fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
 
 pub(crate) fn all_questions(session: Session) -> AnyView {
     let items = quiz().unwrap_or_default();
-    let given = items.iter().filter_map(|item| session.answer_to(&item.lesson, item.card, &item.question));
+    let given =
+        items.iter().filter_map(|item| session.lessons().answer_to(&item.lesson, item.card, &item.question));
     let begun = given
         .fold((0_usize, 0_usize), |(right, count), given| (right + usize::from(given.is_right), count + 1));
     let score = RwSignal::new(begun);
     let count = items.len();
-    let entries = items.into_iter().map(|item| quiz_question(session, item, score)).collect::<Vec<_>>();
+    let is_filtered = RwSignal::new(false);
+    let entries =
+        items.into_iter().map(|item| quiz_question(session, item, score, is_filtered)).collect::<Vec<_>>();
     let result = text(move || {
         let (right, answered) = score.get();
         format!("{right} right of {answered} answered, {count} in all")
@@ -161,14 +211,20 @@ pub(crate) fn all_questions(session: Session) -> AnyView {
             <h1>"All questions"</h1>
             <p class="lead">"Every question of the lessons, one after the other; the allocator has the answers."</p>
             <p class="score" role="status" data-testid="score">{result}</p>
+            {check("quiz-open", "Only what is not answered, or was wrong", "", Signal::from(is_filtered), move |is_on| is_filtered.set(is_on))}
             <ol class="quiz" data-testid="quiz">{entries}</ol>
         </main>
     }
     .into_any()
 }
 
-fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize)>) -> AnyView {
-    let state = RwSignal::new(session.answer_to(&item.lesson, item.card, &item.question));
+fn quiz_question(
+    session: Session,
+    item: QuizItem,
+    score: RwSignal<(usize, usize)>,
+    is_filtered: RwSignal<bool>,
+) -> AnyView {
+    let state = RwSignal::new(session.lessons().answer_to(&item.lesson, item.card, &item.question));
     let problem = RwSignal::new(String::new());
     let question = item.question.clone();
     let (lesson, card) = (item.lesson.clone(), item.card);
@@ -179,7 +235,7 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
         match GivenAnswer::new(&question, answer) {
             Ok(given) => {
                 problem.set(String::new());
-                session.remember_answer(&lesson, card, Some(&given.raw));
+                session.lessons().remember_answer(&lesson, card, Some(&given.raw));
                 score.update(|(right, answered)| {
                     *right += usize::from(given.is_right);
                     *answered += 1;
@@ -191,19 +247,56 @@ fn quiz_question(session: Session, item: QuizItem, score: RwSignal<(usize, usize
     });
     let field = answer_field(&item.question.answers, state, answer);
     let asked = item.question.clone();
-    let because = plain(&item.question.because);
-    let result = text(move || match state.get() {
-        None => problem.get(),
-        Some(given) => format!("{} {because}", verdict(&asked, &given)),
+    let because = item.question.because.clone();
+    let result = move || match state.get() {
+        None => view! { <p role="status">{problem.get()}</p> }.into_any(),
+        Some(given) => {
+            let class = if given.is_right { "verdict is-right" } else { "verdict is-wrong" };
+            let (words, because) = (verdict(&asked, &given), prose::inlines(session, &because));
+            view! { <p class=class role="status">{words}" "{because}</p> }.into_any()
+        }
+    };
+    let (lesson, card) = (item.lesson.clone(), item.card);
+    let again = click(move || {
+        let Some(given) = state.get_untracked() else { return };
+        session.lessons().remember_answer(&lesson, card, None);
+        score.update(|(right, answered)| {
+            *right = right.saturating_sub(usize::from(given.is_right));
+            *answered = answered.saturating_sub(1);
+        });
+        state.set(None);
+    });
+    // A question that is answered right stays in sight until the reader filters again.
+    let was_right =
+        StoredValue::new(state.with_untracked(|state| state.as_ref().is_some_and(|given| given.is_right)));
+    effect(move || {
+        is_filtered.track();
+        was_right.set_value(state.with_untracked(|state| state.as_ref().is_some_and(|given| given.is_right)));
+    });
+    let is_hidden = flag(move || is_filtered.get() && was_right.get_value());
+    let figure = RwSignal::new(String::new());
+    let lesson = item.lesson.clone();
+    let draw = click(move || {
+        let drawn = played(&lesson).and_then(|lesson| question_figure(&lesson, card).ok());
+        figure.set(drawn.unwrap_or_default());
     });
     let place = Place::Lesson { id: item.lesson.clone(), card: item.card };
     let target = Target::Lesson { id: item.lesson, card: item.card + 1 };
     view! {
-        <li>
+        <li hidden=is_hidden>
             <p>{prose::inlines(session, &item.question.text)}</p>
+            <div class="drawn" inner_html=text(move || figure.get())></div>
             <div class="choices">{field}</div>
-            <p role="status">{result}</p>
-            <p class="quiet">{place_link(session, place, target, item.title)}</p>
+            {result}
+            <p class="cluster quiet">
+                <span hidden=flag(move || figure.with(|figure| !figure.is_empty()))>
+                    {button("link", "quiz-figure", "The figure of the question", "", draw)}
+                </span>
+                <span hidden=flag(move || state.with(Option::is_none))>
+                    {button("link", "quiz-again", "Answer again", "", again)}
+                </span>
+                {place_link(session, place, target, item.title)}
+            </p>
         </li>
     }
     .into_any()

@@ -7,9 +7,11 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::commands::sentence;
+use crate::lessons::OpenLesson;
 use crate::link::{MOST_CHARS, Target};
-use crate::session::{OpenLesson, Place, Session};
+use crate::messages::sentence;
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, click, effect, flag, on, text};
 
 /// A whole small lesson, to be changed.
@@ -65,7 +67,11 @@ impl Checked {
 
 pub(crate) fn make_lesson(session: Session) -> AnyView {
     // A lesson of someone else's link does not take the place of the reader's own.
-    let given = session.lesson_text.get_untracked().filter(|_| !session.is_for_class.get_untracked());
+    let given = session
+        .lessons()
+        .own_text
+        .get_untracked()
+        .filter(|_| !session.lessons().is_for_class.get_untracked());
     let first = given.or_else(|| browser::recall(KEY)).unwrap_or_else(|| STARTER.to_owned());
     let editor = LessonEditor {
         session,
@@ -121,8 +127,8 @@ impl LessonEditor {
     fn write(self, text: String) {
         let Self { session, content, checked, timer, .. } = self;
         browser::remember(KEY, &text);
-        session.lesson_text.set(Some(text.clone()));
-        session.is_for_class.set(false);
+        session.lessons().own_text.set(Some(text.clone()));
+        session.lessons().is_for_class.set(false);
         content.set(text);
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(REST_MILLIS, move || {
@@ -134,12 +140,12 @@ impl LessonEditor {
         let text = self.content.get_untracked();
         match OpenLesson::read(&text) {
             Ok(lesson) => {
-                self.session.beside.set(None);
-                self.session.lesson_text.set(Some(text));
-                self.session.is_for_class.set(false);
-                self.session.show_lesson(lesson);
+                self.session.files().beside.set(None);
+                self.session.lessons().own_text.set(Some(text));
+                self.session.lessons().is_for_class.set(false);
+                self.session.lessons().open_own(lesson);
             }
-            Err(why) => self.session.show_error(sentence(&why.to_string())),
+            Err(why) => self.session.messages().show_error(sentence(&why.to_string())),
         }
     }
 
@@ -227,26 +233,26 @@ fn found(editor: LessonEditor) -> AnyView {
     };
     let copy_frame = click(move || {
         browser::copy(&untrack(|| editor.frame()));
-        session.show_note(
+        session.messages().show_note(
             "The frame is copied. It has the lesson without its solutions in it, for a page of your own.",
         );
     });
     let print = click(move || {
         let text = editor.content.get_untracked();
         browser::remember(KEY, &text);
-        session.lesson_text.set(Some(text));
-        session.go_to(Place::Handout(String::new()));
+        session.lessons().own_text.set(Some(text));
+        session.navigation().go_to(Place::Handout(String::new()));
     });
     let copy = click(move || {
         browser::copy(&untrack(|| editor.link()));
-        session.show_note(
+        session.messages().show_note(
             "The link is copied. It has the whole lesson in it, solutions too: nothing is stored anywhere.",
         );
     });
     let copy_class = click(move || {
         let hash = untrack(|| editor.class_target()).hash();
         browser::copy(&format!("{}#{hash}", browser::address()));
-        session.show_note("The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.");
+        session.messages().show_note("The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.");
     });
     view! {
         <section aria-label="What it comes to">

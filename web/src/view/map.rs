@@ -25,7 +25,7 @@ use crate::view::tip::Tip;
 
 /// The height that few rows fill with high bars; more rows have lower ones.
 const COMFORTABLE_PX: f32 = 260.0;
-/// What stands above the rows, and some room below them.
+/// The part above the rows, and some room below them.
 const HEADER_PX: f32 = 48.0;
 
 pub(crate) fn map(session: Session) -> AnyView {
@@ -109,7 +109,7 @@ fn rows_now(session: Session) -> usize {
 fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     let MapActions { session, size, .. } = actions;
     // A dissolve draws outside of this effect.
-    session.appearance.track();
+    session.appearance().version.track();
     let size = size.get();
     if size.width_px < 1.0 {
         return;
@@ -119,7 +119,7 @@ fn draw(actions: MapActions, canvas: &HtmlCanvasElement) {
     view.scroll_px = actions.steady_scroll(&changes, &view, size);
     let scene = session.with_state(|run, state| {
         let mut scene = segment_map(state, &changes, &run.recording, &view, size);
-        session.color_blocks(&mut scene, state);
+        session.figures().color_blocks(&mut scene, state);
         scene
     });
     if let Some(scene) = scene {
@@ -168,14 +168,14 @@ fn toolbar(session: Session) -> AnyView {
         });
         summary.unwrap_or_default()
     });
-    let is_zoomed = Memo::new(move |_| session.map_view.with(|view| view.zoom.is_some()));
+    let is_zoomed = Memo::new(move |_| session.figures().map_view.with(|view| view.zoom.is_some()));
     let set_scale = move |is_common| {
         let scale = if is_common { MapScale::Common } else { MapScale::Each };
-        session.map_view.update(|view| view.scale = scale);
+        session.figures().map_view.update(|view| view.scale = scale);
     };
     let set_order = move |by_size| {
         let order = if by_size { MapOrder::Size } else { MapOrder::Address };
-        session.map_view.update(|view| view.order = order);
+        session.figures().map_view.update(|view| view.order = order);
     };
     view! {
         <div class="head">
@@ -183,28 +183,28 @@ fn toolbar(session: Session) -> AnyView {
             <span class="quiet" data-testid="segments-summary">{summary}</span>
             <span class="spacer"></span>
             <span hidden=flag(move || !is_zoomed.get())>
-                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.map_view.update(|view| view.zoom = None)))}
+                {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.figures().map_view.update(|view| view.zoom = None)))}
             </span>
             {check(
                 "scale",
                 "One scale",
                 "The same number of bytes takes the same width everywhere; else each segment fills its row",
-                flag(move || session.map_view.with(|view| view.scale == MapScale::Common)),
+                flag(move || session.figures().map_view.with(|view| view.scale == MapScale::Common)),
                 set_scale,
             )}
             {check(
                 "order",
                 "Largest first",
                 "The largest segments first; else by address",
-                flag(move || session.map_view.with(|view| view.order == MapOrder::Size)),
+                flag(move || session.figures().map_view.with(|view| view.order == MapOrder::Size)),
                 set_order,
             )}
             {check(
                 "follow",
                 "Follow",
                 "Scroll to what the step changed",
-                flag(move || session.follows.get()),
-                move |follows| session.follows.set(follows),
+                flag(move || session.figures().follows.get()),
+                move |follows| session.figures().follows.set(follows),
             )}
         </div>
     }

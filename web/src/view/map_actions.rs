@@ -9,6 +9,7 @@ use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
 
+use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::session::Session;
 use crate::surface::{self, Drawn};
@@ -17,7 +18,6 @@ use crate::view::edge::Edge;
 use crate::view::map::{block_at, words};
 use crate::view::map_scroll::DrawnRows;
 use crate::view::stage::bytes_f64;
-use crate::view::timeline::zoom_factor;
 use crate::view::tip::Tip;
 
 /// The parts of the map that its actions use; a handle that is copied freely.
@@ -42,14 +42,14 @@ impl MapActions {
     pub(crate) fn view(self) -> MapView {
         let run = self.session.run.get();
         let rows = RowHeight::fitting(run.most_segments, self.size.get().height_px);
-        MapView { rows, pool_names: run.pool_names.clone(), ..self.session.map_view.get() }
+        MapView { rows, pool_names: run.pool_names.clone(), ..self.session.figures().map_view.get() }
     }
 
     /// The reader has scrolled the rows.
     pub(crate) fn scrolled(self) {
         frames::plan(Slot::Scroll, move || {
             let Some(area) = self.area.get_untracked() else { return };
-            let map_view = self.session.map_view;
+            let map_view = self.session.figures().map_view;
             let scroll_px = surface::in_figure(f64::from(area.scroll_top()));
             if map_view.with_untracked(|view| (view.scroll_px - scroll_px).abs() > 0.5) {
                 map_view.update(|view| view.scroll_px = scroll_px);
@@ -59,8 +59,8 @@ impl MapActions {
 
     fn set_hovered(self, target: Option<TargetId>) {
         let session = self.session;
-        if session.map_view.with_untracked(|view| view.hovered != target) {
-            session.map_view.update(|view| view.hovered = target);
+        if session.figures().map_view.with_untracked(|view| view.hovered != target) {
+            session.figures().map_view.update(|view| view.hovered = target);
         }
     }
 
@@ -71,8 +71,7 @@ impl MapActions {
         let (x, y) = place(event);
         let target = self.drawn.look(|scene| scene.hit(x, y).map(|target| target.what));
         // The panel beside the map describes the chosen block, and a tooltip would only cover the neighbors of the block.
-        let is_chosen =
-            matches!(target, Some(TargetId::Block(block)) if self.session.selected_now() == Some(block));
+        let is_chosen = matches!(target, Some(TargetId::Block(block)) if self.session.figures().selected_now() == Some(block));
         let text = target.filter(|_| !is_chosen).and_then(|target| words(self.session, target));
         self.tip.show(text, event);
         frames::plan(Slot::Hover, move || self.set_hovered(target));
@@ -91,11 +90,11 @@ impl MapActions {
             return;
         }
         let Some(block) = self.drawn.look(|scene| block_at(scene, x, y)) else {
-            return session.select(None);
+            return session.figures().select(None);
         };
         self.tip.hide();
-        let is_same = session.selected_now() == Some(block);
-        session.select((!is_same).then_some(block));
+        let is_same = session.figures().selected_now() == Some(block);
+        session.figures().select((!is_same).then_some(block));
     }
 
     pub(crate) fn zoom_in_at(self, event: &ev::MouseEvent) {
@@ -124,7 +123,7 @@ impl MapActions {
         if let Some(Some(zoom)) = zoom
             && view.zoom != zoom
         {
-            session.map_view.update(|view| view.zoom = zoom);
+            session.figures().map_view.update(|view| view.zoom = zoom);
         }
     }
 
@@ -133,7 +132,7 @@ impl MapActions {
         let session = self.session;
         effect(move || {
             let changes = session.changes.get();
-            if !session.follows.get_untracked() {
+            if !session.figures().follows.get_untracked() {
                 return;
             }
             let blocks =
@@ -191,13 +190,13 @@ impl MapActions {
         if let Some(block) = next {
             self.set_hovered(Some(TargetId::Block(block)));
             self.reveal(block);
-            session.announce(words(session, TargetId::Block(block)).unwrap_or_default());
+            session.messages().announce(words(session, TargetId::Block(block)).unwrap_or_default());
         }
     }
 
     /// Zooms at the middle of the block that the arrow keys are on, or else of the chosen block.
     fn zoom_by_key(self, event: &ev::KeyboardEvent, factor: f64) {
-        let Some(block) = self.session.block_in_hand() else { return };
+        let Some(block) = self.session.figures().block_in_hand() else { return };
         let place = self.drawn.look(|scene| {
             let target = scene.targets.iter().rev().find(|target| target.what == TargetId::Block(block))?;
             let center = target.rect.center();
@@ -212,17 +211,17 @@ impl MapActions {
 
     fn choose(self, event: &ev::KeyboardEvent) {
         let session = self.session;
-        if let Some(TargetId::Block(block)) = session.map_view.with_untracked(|view| view.hovered) {
+        if let Some(TargetId::Block(block)) = session.figures().map_view.with_untracked(|view| view.hovered) {
             event.prevent_default();
-            let is_same = session.selected_now() == Some(block);
-            session.select((!is_same).then_some(block));
+            let is_same = session.figures().selected_now() == Some(block);
+            session.figures().select((!is_same).then_some(block));
         }
     }
 }
 
 /// How many bytes a pixel is in the row of a block: what the row shows of its segment, over the width of all that is drawn in it.
 pub(crate) fn bytes_per_px(session: Session, scene: &Scene, block: BlockId, rect: &Rect) -> Option<f64> {
-    let zoom = session.map_view.with_untracked(|view| view.zoom);
+    let zoom = session.figures().map_view.with_untracked(|view| view.zoom);
     let (shown, is_whole) = session
         .with_state_now(|_, state| {
             let segment = state.segment_of(block)?;

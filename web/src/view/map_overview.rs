@@ -63,9 +63,9 @@ pub(crate) fn map_overview(actions: MapActions) -> AnyView {
         actions,
         node: NodeRef::new(),
         overview: Memo::new(move |_| actions.overview()),
-        scroll_px: Memo::new(move |_| session.map_view.with(|view| view.scroll_px)),
+        scroll_px: Memo::new(move |_| session.figures().map_view.with(|view| view.scroll_px)),
     };
-    let selected = Memo::new(move |_| session.selected());
+    let selected = Memo::new(move |_| session.figures().selected());
     effect(move || {
         if let Some(canvas) = canvas.get() {
             strip.draw(&canvas, selected.get());
@@ -114,7 +114,7 @@ impl Strip {
         let scene = session.with_state(|_, state| overview.scene(state, &changes, selected));
         if let Some(scene) = scene {
             surface::fit(canvas, &scene);
-            session.draw(canvas, &scene);
+            session.appearance().draw(canvas, &scene);
         }
     }
 

@@ -26,7 +26,7 @@ impl MapActions {
         let before = self.drawn_rows.get_value();
         let is_other_run = before.as_ref().is_some_and(|before| before.run != run && view.scroll_px < 0.5);
         let is_still = |before: &DrawnRows| (before.scroll_px - view.scroll_px).abs() < 0.5;
-        let anchor = before.filter(|before| is_still(before) && !session.follows.get_untracked());
+        let anchor = before.filter(|before| is_still(before) && !session.figures().follows.get_untracked());
         let found = session.with_state(|_, state| {
             let scroll_px = match &anchor {
                 Some(before) => before.anchor.scroll_px(state, changes, view, size),

@@ -7,9 +7,9 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::files::{forget_kept, open_files};
 use crate::frames;
-use crate::session::{RunningJob, Session};
+use crate::messages::RunningJob;
+use crate::session::Session;
 use crate::surface;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, effect, icon_button, text};
@@ -18,12 +18,12 @@ use crate::view::step::spoken;
 
 pub(crate) fn messages(session: Session) -> AnyView {
     let message = move || {
-        session.message.get().map(|message| {
+        session.messages().message.get().map(|message| {
             let (class, role) = if message.is_error { ("message is-error", "alert") } else { ("message", "status") };
             view! {
                 <div class=class role=role data-testid="message">
                     <p>{message.text}</p>
-                    {icon_button("icon plain", "dismiss", Icon::Close, "Dismiss (Esc)", click(move || session.message.set(None)))}
+                    {icon_button("icon plain", "dismiss", Icon::Close, "Dismiss (Esc)", click(move || session.messages().message.set(None)))}
                 </div>
             }
             .into_any()
@@ -41,11 +41,11 @@ pub(crate) fn messages(session: Session) -> AnyView {
 /// A sentence that the browser keeps a copy of the reader's file, and a button that deletes the copy; empty if there is no copy.
 pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
     let content = move || {
-        session.has_kept_file.get().then(|| {
+        session.files().has_kept_file.get().then(|| {
             view! {
                 <p class="quiet kept-file">
                     "A copy of the last file is in this browser's cache, on this machine only, until the next file. "
-                    {button("link", id, "Forget", "Delete the copy from this browser's cache", click(move || forget_kept(session)))}
+                    {button("link", id, "Forget", "Delete the copy from this browser's cache", click(move || session.files().forget_kept()))}
                 </p>
             }
             .into_any()
@@ -55,10 +55,11 @@ pub(crate) fn kept_file(session: Session, id: &'static str) -> AnyView {
 }
 
 fn progress(session: Session) -> AnyView {
-    let is_shown =
-        Memo::new(move |_| session.work.with(|work| work.as_ref().is_some_and(|work| work.is_shown)));
+    let is_shown = Memo::new(move |_| {
+        session.messages().work.with(|work| work.as_ref().is_some_and(|work| work.is_shown))
+    });
     let words = text(move || {
-        session.work.with(|work| {
+        session.messages().work.with(|work| {
             let words = work.as_ref().map(|work| match (work.phase.as_str(), work.total) {
                 ("", _) => format!("{} …", work.title),
                 (phase, 0) => format!("{}: {phase} …", work.title),
@@ -71,7 +72,7 @@ fn progress(session: Session) -> AnyView {
     });
     let bar = move || {
         let (done, total) =
-            session.work.with(|work| work.as_ref().map_or((0, 0), |work| (work.done, work.total)));
+            session.messages().work.with(|work| work.as_ref().map_or((0, 0), |work| (work.done, work.total)));
         if total == 0 {
             view! { <progress aria-label="Progress"></progress> }.into_any()
         } else {
@@ -85,7 +86,7 @@ fn progress(session: Session) -> AnyView {
                 <div class="message" data-testid="progress">
                     <p>{words}</p>
                     {bar}
-                    {button("", "cancel", "Cancel", "Stop; what is open stays", click(move || session.cancel_work()))}
+                    {button("", "cancel", "Cancel", "Stop; what is open stays", click(move || session.workload().cancel_work()))}
                 </div>
                 {growing_timeline(session)}
             }
@@ -97,8 +98,9 @@ fn progress(session: Session) -> AnyView {
 
 /// Memory over time while a long file is read. The figure grows until the file is open.
 fn growing_timeline(session: Session) -> AnyView {
-    let is_growing =
-        Memo::new(move |_| session.work.with(|work| work.as_ref().is_some_and(|work| work.read.is_some())));
+    let is_growing = Memo::new(move |_| {
+        session.messages().work.with(|work| work.as_ref().is_some_and(|work| work.read.is_some()))
+    });
     let figure = move || {
         is_growing.get().then(|| {
             let area = NodeRef::<html::Div>::new();
@@ -106,17 +108,17 @@ fn growing_timeline(session: Session) -> AnyView {
             let size = surface::size_of(area);
             effect(move || {
                 let (Some(canvas), size) = (canvas.get(), size.get()) else { return };
-                let scene = session.work.with(|work| {
+                let scene = session.messages().work.with(|work| {
                     let work = work.as_ref()?;
                     let share = frames::fraction(work.done, work.total);
                     work.read.as_ref().map(|read| timeline_so_far(&read.columns, share, size))
                 });
                 if let Some(scene) = scene.filter(|_| size.width_px >= 1.0) {
                     surface::fit(&canvas, &scene);
-                    session.draw(&canvas, &scene);
+                    session.appearance().draw(&canvas, &scene);
                 }
             });
-            let caption = text(move || session.work.with(|work| work.as_ref().map_or_else(String::new, caption)));
+            let caption = text(move || session.messages().work.with(|work| work.as_ref().map_or_else(String::new, caption)));
             view! {
                 <figure class="message growing" data-testid="growing-timeline">
                     <figcaption>{caption}</figcaption>
@@ -147,7 +149,7 @@ fn caption(work: &RunningJob) -> String {
 /// Takes files that are dropped anywhere on the page.
 /// What `blockyard fit` found, over the rest of the page.
 pub(crate) fn fit_page(session: Session) -> AnyView {
-    let fit = session.lab.fit;
+    let fit = session.lab().fit;
     let content = move || {
         let html = fit.get()?;
         let close = button("primary", "fit-close", "Close", "", click(move || fit.set(None)));
@@ -174,7 +176,7 @@ pub(crate) fn drop_zone(session: Session) -> AnyView {
             event.prevent_default();
             is_over.set(false);
             if let Some(files) = event.data_transfer().and_then(|data| data.files()) {
-                open_files(session, &files);
+                session.files().open_files(&files);
             }
         });
     }
@@ -211,7 +213,7 @@ pub(crate) fn live_region(session: Session) -> AnyView {
         }
     });
     effect(move || {
-        let text = session.spoken.get();
+        let text = session.messages().spoken.get();
         if !text.is_empty() {
             write(text);
         }

@@ -31,7 +31,7 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
         if size.width_px >= 1.0 {
             let scene = timeline_mini_map(&run.series, &run.recording, size);
             surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
         }
     });
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
@@ -39,10 +39,10 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
         let (Some(canvas), size, step) = (overlay.get(), size.get(), steps.get()) else { return };
         let count = session.run.with(|run| run.recording.step_count());
         if size.width_px >= 1.0 {
-            let view = session.timeline_view.get();
+            let view = session.figures().timeline_view.get();
             let scene = timeline_mini_map_window(view.as_ref(), step, count, size);
             surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
         }
     });
     let drag = Drag { session, from_px: StoredValue::new(None) };
@@ -58,7 +58,7 @@ pub(crate) fn mini_map(session: Session) -> AnyView {
             on:pointermove=on(move |event: ev::PointerEvent| drag.moved(&event, place(&event)))
             on:pointerup=on(move |event: ev::PointerEvent| drag.up(place(&event)))
             on:pointercancel=on(move |_: ev::PointerEvent| drag.from_px.set_value(None))
-            on:dblclick=click(move || session.fit_timeline())
+            on:dblclick=click(move || session.figures().fit_timeline())
         >
             <canvas node_ref=base></canvas>
             <canvas node_ref=overlay></canvas>
@@ -95,7 +95,7 @@ impl Drag {
         let edge = |x_px: f32| f64::from((x_px / width_px).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
         let view = TimelineView { first_step: edge(from_px.min(x_px)), last_step: edge(from_px.max(x_px)) };
         let session = self.session;
-        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
+        frames::plan(Slot::Seek, move || session.figures().timeline_view.set(Some(view.clamp(count))));
     }
 
     fn up(self, (x_px, width_px): (f32, f32)) {
@@ -107,10 +107,10 @@ impl Drag {
         let session = self.session;
         let count = session.run.with_untracked(|run| run.recording.step_count());
         let at = f64::from((x_px / width_px).clamp(0.0, 1.0)) * (frames::count(count) + 1.0);
-        if let Some(view) = session.timeline_view.get_untracked() {
+        if let Some(view) = session.figures().timeline_view.get_untracked() {
             let middle = f64::midpoint(view.first_step, view.last_step);
             let moved = view.pan((at - middle) / view.span().max(f64::MIN_POSITIVE), count);
-            session.timeline_view.set(Some(moved));
+            session.figures().timeline_view.set(Some(moved));
         } else {
             // The whole run is shown: a click chooses the moment, as in the figure above.
             let step = blockyard_figure::timeline_strip_step_at(count, f64::from(x_px / width_px));

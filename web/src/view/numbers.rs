@@ -165,7 +165,7 @@ fn summary(session: Session, stats: Memo<Stats>) -> AnyView {
     });
     let copy = click(move || {
         browser::copy(&words.get_untracked());
-        session.show_note("memory_summary is on the clipboard.");
+        session.messages().show_note("memory_summary is on the clipboard.");
     });
     view! {
         <details class="summary-box" on:toggle=toggle>

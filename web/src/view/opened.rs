@@ -5,8 +5,8 @@ use blockyard_record::RunInfo;
 use blockyard_replay::Comparison;
 use leptos::prelude::*;
 
-use crate::files::reopen;
-use crate::session::{ComparisonState, OpenedFile, Session};
+use crate::files::{ComparisonState, OpenedFile};
+use crate::session::Session;
 use crate::view::kit::{button, click, facts, select};
 use crate::view::messages;
 use crate::view::numbers::{grouped, grouped_count};
@@ -49,7 +49,7 @@ fn recording_facts(session: Session, opened: &OpenedFile) -> AnyView {
             {facts(rows)}
             <p class="quiet">
                 "A recording cannot be changed. "
-                {button("link", "back-to-workload", "Back to the workload", "", click(move || session.show_opened(false)))}
+                {button("link", "back-to-workload", "Back to the workload", "", click(move || session.files().show_opened(false)))}
             </p>
             {messages::kept_file(session, "forget")}
         </div>
@@ -74,14 +74,14 @@ fn device_picker(session: Session, opened: &OpenedFile) -> Option<AnyView> {
     let shown = file.shown_device;
     let pick = move |place: String| {
         if let Some(place) = place.parse().ok().filter(|place| *place != shown) {
-            reopen(session, place);
+            session.files().reopen(place);
         }
     };
     let picker = select("device", "Device of the snapshot", options, Signal::stored(shown.to_string()), pick);
     Some(view! { <p class="cluster"><label for="device">"Device"</label>{picker}</p> }.into_any())
 }
 
-/// The result of the comparison with our allocator in a sentence. It stands in the bar with the open file, because it concerns
+/// The result of the comparison with our allocator in a sentence. It is in the bar with the open file, because it concerns
 /// every figure.
 pub(crate) fn headline(session: Session) -> AnyView {
     let content = move || {
@@ -110,7 +110,7 @@ fn comparison_line(state: &ComparisonState) -> AnyView {
     view! { <p class=class data-testid="headline" title=WHAT_IS_COMPARED>{words}</p> }.into_any()
 }
 
-const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block anew. The count says how many lie where \
+const WHAT_IS_COMPARED: &str = "Blockyard's own allocator got the requests of this file and placed every block again. The count says how many lie where \
      PyTorch placed them: answers about other settings are as good as that.";
 
 fn compared(session: Session, comparison: &Comparison) -> AnyView {

@@ -3,19 +3,21 @@
 use leptos::ev;
 use leptos::prelude::*;
 
-use crate::session::{Place, Session, WorkbenchPanel};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, check, click, flag, text};
+use crate::workbench::WorkbenchPanel;
 
 /// The id of the menu's element, which the button opens.
 const MENU_ID: &str = "panels-menu";
 
 pub(crate) fn panels_menu(session: Session) -> AnyView {
     let rows = WorkbenchPanel::ALL.map(|panel| row(session, panel)).into_iter().collect::<Vec<_>>();
-    let is_changed = flag(move || session.panels.get().is_changed());
+    let is_changed = flag(move || session.workbench().panels.get().is_changed());
     view! {
-        <span class="panels" hidden=flag(move || session.place.get() != Place::Workbench)>
+        <span class="panels" hidden=flag(move || session.navigation().place.get() != Place::Workbench)>
             <span hidden=flag(move || !is_changed.get())>
-                {button("", "all-panels", "All panels", "Show every panel again", click(move || session.show_all_panels()))}
+                {button("", "all-panels", "All panels", "Show every panel again", click(move || session.workbench().show_all()))}
             </span>
             <button
                 type="button"
@@ -39,11 +41,11 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
         WorkbenchPanel::Stage => ("panel-stage", "alone-stage"),
         WorkbenchPanel::Timeline => ("panel-timeline", "alone-timeline"),
         WorkbenchPanel::Map => ("panel-map", "alone-map"),
-        WorkbenchPanel::Lifetimes => ("panel-lifetimes", "alone-lifetimes"),
+        WorkbenchPanel::Allocations => ("panel-lifetimes", "alone-lifetimes"),
         WorkbenchPanel::Side => ("panel-side", ""),
     };
-    let is_shown = flag(move || !session.panels.get().is_hidden(panel));
-    let is_alone = text(move || (session.panels.get().alone == Some(panel)).to_string());
+    let is_shown = flag(move || !session.workbench().panels.get().is_hidden(panel));
+    let is_alone = text(move || (session.workbench().panels.get().alone == Some(panel)).to_string());
     let alone = panel.is_figure().then(|| {
         view! {
             <button
@@ -51,7 +53,7 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
                 data-testid=alone_id
                 aria-pressed=is_alone
                 aria-label=format!("{} alone", panel.title())
-                on:click=click(move || session.toggle_alone(panel))
+                on:click=click(move || session.workbench().toggle_alone(panel))
             >
                 "Alone"
             </button>
@@ -59,7 +61,7 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
     });
     view! {
         <p class="panels-row">
-            {check(shown_id, panel.title(), "Shown in the workbench", is_shown, move |_| session.toggle_panel(panel))}
+            {check(shown_id, panel.title(), "Shown in the workbench", is_shown, move |_| session.workbench().toggle(panel))}
             {alone}
         </p>
     }
@@ -70,17 +72,17 @@ fn row(session: Session, panel: WorkbenchPanel) -> AnyView {
 pub(crate) fn panel_key(session: Session, event: &ev::KeyboardEvent) -> bool {
     // The code of the key, because with Shift a digit key types a different letter on each keyboard layout.
     let digit = event.code().strip_prefix("Digit").and_then(|digit| digit.parse::<usize>().ok());
-    if digit == Some(0) && session.panels.get_untracked().is_changed() {
-        session.show_all_panels();
+    if digit == Some(0) && session.workbench().panels.get_untracked().is_changed() {
+        session.workbench().show_all();
         return true;
     }
     let place = digit.and_then(|digit| digit.checked_sub(1));
     let Some(panel) = place.and_then(|place| WorkbenchPanel::ALL.get(place).copied()) else { return false };
     match event.shift_key() {
-        true if panel.is_figure() => session.toggle_alone(panel),
+        true if panel.is_figure() => session.workbench().toggle_alone(panel),
         true => return false,
-        false => session.toggle_panel(panel),
+        false => session.workbench().toggle(panel),
     }
-    session.tell_panels(panel);
+    session.workbench().tell_hidden(panel);
     true
 }

@@ -1,7 +1,7 @@
 //! What the workbench is on paper: figures as SVG, under the name of the file.
 //!
 //! A canvas that the browser scales for paper is empty or blurred, and its figure would be as wide as the screen. So the sheet is made
-//! when the browser is about to print, and stands in place of the workbench until it has printed.
+//! when the browser is about to print, and takes the place of the workbench until it has printed.
 
 use std::fmt::Write as _;
 
@@ -9,12 +9,14 @@ use blockyard_figure::{Mark, Size, Theme, breakdown_text, timeline, timeline_cur
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::session::{ComparisonState, Place, Session};
+use crate::files::ComparisonState;
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::numbers::grouped_count;
 use crate::view::stage_scene;
 
 /// Figures are laid out for a sheet of paper, and scaled to it.
-const WIDTH_PX: f32 = 900.0;
+pub(crate) const WIDTH_PX: f32 = 900.0;
 const TIMELINE_PX: f32 = 300.0;
 
 /// The most lines of a workload that are printed.
@@ -45,12 +47,12 @@ pub(crate) fn turn(session: Session, is_paper: bool) {
 
 /// The sheet as HTML; `None` where the page prints as it is.
 fn content(session: Session) -> Option<String> {
-    if session.place.get() != Place::Workbench {
+    if session.navigation().place.get() != Place::Workbench {
         return None;
     }
     let run = session.run.get();
     let recording = &run.recording;
-    let title = session.heading();
+    let title = session.navigation().heading();
     let steps = session.player.with(|player| player.steps);
     let mut out = format!("<h1>{}</h1>", escaped(&title));
     if let Some(opened) = session.shown_recording()
@@ -62,7 +64,7 @@ fn content(session: Session) -> Option<String> {
         let _ = write!(out, "<p>PYTORCH_CUDA_ALLOC_CONF={}</p>", escaped(&recording.info().config));
     }
     let size = Size::new(WIDTH_PX, TIMELINE_PX);
-    let view = session.timeline_view_or_fit();
+    let view = session.figures().timeline_view_or_fit();
     let mut scene = timeline(&run.series, recording, &view, None, size);
     // The line alone: the caption names its step, whose label would lie over that of the axis.
     let cursor = timeline_cursor(Some(recording), &scene, &view, None, steps).marks;
@@ -74,6 +76,9 @@ fn content(session: Session) -> Option<String> {
         out,
         "<figure><h2>Memory over time</h2>{svg}<figcaption>The line is at {of_all}.</figcaption></figure>"
     );
+    if let Some(part) = session.figures().paper.get_value() {
+        out.push_str(&part(session, &title));
+    }
     let words = session.with_state(|run, state| breakdown_text(state, &run.recording)).unwrap_or_default();
     if let Some(scene) = stage_scene(session, WIDTH_PX) {
         let svg = scene.to_svg(Theme::Light, &format!("{title}: memory of the device"), &words);
@@ -84,13 +89,13 @@ fn content(session: Session) -> Option<String> {
         );
     }
     if session.shows_text() {
-        let text = session.history.with(|history| history.text().to_owned());
+        let text = session.workload().history.with(|history| history.text().to_owned());
         let lines: Vec<&str> = text.lines().take(MOST_LINES).collect();
         let _ = write!(out, "<h2>Workload</h2><pre>{}</pre>", escaped(&lines.join("\n")));
     }
     Some(out)
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -56,7 +56,7 @@ pub(crate) fn player(session: Session) -> AnyView {
     .into_any()
 }
 
-/// How often the allocator has called the device so far. The difference to the number of requests is what caching saves.
+/// How often the allocator has called the device so far. Caching saves the difference to the number of requests.
 fn device_calls(session: Session) -> AnyView {
     let words = text(move || {
         let calls = session.with_state(|_, state| {

@@ -9,10 +9,11 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
+use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
-use crate::session::{AliveBytes, ProgramInput, ProgramStatus, Session};
+use crate::session::Session;
 use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
-use crate::view::{lab, lifetimes, map, player, scrubber, stage, step};
+use crate::view::{allocations, lab, map, player, scrubber, stage, step};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
@@ -25,7 +26,7 @@ pub(crate) fn program(session: Session) -> AnyView {
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     let is_busy = is_busy(session);
-    // Until the new run is there, the figures are of the one before.
+    // Until the new run exists, the figures are of the one before.
     let is_old = flag(move || is_busy.get() && has_run.get());
     view! {
         <main class="program">
@@ -50,7 +51,7 @@ pub(crate) fn program(session: Session) -> AnyView {
 /// Whether the program runs, or waits for its interpreter.
 fn is_busy(session: Session) -> Memo<bool> {
     Memo::new(move |_| {
-        session.program.status.with(|status| {
+        session.program().status.with(|status| {
             matches!(status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
         })
     })
@@ -64,19 +65,20 @@ fn bar(session: Session) -> AnyView {
         options.insert(0, (String::new(), "Your own".to_owned()));
         options
     });
-    let current =
-        text(move || session.program_example().map(|example| example.id.to_owned()).unwrap_or_default());
-    let pick = move |id: String| session.open_example(&id);
+    let current = text(move || {
+        session.program().shown_example().map(|example| example.id.to_owned()).unwrap_or_default()
+    });
+    let pick = move |id: String| session.program().open_example(&id);
     view! {
         <div class="bar">
             <h2><label for=PROGRAM_ID>"Program"</label></h2>
             {select("example", "Example programs", options, current, pick)}
             <span class="spacer"></span>
             <span hidden=flag(move || is_busy.get())>
-                {button("primary", "run-program", "Run", "Run it (Ctrl+Enter)", click(move || session.run_program()))}
+                {button("primary", "run-program", "Run", "Run it (Ctrl+Enter)", click(move || session.program().run()))}
             </span>
             <span hidden=flag(move || !is_busy.get())>
-                {button("primary", "stop-program", "Stop", "Stop it at once", click(move || session.stop_program()))}
+                {button("primary", "stop-program", "Stop", "Stop it at once", click(move || session.program().stop()))}
             </span>
         </div>
     }
@@ -86,18 +88,18 @@ fn bar(session: Session) -> AnyView {
 /// The GPU and the release of PyTorch that the program runs on, and its settings; another one runs the program again.
 fn device(session: Session) -> AnyView {
     let gpus: Options = GPUS.iter().map(|(id, title)| ((*id).to_owned(), (*title).to_owned())).collect();
-    let input = session.program.input;
+    let input = session.program().input;
     let gpu = text(move || input.with(|input| input.gpu.clone()));
     let pick = move |id: String| {
         input.update(|input| input.gpu = id);
-        session.run_with_other_settings();
+        session.program().run_with_other_settings();
     };
     let releases: Options =
         Release::ALL.iter().map(|known| (known.name().to_owned(), known.name().to_owned())).collect();
     let release = text(move || input.with(|input| input.release.name().to_owned()));
     let take = move |name: String| {
         input.update(|input| input.release = release_of(&name));
-        session.run_with_other_settings();
+        session.program().run_with_other_settings();
     };
     view! {
         <div class="device">
@@ -129,12 +131,12 @@ fn field(
     placeholder: &'static str,
     of: fn(&mut ProgramInput) -> &mut String,
 ) -> AnyView {
-    let input = session.program.input;
+    let input = session.program().input;
     // What is typed is kept at once, so that another choice of the form finds it.
     let keep = on(move |event: ev::Event| input.update(|input| *of(input) = event_target_value(&event)));
     let change = on(move |event: ev::Event| {
         input.update(|input| *of(input) = event_target_value(&event));
-        session.run_with_other_settings();
+        session.program().run_with_other_settings();
     });
     view! {
         <input
@@ -154,14 +156,14 @@ fn field(
 /// The text in place of the figures before the first run.
 fn invitation(session: Session) -> AnyView {
     let words = text(move || {
-        session.program.status.with(|status| match status {
+        session.program().status.with(|status| match status {
             ProgramStatus::Loading(bytes) => {
                 let megabytes = bytes / 1e6;
                 format!("Loading the Python interpreter, once: {megabytes:.1} MB so far.")
             }
             ProgramStatus::Building => {
                 "The Python interpreter is still being built by cargo xtask play, which takes minutes the first time. The program \
-                 starts when it is there; everything else of the page works."
+                 starts when it is built; everything else of the page works."
                     .to_owned()
             }
             ProgramStatus::Running => "The program runs.".to_owned(),
@@ -175,7 +177,7 @@ fn invitation(session: Session) -> AnyView {
             <p>{words}</p>
             <p class="quiet">
                 "Numbers of tensors on the GPU are not computed: "<code>"loss.item()"</code>" prints "<code>"?"</code>
-                ". What rests on no recording of a real GPU is marked as estimated."
+                ". Numbers that no recording of a real GPU supports are marked as estimated."
             </p>
         </section>
     }
@@ -197,7 +199,7 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         {origin::origin(session)}
         {step::step(session)}
         {map::map(session)}
-        {lifetimes::lifetimes(session)}
+        {allocations::allocations(session)}
     }
     .into_any()
 }
@@ -207,9 +209,9 @@ fn answers(session: Session) -> AnyView {
     let is_open = RwSignal::new(false);
     let toggle = click(move || {
         is_open.update(|is_open| *is_open = !*is_open);
-        let has_verdict = || session.answers().is_some_and(|answers| answers.verdict.is_some());
+        let has_verdict = || session.lab().answers().is_some_and(|answers| answers.verdict.is_some());
         if is_open.get_untracked() && !untrack(has_verdict) {
-            session.ask_verdict();
+            session.lab().ask_verdict();
         }
     });
     // Another run is another question.
@@ -228,7 +230,7 @@ fn answers(session: Session) -> AnyView {
                     aria-expanded=text(move || is_open.get().to_string())
                     on:click=toggle
                 >
-                    "What does it come to, and what would other settings do?"
+                    "What happened, and what would other settings do?"
                 </button>
             </h2>
             {content}

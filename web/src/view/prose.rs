@@ -12,7 +12,8 @@ use web_sys::Element;
 
 use crate::browser;
 use crate::link::Target;
-use crate::session::{Place, Session};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{self, on};
 use crate::view::lessons::place_link;
 
@@ -73,10 +74,10 @@ fn link(session: Session, text: &[Inline], target: &str) -> AnyView {
             class="glossary-link"
             popovertarget=id.clone()
             on:click=open
-            on:pointerenter=on(move |_: ev::PointerEvent| session.lit.set(term))
-            on:pointerleave=on(move |_: ev::PointerEvent| session.lit.set(None))
-            on:focus=on(move |_: ev::FocusEvent| session.lit.set(term))
-            on:blur=on(move |_: ev::FocusEvent| session.lit.set(None))
+            on:pointerenter=on(move |_: ev::PointerEvent| session.figures().lit.set(term))
+            on:pointerleave=on(move |_: ev::PointerEvent| session.figures().lit.set(None))
+            on:focus=on(move |_: ev::FocusEvent| session.figures().lit.set(term))
+            on:blur=on(move |_: ev::FocusEvent| session.figures().lit.set(None))
         >
             {words}
         </button>
@@ -107,7 +108,7 @@ fn beside(word: &Element) -> String {
     }
 }
 
-/// What the glossary says of a word, and the way to the glossary.
+/// What the glossary says about a word, and the way to the glossary.
 fn meaning(session: Session, id: &str) -> AnyView {
     static GLOSSARY: OnceLock<Option<Glossary>> = OnceLock::new();
     let glossary = GLOSSARY.get_or_init(|| glossary().ok());
@@ -137,8 +138,8 @@ fn value(session: Session, text: &str, quantity: Quantity) -> AnyView {
     view! {
         <b
             class="value"
-            on:pointerenter=on(move |_: ev::PointerEvent| session.lit.set(term))
-            on:pointerleave=on(move |_: ev::PointerEvent| session.lit.set(None))
+            on:pointerenter=on(move |_: ev::PointerEvent| session.figures().lit.set(term))
+            on:pointerleave=on(move |_: ev::PointerEvent| session.figures().lit.set(None))
         >
             {text.to_owned()}
         </b>

@@ -5,15 +5,16 @@ use blockyard_record::Bytes;
 use leptos::html;
 use leptos::prelude::*;
 
-use crate::files::{deciding_rank, show_rank};
-use crate::session::{Rank, Session, Source};
+use crate::files::Rank;
+use crate::files::deciding_rank;
+use crate::session::{Session, Source};
 use crate::surface;
 use crate::view::kit::{click, effect, text};
 
 /// The strip of ranks; empty for fewer than two.
 pub(crate) fn ranks(session: Session) -> AnyView {
     let content = move || {
-        let ranks = session.ranks.get();
+        let ranks = session.files().ranks.get();
         if ranks.len() < 2 {
             return None;
         }
@@ -60,7 +61,7 @@ fn summary(ranks: &[Rank]) -> String {
 
 /// Which of several ranks the verdict is about; empty where one file is open. Reads signals.
 pub(crate) fn verdict_is_about(session: Session) -> String {
-    let (ranks, shown) = (session.ranks.get(), session.shown_recording());
+    let (ranks, shown) = (session.files().ranks.get(), session.shown_recording());
     let Some(rank) = ranks.iter().find(|rank| ranks.len() > 1 && Some(&rank.opened) == shown.as_ref()) else {
         return String::new();
     };
@@ -87,7 +88,7 @@ fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {
         let size = Size::new(width_px, height_px);
         let scene = timeline_small(&drawn.series, &drawn.recording, top, steps, size);
         surface::fit(&canvas, &scene);
-        session.draw(&canvas, &scene);
+        session.appearance().draw(&canvas, &scene);
     });
     let (allocated, reserved) = run.series.peaks();
     let name = rank.opened.name.clone();
@@ -100,7 +101,7 @@ fn row(session: Session, rank: Rank, top: Bytes, steps: usize) -> AnyView {
     let title = format!("{name}: at most {allocated} allocated, {reserved} reserved. Click to show it.");
     view! {
         <button type="button" class="rank" aria-pressed=is_shown title=title
-            on:click=click(move || show_rank(session, &rank))>
+            on:click=click(move || session.files().show_rank(&rank))>
             <span class="name">{name}</span>
             <div class="canvas-box" node_ref=area><canvas node_ref=canvas aria-hidden="true"></canvas></div>
             <span class="peak">{allocated.to_string()}</span>

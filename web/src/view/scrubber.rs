@@ -37,7 +37,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
             strip.draw_run(&canvas);
         }
     });
-    // The cursor is on a canvas of its own, so that the run is not drawn again when the cursor moves.
+    // The cursor is on a separate canvas, so that the run is not drawn again when the cursor moves.
     let steps = Memo::new(move |_| session.player.with(|player| player.steps));
     effect(move || {
         if let Some(canvas) = overlay.get() {
@@ -81,7 +81,7 @@ impl Strip {
         let run = self.session.run.get();
         let scene = timeline_strip(&run.series, &run.recording, size);
         surface::fit(canvas, &scene);
-        self.session.draw(canvas, &scene);
+        self.session.appearance().draw(canvas, &scene);
         self.drawn.keep(scene);
     }
 
@@ -91,12 +91,12 @@ impl Strip {
             return;
         }
         let count = session.run.get().recording.step_count();
-        let mut scene = timeline_strip_cursor(count, steps, session.hidden_after(), size);
-        if let Some(view) = session.timeline_view.get() {
+        let mut scene = timeline_strip_cursor(count, steps, session.lessons().hidden_after(), size);
+        if let Some(view) = session.figures().timeline_view.get() {
             timeline_strip_window(&mut scene, &view, count, size);
         }
         surface::fit(canvas, &scene);
-        session.draw(canvas, &scene);
+        session.appearance().draw(canvas, &scene);
     }
 
     fn step_count(self) -> usize {
@@ -122,7 +122,7 @@ impl Strip {
         let edge = |x_px: f32| self.fraction(x_px).clamp(0.0, 1.0) * (frames::count(count) + 1.0);
         let view = TimelineView { first_step: edge(from_px.min(to_px)), last_step: edge(from_px.max(to_px)) };
         let session = self.session;
-        frames::plan(Slot::Seek, move || session.timeline_view.set(Some(view.clamp(count))));
+        frames::plan(Slot::Seek, move || session.figures().timeline_view.set(Some(view.clamp(count))));
     }
 
     fn pointer_down(self, event: &ev::PointerEvent) {
@@ -151,7 +151,7 @@ impl Strip {
         }
         self.brush_px.set_value(None);
         let step = timeline_strip_step_at(self.step_count(), self.fraction(x_px));
-        if untrack(|| self.session.hidden_after()).is_some_and(|last| step > last) {
+        if untrack(|| self.session.lessons().hidden_after()).is_some_and(|last| step > last) {
             return self.tip.hide();
         }
         let target = self.drawn.look(|scene| scene.hit(x_px, y_px).map(|target| target.what));

@@ -7,9 +7,9 @@ use leptos::prelude::*;
 
 use crate::browser;
 use crate::export;
-use crate::files::save_workload;
 use crate::lab::ReportStep;
-use crate::session::{Embed, Place, Session};
+use crate::navigation::{Embed, Place};
+use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, check, click, flag, icon_button, on, select, text};
 
@@ -55,7 +55,7 @@ impl Share {
         self.link.set(export::link(self.session));
         self.has_link.set(export::has_link(self.session));
         self.report_words.set(String::new());
-        let is_lesson = matches!(self.session.place.get_untracked(), Place::Lesson { .. });
+        let is_lesson = matches!(self.session.navigation().place.get_untracked(), Place::Lesson { .. });
         self.embed.set(if is_lesson { Embed::Lesson } else { Embed::Stage });
         if let Some(dialog) = self.node.get_untracked()
             && !dialog.open()
@@ -70,11 +70,12 @@ impl Share {
         let (address, hash) = link.split_once('#').unwrap_or((&link, ""));
         let (embed, theme) = (self.embed.get(), self.theme.get());
         let height = match embed {
-            Embed::Figure => 330,
-            Embed::Stage => 460,
+            // As high as the tallest moment, a request that fails, in a column 640 pixels wide.
+            Embed::Figure => 380,
+            Embed::Stage => 600,
             Embed::Lesson => 640,
         };
-        let title = self.session.heading().replace('"', "&quot;");
+        let title = self.session.navigation().heading().replace('"', "&quot;");
         let hash = if hash.is_empty() { String::new() } else { format!("#{}", hash.replace('&', "&amp;")) };
         format!(
             "<iframe src=\"{address}?embed={}&amp;theme={theme}{hash}\" title=\"{title}\" width=\"100%\" height=\"{height}\" style=\"border:0\" loading=\"lazy\"></iframe>",
@@ -119,7 +120,7 @@ impl Share {
     /// What a link cannot hold, or why it may not work; empty if there is nothing to say. Reads signals.
     fn limits_of_link(self) -> String {
         if !self.has_link.get() {
-            let name = self.session.heading();
+            let name = self.session.navigation().heading();
             let instead = if self.has_report() { "Send the report, or the file." } else { "Send the file." };
             return format!(
                 "A link or a frame cannot hold your file {name}, which stays on your machine: a colleague would see this page without it. {instead}"
@@ -133,7 +134,7 @@ impl Share {
 
     /// Whether a run is shown that a report can be about. Reads signals.
     fn has_report(self) -> bool {
-        matches!(self.session.place.get(), Place::Workbench | Place::Program)
+        matches!(self.session.navigation().place.get(), Place::Workbench | Place::Program)
     }
 
     /// The report about the run: one page to read, to send and to print.
@@ -163,8 +164,9 @@ impl Share {
         self.report_words.set("Making the report …".to_owned());
         let (redact, note) = (self.is_redacted.get_untracked(), self.note.get_untracked());
         let notes = Some(note.trim().to_owned()).filter(|note| !note.is_empty()).into_iter().collect();
-        let options = ReportOptions { redact, notes, device: None };
-        self.session.make_report(options, move |step| {
+        let tried = self.session.lab().tried();
+        let options = ReportOptions { redact, notes, tried, device: None };
+        self.session.lab().make_report(options, move |step| {
             let words = match step {
                 ReportStep::Phase(phase) => {
                     return self.report_words.set(format!("Making the report: {phase} …"));
@@ -209,10 +211,10 @@ impl Share {
         let print = click(move || {
             self.close();
             // A lesson on paper is its class sheet, and not the card in view with what the reader typed.
-            match session.place.get_untracked() {
-                Place::Lesson { id, .. } => session.go_to(Place::Handout(id)),
-                Place::OwnLesson if session.lesson_text.with_untracked(Option::is_some) => {
-                    session.go_to(Place::Handout(String::new()));
+            match session.navigation().place.get_untracked() {
+                Place::Lesson { id, .. } => session.navigation().go_to(Place::Handout(id)),
+                Place::OwnLesson if session.lessons().own_text.with_untracked(Option::is_some) => {
+                    session.navigation().go_to(Place::Handout(String::new()));
                 }
                 _ => browser::print(),
             }
@@ -224,7 +226,7 @@ impl Share {
                 {button("", "export-png-2", "PNG, twice as fine", "", click(move || export::png(session, 2.0)))}
                 {button("", "export-csv", "Timeline as CSV", "", click(move || export::csv(session)))}
                 <span hidden=flag(move || !session.shows_text())>
-                    {button("", "export-text", "Workload with its settings", "", click(move || save_workload(session)))}
+                    {button("", "export-text", "Workload with its settings", "", click(move || session.workload().save()))}
                 </span>
                 {button("", "export-print", "Print or PDF", "", print)}
             </div>

@@ -10,7 +10,9 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
-use crate::session::{CONTEXT, Presenting, Session, Story};
+use crate::lessons::Presenting;
+use crate::session::Session;
+use crate::story::{CONTEXT, Story};
 use crate::surface::{self, Drawn};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
@@ -42,20 +44,33 @@ fn stage_of(session: Session) -> Option<Stage> {
         let stage = Stage::new(state, &run.recording, &changes, step, &pool_name);
         stage.up_to_peak(run.series.peaks().1)
     })?;
-    if let Some(outside) = session.outside() {
+    if let Some(outside) = session.lessons().outside() {
         return Some(stage.of_whole_device(&outside.parts, LEAST_SHOWN));
     }
-    if !session.shows_story() {
-        return Some(stage);
+    if session.shows_story() {
+        let (least_shown, is_first) =
+            session.story().state.with(|story| (story.situation().least_shown, story.is_first()));
+        return Some(stage.of_process(CONTEXT, least_shown, !is_first));
     }
-    let (least_shown, is_first) =
-        session.story.with(|story| (story.situation().least_shown, story.is_first()));
-    Some(stage.of_process(CONTEXT, least_shown, !is_first))
+    Some(match outside_of_program(session) {
+        Some(outside) => stage.of_process(outside, Bytes::ZERO, false),
+        None => stage,
+    })
+}
+
+/// What the driver and CUDA's libraries take beside the memory of the shown program, which the program's device leaves out. Reads signals.
+fn outside_of_program(session: Session) -> Option<Bytes> {
+    session.shown_program().map(|program| program.details.outside).filter(|outside| !outside.is_zero())
+}
+
+/// Whether the stage has what a process takes beside PyTorch's memory. Reads signals.
+fn is_of_process(session: Session) -> bool {
+    session.shows_story() || session.lessons().outside().is_some() || outside_of_program(session).is_some()
 }
 
 /// Whether the stage has all the height that a presentation leaves. Reads signals.
 fn fills(session: Session) -> bool {
-    session.presenting.get() != Presenting::No && !session.is_narrow.get()
+    session.lessons().presenting.get() != Presenting::No && !session.appearance().is_narrow.get()
 }
 
 /// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
@@ -65,7 +80,7 @@ const SMALL_PX: f32 = 560.0;
 fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
     if width_px < SMALL_PX && session.open_lesson().is_some() && !fills(session) {
         StageForm::Small
-    } else if is_compact || session.outside().is_some() || session.shows_story() {
+    } else if is_compact || is_of_process(session) {
         StageForm::Compact
     } else {
         StageForm::Full
@@ -76,9 +91,9 @@ fn form(session: Session, width_px: f32, is_compact: bool) -> StageForm {
 pub(crate) fn scene_now(session: Session, width_px: f32) -> Option<Scene> {
     untrack(|| {
         let stage = stage_of(session)?;
-        let view = StageView { selected: session.selected(), ..StageView::default() };
+        let view = StageView { selected: session.figures().selected(), ..StageView::default() };
         let mut scene = stage.scene(&view, width_px);
-        session.with_state(|_, state| session.color_lesson(&mut scene, state));
+        session.with_state(|_, state| session.lessons().color_blocks(&mut scene, state));
         Some(scene)
     })
 }
@@ -99,11 +114,11 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let pointer = StagePointer { shown, drag: Drag::new(session), edge, tip };
     let height = Memo::new(move |_| {
         let run = session.run.get();
-        let may_fail = session.shows_story() && !session.story.with(Story::is_first);
+        let may_fail = session.shows_story() && !session.story().state.with(Story::is_first);
         let has_failures = may_fail || blockyard_figure::has_failures(&run.recording);
         let width_px = size.get().width_px;
         let form = form(session, width_px, is_compact);
-        if session.shows_story() || session.outside().is_some() {
+        if is_of_process(session) {
             process_stage_height(width_px, has_failures, form)
         } else {
             stage_height(width_px, has_failures, form)
@@ -124,7 +139,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let label = text(move || {
         let words = session.with_state(|run, state| breakdown_text(state, &run.recording));
         let memory = session.with_state(|_, state| state.breakdown());
-        let process = session.outside().zip(memory).map(|(outside, memory)| {
+        let process = session.lessons().outside().zip(memory).map(|(outside, memory)| {
             let size = outside.size;
             let (shown, free) = (size.saturating_add(memory.reserved()), memory.free.saturating_sub(size));
             format!(
@@ -209,14 +224,14 @@ impl StagePointer {
         });
         self.tip.show(words, event);
         let lit = target.and_then(term_of);
-        if session.lit.get_untracked() != lit {
-            session.lit.set(lit);
+        if session.figures().lit.get_untracked() != lit {
+            session.figures().lit.set(lit);
         }
     }
 
     fn left(self) {
         self.tip.hide();
-        self.shown.session.lit.set(None);
+        self.shown.session.figures().lit.set(None);
     }
 
     fn clicked(self, event: &ev::MouseEvent) {
@@ -228,12 +243,12 @@ impl StagePointer {
         self.tip.hide();
         match self.shown.target(event) {
             Some(TargetId::Block(block)) => {
-                let is_same = session.selected_now() == Some(block);
-                session.select((!is_same).then_some(block));
+                let is_same = session.figures().selected_now() == Some(block);
+                session.figures().select((!is_same).then_some(block));
             }
             Some(TargetId::PeakAllocated) => session.seek_peak(false),
             Some(TargetId::PeakReserved) => session.seek_peak(true),
-            _ => session.select(None),
+            _ => session.figures().select(None),
         }
     }
 }
@@ -247,16 +262,16 @@ impl StageCanvas {
         }
         let session = self.session;
         let view = StageView {
-            lit: session.lit.get(),
-            selected: session.selected(),
+            lit: session.figures().lit.get(),
+            selected: session.figures().selected(),
             form: form(session, width_px, is_compact),
             least_height_px: if fills(session) { room.height_px } else { 0.0 },
         };
-        session.appearance.track();
+        session.appearance().version.track();
         let Some(canvas) = self.canvas.get_untracked() else { return };
         if let Some(stage) = stage_of(session) {
             let mut scene = stage.scene(&view, width_px);
-            session.with_state(|_, state| session.color_lesson(&mut scene, state));
+            session.with_state(|_, state| session.lessons().color_blocks(&mut scene, state));
             surface::fit(&canvas, &scene);
             // What the pointer is on is where it will be.
             self.drawn.keep(scene.clone());

@@ -5,9 +5,10 @@ use blockyard_record::{BlockId, BlockState, StepOutcome};
 use blockyard_workload::{Highlight, Request};
 use leptos::prelude::*;
 
-use crate::commands::sentence;
+use crate::messages::sentence;
+use crate::navigation::Place;
 use crate::run::{Attempt, Run};
-use crate::session::{Place, Session};
+use crate::session::Session;
 use crate::view::gpu;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, click, facts, flag, icon_button, text};
@@ -38,7 +39,7 @@ fn describe(session: Session) -> StepDescription {
             0 if session.shown_program().is_some_and(|result| result.details.status != 0) => {
                 "The program ended before a request for memory of the GPU was made: the output has the error."
             }
-            0 if session.place.get() == Place::Program => {
+            0 if session.navigation().place.get() == Place::Program => {
                 "No memory of the GPU was asked for: with device=\"cuda\" or .cuda() a tensor lies there."
             }
             0 => "There are no steps yet. Allocate something below, or pick a workload above.",
@@ -88,13 +89,16 @@ fn normalized(request: &str) -> String {
 /// The line of the workload's text that makes the step, without its comment.
 fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
     // While the text has an error, the figure shows the last valid run, whose lines may be others.
-    let is_current = session.attempt.with(|attempt| matches!(attempt, Attempt::Ran(_)));
+    let is_current = session.workload().attempt.with(|attempt| matches!(attempt, Attempt::Ran(_)));
     if !session.shows_text() || !is_current {
         return None;
     }
     let line = run.line(step)?;
     let index = (line as usize).checked_sub(1)?;
-    let text = session.history.with(|history| history.text().split('\n').nth(index).map(str::to_owned))?;
+    let text = session
+        .workload()
+        .history
+        .with(|history| history.text().split('\n').nth(index).map(str::to_owned))?;
     let pieces = blockyard_workload::highlight(&text);
     let end = pieces
         .iter()
@@ -152,15 +156,15 @@ fn events(description: &StepDescription) -> Vec<AnyView> {
 
 /// The title and the sentence of the step, or the answer of the story, for screen readers.
 pub(crate) fn spoken(session: Session) -> String {
-    if session.place.get() == Place::Home {
-        return session.story_moment.get().answer;
+    if session.navigation().place.get() == Place::Home {
+        return session.story().moment.get().answer;
     }
     let description = describe(session);
     format!("{}. {}", description.words.title, sentence(&description.words.sentence))
 }
 
 fn block(session: Session) -> AnyView {
-    let selected = Memo::new(move |_| session.selected());
+    let selected = Memo::new(move |_| session.figures().selected());
     let content = move || selected.get().map(|block| chosen(session, block));
     view! { {content} }.into_any()
 }
@@ -183,7 +187,7 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
         let run = session.run.get();
         let streams = run.workload.streams().map(|(stream, name)| {
             let label = format!("Use on {name}");
-            let record = click(move || session.record_stream(block, stream));
+            let record = click(move || session.workload().record_stream(block, stream));
             view! {
                 <button type="button" title="record_stream: its free will wait for that stream's work" on:click=record>
                     {label}
@@ -198,10 +202,10 @@ fn chosen(session: Session, block: BlockId) -> AnyView {
             <header>
                 <h2>{format!("Block #{block}")}</h2>
                 <span class="cluster" hidden=flag(move || !can_free.get())>
-                    {button("primary", "free-block", "Free", "Free it behind this step (F)", click(move || session.free_block(block)))}
+                    {button("primary", "free-block", "Free", "Free the block after this step (F)", click(move || session.workload().free_block(block)))}
                     {streams}
                 </span>
-                {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.select(None)))}
+                {icon_button("icon plain", "unpin", Icon::Close, "Release (Esc)", click(move || session.figures().select(None)))}
             </header>
             {body}
         </section>

@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::view::kit::{effect, text};
 use crate::view::numbers::grouped;
 
-/// The table is made anew when the cursor has rested for this long.
+/// The table is made again when the cursor has rested for this long.
 const REST_MILLIS: i32 = 180;
 /// The most segments, and blocks in all, that the table has.
 const MOST_SEGMENTS: usize = 100;

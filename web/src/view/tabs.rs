@@ -10,37 +10,14 @@ use crate::browser;
 use crate::session::Session;
 use crate::view::kit::{choice, choices, click, flag, on, text};
 use crate::view::{editor, hand, holders, lab, numbers, opened, table};
-
-/// One of the panels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tab {
-    Holders,
-    Source,
-    Lab,
-    Numbers,
-    Table,
-}
-
-impl Tab {
-    const ALL: [Self; 5] = [Self::Source, Self::Holders, Self::Lab, Self::Numbers, Self::Table];
-
-    fn id(self) -> &'static str {
-        match self {
-            Self::Holders => "holders",
-            Self::Source => "source",
-            Self::Lab => "lab",
-            Self::Numbers => "numbers",
-            Self::Table => "table",
-        }
-    }
-}
+use crate::workbench::Tab;
 
 pub(crate) fn tabs(session: Session) -> AnyView {
     let buttons = Tab::ALL.map(|tab| tab_button(session, tab)).into_iter().collect::<Vec<_>>();
     // Hidden panels are removed, so that no work is done to keep them up to date. The editor stays, with its caret and its scroll
     // position.
     let when_current = move |tab: Tab, content: fn(Session) -> AnyView| {
-        let shown = move || (session.tab.get() == tab).then(|| content(session));
+        let shown = move || (session.workbench().tab.get() == tab).then(|| content(session));
         tab_panel(session, tab, view! { {shown} }.into_any())
     };
     view! {
@@ -74,7 +51,7 @@ fn title(session: Session, tab: Tab) -> &'static str {
 
 /// The arrow keys go from tab to tab, as ARIA asks of a list of tabs.
 fn key(session: Session, event: &ev::KeyboardEvent) {
-    let current = session.tab;
+    let current = session.workbench().tab;
     let index = Tab::ALL.iter().position(|tab| *tab == current.get_untracked()).unwrap_or(0);
     let count = Tab::ALL.len();
     let next = match event.key().as_str() {
@@ -95,7 +72,7 @@ fn key(session: Session, event: &ev::KeyboardEvent) {
 }
 
 fn tab_button(session: Session, tab: Tab) -> AnyView {
-    let is_current = move || session.tab.get() == tab;
+    let is_current = move || session.workbench().tab.get() == tab;
     view! {
         <button
             type="button"
@@ -105,7 +82,7 @@ fn tab_button(session: Session, tab: Tab) -> AnyView {
             aria-controls=format!("panel-{}", tab.id())
             aria-selected=text(move || is_current().to_string())
             tabindex=text(move || if is_current() { "0" } else { "-1" }.to_owned())
-            on:click=click(move || session.tab.set(tab))
+            on:click=click(move || session.workbench().tab.set(tab))
         >
             {text(move || title(session, tab).to_owned())}
         </button>
@@ -119,7 +96,7 @@ fn tab_panel(session: Session, tab: Tab, content: AnyView) -> AnyView {
             role="tabpanel"
             id=format!("panel-{}", tab.id())
             aria-labelledby=format!("tab-{}", tab.id())
-            hidden=flag(move || session.tab.get() != tab)
+            hidden=flag(move || session.workbench().tab.get() != tab)
         >
             {content}
         </div>
@@ -128,13 +105,13 @@ fn tab_panel(session: Session, tab: Tab, content: AnyView) -> AnyView {
 }
 
 fn source(session: Session) -> AnyView {
-    let has_opened = Memo::new(move |_| session.opened.with(Option::is_some));
+    let has_opened = Memo::new(move |_| session.files().opened.with(Option::is_some));
     let switch = move |opened: bool, label: &'static str, id: &'static str| {
         choice(
             id,
             label,
             flag(move || session.shows_recording() == opened),
-            click(move || session.show_opened(opened)),
+            click(move || session.files().show_opened(opened)),
         )
     };
     let switches =

@@ -7,8 +7,10 @@ use blockyard_record::counted;
 use leptos::prelude::*;
 
 use crate::browser;
+use crate::lessons::{OpenLesson, lecture_lessons};
 use crate::link::Target;
-use crate::session::{OpenLesson, Place, Session};
+use crate::navigation::Place;
+use crate::session::Session;
 use crate::view::kit::{button, check, click, flag, text};
 use crate::view::lessons::{ListedLesson, place_link, summaries};
 
@@ -48,10 +50,17 @@ fn plan(
         }
         .into_any()
     };
+    let present = click(move || session.lessons().present_lecture(stretches));
+    let sheet =
+        click(move || session.navigation().go_to(Place::Handout(lecture_lessons(stretches).join(","))));
     let stretches = stretches.iter().map(stretch).collect::<Vec<_>>();
     view! {
         <details data-testid=id>
             <summary>{title}</summary>
+            <p class="cluster">
+                {button("primary", "present-lecture", "Present its lessons", "The whole screen; after the last card of a lesson the clicker goes on to the next of this plan", present)}
+                {button("", "lecture-sheet", "Its class sheet", "To print", sheet)}
+            </p>
             <dl class="glossary">{stretches}</dl>
         </details>
     }
@@ -80,7 +89,7 @@ const IN_THE_ROOM: [(&str, &str); 5] = [
     ),
     (
         "Clicker",
-        "Page up goes back. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last card one more press opens the next lesson.",
+        "Page up goes back, also to the lesson before. B, the dark button, makes the screen dark until any key is pressed. Escape ends it. After the last card one more press opens the next lesson of the plan, or of the course.",
     ),
     (
         "Link",
@@ -105,7 +114,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
         ids.collect::<Vec<_>>().join(",")
     };
     let is_none_chosen = flag(move || chosen.with(BTreeSet::is_empty));
-    let sheet = click(move || session.go_to(Place::Handout(untrack(chosen_ids))));
+    let sheet = click(move || session.navigation().go_to(Place::Handout(untrack(chosen_ids))));
     let all = click(move || {
         chosen.update(|chosen| {
             let is_all = chosen.len() == lessons().len();
@@ -115,7 +124,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
     let listed = summaries();
     let minutes: u32 = listed.iter().filter_map(|lesson| lesson.minutes).sum();
     let lead = format!(
-        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere. Present a lesson, link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on pages of their own.",
+        "{} of {minutes} minutes for one reader. Everything runs in the reader's browser: no account, nothing is sent anywhere. Present a lesson, link to a card, put a figure or a whole lesson into your course page, or print a class sheet, with the answers on separate pages.",
         counted(listed.len(), "lesson")
     );
     let rows = listed
@@ -141,7 +150,7 @@ pub(crate) fn teachers(session: Session) -> AnyView {
                     })}
                 </button>
                 {button("large", "choose-all", "Choose all or none", "For a sheet or an answer key of all lessons", all)}
-                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.go_to(Place::MakeLesson)))}
+                {button("primary large", "to-make-lesson", "Make a lesson", "", click(move || session.navigation().go_to(Place::MakeLesson)))}
             </p>
             <ol class="lesson-list" data-testid="teachers">{rows}</ol>
         </main>
@@ -183,7 +192,7 @@ fn row(
             <pre class="code">{snippet}</pre>
             <p class="cluster">
                 {button("", "copy-embed", "Copy the frame", "", click(move || browser::copy(&copied)))}
-                {button("", "handout", "Class sheet and answers", "To print", click(move || session.go_to(handout.clone())))}
+                {button("", "handout", "Class sheet and answers", "To print", click(move || session.navigation().go_to(handout.clone())))}
                 {check("choose-lesson", "On a sheet with others", "", is_chosen, choose)}
             </p>
         </li>
@@ -193,7 +202,7 @@ fn row(
 
 /// Lessons on paper: every card with its figure, and the answers at the end.
 pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
-    let own = session.lesson_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
+    let own = session.lessons().own_text.get_untracked().or_else(|| browser::recall(super::make_lesson::KEY));
     let paper = match OpenLesson::handout(ids, own.as_deref()) {
         Ok(paper) => paper,
         Err(error) => return view! { <main class="page"><p>{error}</p></main> }.into_any(),
@@ -208,12 +217,13 @@ pub(crate) fn handout(session: Session, ids: &str) -> AnyView {
     view! {
         <main class="page handout" data-paper-part=move || part.get()>
             <p class="no-print cluster">
-                {button("primary large", "print", "Print", "The cards, and the answers on a page of their own", click(move || print("")))}
+                {button("primary large", "print", "Print", "The cards, and the answers on a separate page", click(move || print("")))}
                 {button("large", "print-cards", "Print without the answers", "For the class", click(move || print("cards")))}
+                {button("large", "print-short", "Print questions and exercises alone", "Few pages for each lesson", click(move || print("short")))}
                 {button("large", "print-answers", "Print the answers", "For the teacher", click(move || print("answers")))}
             </p>
             <p class="no-print quiet">
-                "A page ends with its question, and the next page shows what happened: turn the pages together, or hand them out one by one."
+                "With all cards, a page ends with its question, and the next page shows what happened: turn the pages together, or hand them out one by one. Questions and exercises alone stand close together, for a class that has seen the lesson: the figure of a question shows the answer to the one before."
             </p>
             <div inner_html=paper.cards></div>
             <div inner_html=paper.answers></div>

@@ -5,6 +5,7 @@ use blockyard_record::{Bytes, MemoryState};
 use leptos::ev;
 use leptos::prelude::*;
 
+use crate::run::Run;
 use crate::session::Session;
 use crate::view::kit::{on, text};
 
@@ -26,7 +27,7 @@ fn value(term: Term, state: &MemoryState) -> Bytes {
 
 pub(crate) fn term_row(session: Session, terms: &'static [Term]) -> AnyView {
     let entries = terms.iter().map(|term| entry(session, *term)).collect::<Vec<_>>();
-    let meaning = text(move || match session.lit.get() {
+    let meaning = text(move || match session.figures().lit.get() {
         Some(term) => format!("{}: {}", term.name(), term.meaning()),
         None => "Point at a term, or go to it with the Tab key: it lights up wherever it is.".to_owned(),
     });
@@ -50,10 +51,14 @@ pub(crate) fn compact(session: Session) -> AnyView {
 }
 
 fn entry(session: Session, term: Term) -> AnyView {
-    let light = move |is_on: bool| session.lit.set(is_on.then_some(term));
+    let light = move |is_on: bool| session.figures().lit.set(is_on.then_some(term));
     let number = text(move || {
+        let is_unknown = |run: &Run| term == Term::Free && run.recording.known_capacity().is_none();
+        if session.run.with(|run| is_unknown(run)) {
+            return "unknown".to_owned();
+        }
         let bytes = session.with_state(|_, state| value(term, state));
-        let outside = session.outside().filter(|_| term == Term::Free);
+        let outside = session.lessons().outside().filter(|_| term == Term::Free);
         let outside = outside.map_or(Bytes::ZERO, |outside| outside.size);
         bytes.map(|bytes| bytes.saturating_sub(outside).to_string()).unwrap_or_default()
     });

@@ -1,9 +1,8 @@
 //! The breakdown over time, with the cursor.
 
 use blockyard_figure::{
-    Clock, PlayerAction, Role, Scene, Size, TargetId, TimelineView, describe_target,
-    timeline as timeline_scene, timeline_cursor, timeline_line, timeline_plot, timeline_step_at,
-    timeline_text,
+    PlayerAction, Role, Scene, Size, TargetId, describe_target, timeline as timeline_scene, timeline_cursor,
+    timeline_line, timeline_plot, timeline_step_at, timeline_text,
 };
 use leptos::ev;
 use leptos::html;
@@ -21,94 +20,6 @@ use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
 use crate::view::numbers::grouped_count;
 use crate::view::pinch::{Pinch, Pinched};
 use crate::view::tip::Tip;
-
-impl Session {
-    /// The steps of the recording that are shown. Reads signals.
-    pub(crate) fn timeline_view_or_fit(self) -> TimelineView {
-        let steps = self.run.get().recording.step_count();
-        self.timeline_view.get().map_or_else(|| TimelineView::fit(steps), |view| view.clamp(steps))
-    }
-
-    fn change_timeline(self, change: impl FnOnce(TimelineView, usize) -> TimelineView) {
-        let steps = self.run.get_untracked().recording.step_count();
-        let view = self.timeline_view.get_untracked().unwrap_or_else(|| TimelineView::fit(steps));
-        let changed = change(view, steps);
-        self.timeline_view.set((changed != TimelineView::fit(steps)).then_some(changed));
-    }
-
-    /// Zooms the timeline around a place in its width, from 0 (left) to 1. A factor above 1 zooms in.
-    pub(crate) fn zoom_timeline(self, x_fraction: f64, factor: f64) {
-        self.change_timeline(move |view, steps| view.zoom_at(x_fraction, factor, steps));
-    }
-
-    /// Zooms the timeline around the cursor.
-    pub(crate) fn zoom_timeline_at_cursor(self, factor: f64) {
-        let step = self.player.with_untracked(|player| player.steps);
-        self.change_timeline(move |view, steps| {
-            let width = view.last_step - view.first_step;
-            let place = (frames::count(step) + 0.5 - view.first_step) / width;
-            view.zoom_at(if (0.0..=1.0).contains(&place) { place } else { 0.5 }, factor, steps)
-        });
-    }
-
-    /// The clock of the axis of memory over time, if the reader wants one. Reads signals.
-    fn clock(self) -> Option<PtrEq<Clock>> {
-        self.clock.get()
-    }
-
-    /// Zooms the axis of memory over time, steps or time, around a place in its width, from 0 (left) to 1.
-    fn zoom_memory(self, x_fraction: f64, factor: f64) {
-        match untrack(|| self.clock()) {
-            Some(clock) => {
-                self.change_timeline(move |view, steps| clock.zoom_at(view, x_fraction, factor, steps));
-            }
-            None => self.zoom_timeline(x_fraction, factor),
-        }
-    }
-
-    /// Moves the shown part by this part of its width, to the right for positive values, in steps or in time.
-    pub(crate) fn pan_memory(self, fraction: f64) {
-        match untrack(|| self.clock()) {
-            Some(clock) => self.change_timeline(move |view, steps| clock.pan(view, fraction, steps)),
-            None => self.pan_timeline(fraction),
-        }
-    }
-
-    /// With Ctrl the wheel zooms; a wheel that turns sideways moves the shown part. `fraction` makes a place in the width from
-    /// pixels.
-    fn turn_wheel(self, event: &ev::WheelEvent, fraction: impl Fn(f32) -> f64) {
-        if event.ctrl_key() || event.meta_key() {
-            event.prevent_default();
-            self.zoom_memory(fraction(offset_px(event).0), zoom_factor(event));
-        } else if event.delta_x().abs() > event.delta_y().abs() {
-            event.prevent_default();
-            self.pan_memory(event.delta_x() / 600.0);
-        }
-    }
-
-    /// Moves the shown steps by this part of their width.
-    pub(crate) fn pan_timeline(self, fraction: f64) {
-        self.change_timeline(move |view, steps| view.pan(fraction, steps));
-    }
-
-    /// Goes to the moment where most is allocated, and shows this many steps around it.
-    pub(crate) fn show_around_peak(self, steps: usize) {
-        self.seek_peak(false);
-        let run = self.run.get_untracked();
-        let peak = frames::count(run.series.peak_steps(&run.recording).0);
-        let half = frames::count(steps) / 2.0;
-        self.figures.range.set(None);
-        self.change_timeline(move |_, count| {
-            TimelineView { first_step: peak - half, last_step: peak + half }.clamp(count)
-        });
-    }
-
-    /// Shows all steps and all bytes again.
-    pub(crate) fn fit_timeline(self) {
-        self.figures.range.set(None);
-        self.change_timeline(|_, steps| TimelineView::fit(steps));
-    }
-}
 
 /// The parts of the figure that its handlers share.
 #[derive(Clone, Copy)]
@@ -133,8 +44,8 @@ pub(crate) fn timeline(session: Session) -> AnyView {
     let size = surface::size_of(area);
     let scene = Memo::new(move |_| {
         let size = Some(size.get()).filter(|size| size.width_px >= 1.0)?;
-        let (run, view) = (session.run.get(), session.timeline_view_or_fit());
-        let clock = session.clock();
+        let (run, view) = (session.run.get(), session.figures().timeline_view_or_fit());
+        let clock = session.figures().clock.get();
         let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
         Some(PtrEq::new(scene))
     });
@@ -148,7 +59,8 @@ pub(crate) fn timeline(session: Session) -> AnyView {
         place: StoredValue::new(None),
     };
     it.keep_drawn(base, overlay);
-    let wheel = on(move |event: ev::WheelEvent| session.turn_wheel(&event, |x_px| it.fraction(x_px)));
+    let wheel =
+        on(move |event: ev::WheelEvent| session.figures().turn_wheel(&event, |x_px| it.fraction(x_px)));
     let label = Memo::new(move |_| session.run.with(|run| timeline_text(&run.series, &run.recording)));
     view! {
         <section class="panel timeline" aria-label="Memory over time">
@@ -159,7 +71,7 @@ pub(crate) fn timeline(session: Session) -> AnyView {
                 on:pointerup=on(move |event: ev::PointerEvent| it.pinch.up(&event))
                 on:pointercancel=on(move |event: ev::PointerEvent| it.pinch.up(&event))
                 on:pointerleave=on(move |_: ev::PointerEvent| it.leave())
-                on:wheel=wheel on:dblclick=click(move || session.fit_timeline())
+                on:wheel=wheel on:dblclick=click(move || session.figures().fit_timeline())
             >
                 <canvas node_ref=base role="img" data-testid="timeline" aria-label=text(move || label.get())></canvas>
                 <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
@@ -172,20 +84,20 @@ pub(crate) fn timeline(session: Session) -> AnyView {
 }
 
 impl Timeline {
-    /// Draws the figure and, on a canvas of its own, the cursor whenever one of them changes.
+    /// Draws the figure and, on a separate canvas, the cursor whenever one of them changes.
     fn keep_drawn(self, base: NodeRef<html::Canvas>, overlay: NodeRef<html::Canvas>) {
         let Self { session, scene, pointer, .. } = self;
         effect(move || {
             if let (Some(canvas), Some(scene)) = (base.get(), scene.get()) {
                 surface::fit(&canvas, &scene);
-                session.draw(&canvas, &scene);
+                session.appearance().draw(&canvas, &scene);
             }
         });
         // Keys and the wheel change what is under a pointer that rests.
         effect(move || {
             session.run.track();
-            session.timeline_view.track();
-            let _ = session.clock();
+            session.figures().timeline_view.track();
+            let _ = session.figures().clock.get();
             frames::plan(Slot::Tip, move || self.say_again());
         });
         // A cursor that moves does not draw the figure again.
@@ -194,7 +106,7 @@ impl Timeline {
             if let (Some(canvas), Some(base)) = (overlay.get(), scene.get()) {
                 let scene = cursors(session, &base, steps.get(), pointer.get());
                 surface::fit(&canvas, &scene);
-                session.draw(&canvas, &scene);
+                session.appearance().draw(&canvas, &scene);
             }
         });
     }
@@ -209,8 +121,8 @@ impl Timeline {
     fn seek(self, x_px: f32) {
         let session = self.session;
         frames::plan(Slot::Seek, move || {
-            let view = untrack(|| session.timeline_view_or_fit());
-            let clock = untrack(|| session.clock());
+            let view = untrack(|| session.figures().timeline_view_or_fit());
+            let clock = untrack(|| session.figures().clock.get());
             let step = timeline_step_at(&view, clock.as_deref(), self.size.get_untracked(), x_px);
             session.dispatch(PlayerAction::Pause);
             session.dispatch(PlayerAction::SeekStep(step));
@@ -238,7 +150,7 @@ impl Timeline {
         let session = self.session;
         let (x, y) = offset_px(event);
         if let Some(Pinched { x_px, factor }) = self.pinch.moved(event) {
-            return session.zoom_memory(self.fraction(x_px), factor);
+            return session.figures().zoom_memory(self.fraction(x_px), factor);
         }
         if event.buttons() & 1 != 0 {
             return self.seek(x);
@@ -284,12 +196,12 @@ impl Timeline {
 /// The cursor, the mark and the line of the pointer. Reads signals.
 fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) -> Scene {
     let size = Size::new(base.width_px, base.height_px);
-    let view = session.timeline_view_or_fit();
-    let clock = session.clock();
+    let view = session.figures().timeline_view_or_fit();
+    let clock = session.figures().clock.get();
     let clock = clock.as_deref();
     let recording = session.run.with(|run| run.recording.clone());
     let mut scene = timeline_cursor(Some(&recording), base, &view, clock, step);
-    if let Some(mark) = session.figures.mark.get() {
+    if let Some(mark) = session.figures().mark.get() {
         timeline_line(&mut scene, &view, clock, mark, Role::Changed, size);
     }
     if let Some(step) = pointer {
@@ -299,7 +211,7 @@ fn cursors(session: Session, base: &Scene, step: usize, pointer: Option<usize>) 
 }
 
 fn head(session: Session) -> AnyView {
-    let is_by_clock = session.figures.is_by_clock;
+    let is_by_clock = session.figures().is_by_clock;
     let without_times = flag(move || session.run.with(|run| run.recording.time_us(0).is_none()));
     let axis = move |wanted: bool, id: &'static str, label: &'static str| {
         let set = click(move || is_by_clock.set(wanted));
@@ -321,7 +233,8 @@ fn head(session: Session) -> AnyView {
 fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
     let is_inside = timeline_plot(size).contains(at.0, at.1);
     is_inside.then(|| {
-        let (view, clock) = untrack(|| (session.timeline_view_or_fit(), session.clock()));
+        let (view, clock) =
+            untrack(|| (session.figures().timeline_view_or_fit(), session.figures().clock.get()));
         timeline_step_at(&view, clock.as_deref(), size, at.0)
     })
 }
@@ -329,8 +242,8 @@ fn moment_at(session: Session, at: (f32, f32), size: Size) -> Option<usize> {
 /// Saves the figure as an SVG or PNG file.
 fn save(session: Session, is_svg: bool) {
     let run = session.run.get_untracked();
-    let view = untrack(|| session.timeline_view_or_fit());
-    let clock = untrack(|| session.clock());
+    let view = untrack(|| session.figures().timeline_view_or_fit());
+    let clock = untrack(|| session.figures().clock.get());
     let size = Size::new(1200.0, 420.0);
     let scene = timeline_scene(&run.series, &run.recording, &view, clock.as_deref(), size);
     if is_svg {
@@ -377,11 +290,4 @@ pub(crate) fn moment_words(session: Session, step: usize) -> Option<String> {
         lines.push(format!("in {}", names.join(" › ")));
     }
     Some(lines.join("\n"))
-}
-
-/// The factor by which an event of the wheel zooms: about the same for mice, which count lines, and for touchpads, which count
-/// pixels.
-pub(crate) fn zoom_factor(event: &ev::WheelEvent) -> f64 {
-    let pixels = if event.delta_mode() == 0 { event.delta_y() } else { event.delta_y() * 30.0 };
-    (-pixels.clamp(-150.0, 150.0) / 250.0).exp()
 }

@@ -1,12 +1,12 @@
-//! Stands where the figures stand when the opened file has no memory that could be drawn: why, and what its trace says all the same.
+//! In the place of the figures when the opened file has no memory that could be drawn: why, and what its trace still says.
 
 use blockyard_figure::stack_lines;
 use blockyard_record::{StackId, Stacks};
 use blockyard_replay::job::{OpenedRecording, UnplacedStack, UnplacedTrace};
 use leptos::prelude::*;
 
-use crate::files::reopen;
-use crate::session::{OpenedFile, Session};
+use crate::files::OpenedFile;
+use crate::session::Session;
 use crate::view::kit::{button, click};
 use crate::view::numbers::grouped_count;
 
@@ -45,7 +45,7 @@ pub(crate) fn unplaced(session: Session) -> AnyView {
                 {stack_table(trace, stacks)}
                 <p class="quiet">
                     "The tab Recording has the settings and the notes of the file. "
-                    {button("link", "unplaced-back", "Back to the workload", "", click(move || session.show_opened(false)))}
+                    {button("link", "unplaced-back", "Back to the workload", "", click(move || session.files().show_opened(false)))}
                 </p>
             </section>
         })
@@ -60,7 +60,7 @@ fn other_devices(session: Session, opened: &OpenedFile) -> Option<AnyView> {
         devices.iter().enumerate().filter(|(place, device)| place != shown_device && device.events > 0);
     let buttons = others.map(|(place, device)| {
         let label = format!("Show {} ({} events)", device.name(), grouped_count(device.events));
-        let show = click(move || reopen(session, place));
+        let show = click(move || session.files().reopen(place));
         view! { <button type="button" on:click=show>{label}</button> }.into_any()
     });
     let buttons = buttons.collect::<Vec<_>>();

@@ -1,6 +1,6 @@
 //! Long work beside the page: the page sends a [`Job`] as bytes, and the worker answers with [`Reply`]s.
 //!
-//! The page knows this crate for its messages alone; the program that does the work is a module of its own, so that a visitor who
+//! The page knows this crate for its messages alone; the program that does the work is a separate module, so that a visitor who
 //! opens no file never waits for what reads files.
 
 mod content;

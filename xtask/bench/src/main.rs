@@ -9,7 +9,7 @@ use blockyard_bench::cores::{cores, pin};
 use blockyard_bench::native::Side;
 use blockyard_bench::page::into_page;
 use blockyard_bench::sections::{self, BenchContext, SECTIONS};
-use blockyard_measure::{Machine, Report, chart, table};
+use blockyard_measure::{BenchReport, Machine, chart, table};
 use lexopt::prelude::*;
 
 const HELP: &str = "\
@@ -115,10 +115,10 @@ fn run(command: &Command) -> Result<()> {
     }
 }
 
-fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
+fn measure(context: &BenchContext, wanted: &[String]) -> Result<BenchReport> {
     let machine = Machine { software: vec![rustc()], ..Machine::here() };
     println!("{}", machine.line());
-    let mut report = Report {
+    let mut report = BenchReport {
         machine,
         command: [&["cargo xtask bench"], &wanted.iter().map(String::as_str).collect::<Vec<_>>()[..]]
             .concat()
@@ -153,7 +153,7 @@ fn measure(context: &BenchContext, wanted: &[String]) -> Result<Report> {
     Ok(report)
 }
 
-fn write_docs(context: &BenchContext, report: &Report) -> Result<()> {
+fn write_docs(context: &BenchContext, report: &BenchReport) -> Result<()> {
     let path = context.workspace.join("docs/speed.md");
     let page = std::fs::read_to_string(&path).context("cannot read docs/speed.md")?;
     std::fs::write(&path, into_page(&page, report)?).context("cannot write docs/speed.md")?;
@@ -167,7 +167,7 @@ fn write_docs(context: &BenchContext, report: &Report) -> Result<()> {
 fn draw(file: &Path) -> Result<()> {
     let place = || format!("cannot read {}", file.display());
     let report =
-        Report::from_json(&std::fs::read_to_string(file).with_context(place)?).with_context(place)?;
+        BenchReport::from_json(&std::fs::read_to_string(file).with_context(place)?).with_context(place)?;
     let folder = file.parent().unwrap_or_else(|| Path::new("."));
     let name = file.file_stem().and_then(|name| name.to_str()).context("the file has no name")?;
     for section in &report.sections {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 
-use blockyard_measure::{Report, ReportRow, Section, digits, verdict};
+use blockyard_measure::{BenchReport, ReportRow, Section, digits, verdict};
 
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --docs` -->\n";
 const END: &str = "<!-- end of results -->\n";
@@ -14,7 +14,7 @@ const END: &str = "<!-- end of results -->\n";
 /// # Errors
 ///
 /// Where the marks are missing.
-pub fn into_page(page: &str, report: &Report) -> Result<String> {
+pub fn into_page(page: &str, report: &BenchReport) -> Result<String> {
     let (Some(begin), Some(end)) = (page.find(BEGIN), page.find(END)) else {
         bail!("docs/speed.md has no place for results: the lines `{}` and `{}`", BEGIN.trim(), END.trim());
     };
@@ -25,7 +25,7 @@ pub fn into_page(page: &str, report: &Report) -> Result<String> {
 }
 
 /// A table of the comparison with PyTorch, and a line for every other section.
-fn results(report: &Report) -> String {
+fn results(report: &BenchReport) -> String {
     let find = |name: &str| report.sections.iter().find(|section| section.name == name);
     let instructions = find("instructions");
     let mut text = String::new();
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    fn report() -> Report {
+    fn report() -> BenchReport {
         let row = |ours: f64, theirs: f64| ReportRow {
             name: "gpt2".to_owned(),
             units: 1,
@@ -107,7 +107,7 @@ mod tests {
         };
         let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
         let sections = vec![section("pytorch", 25.0, 300.0), section("instructions", 300.0, 3600.0)];
-        Report { machine, command: "cargo xtask bench".to_owned(), rounds: 9, sections }
+        BenchReport { machine, command: "cargo xtask bench".to_owned(), rounds: 9, sections }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use blockyard_gpus::{Assumption, GpuProfile, NotAnAssumption};
 use blockyard_record::Bytes;
 use clap::Args;
 
-use crate::options::size;
+use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command")]
@@ -17,9 +17,10 @@ pub(crate) struct DryRunOptions {
     /// The program's own arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<String>,
-    /// The GPU that the program sees: h200; or a100, a100-40g, h100, l4, t4, rtx4090, whose numbers are derived. Further GPUs, separated
-    /// by commas: the report says whether the program fits each.
-    #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu)]
+    #[arg(
+        long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpu,
+        help = format!("{}. Further GPUs, separated by commas: the report says whether the program fits each", gpu_help("The GPU that the program sees"))
+    )]
     pub(crate) gpu: Vec<GpuProfile>,
     /// How many GPUs the program sees.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use blockyard_answers::{DryRunFields, DryRunOrders};
-use blockyard_dry_run::{AddressOrder, BytesRange, OtherOrders, Report};
+use blockyard_dry_run::{BytesRange, OtherOrders, Report, SegmentOrder};
 use blockyard_gpus::GpuProfile;
 
 use super::text::shown;
@@ -39,7 +39,7 @@ pub(super) fn text(
         );
     }
     writeln!(text, "  {count} orders of addresses (the driver's, rising, falling):")?;
-    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(AddressOrder::name).collect();
+    let ended: Vec<&str> = others.ended_otherwise(report).into_iter().map(SegmentOrder::name).collect();
     if !ended.is_empty() {
         writeln!(text, "    the program ended otherwise with addresses that are {}", ended.join(", "))?;
     }
@@ -74,7 +74,7 @@ fn of_range(range: BytesRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use blockyard_dry_run::{AddressOrder, DeviceReport, OtherOrders, Report};
+    use blockyard_dry_run::{DeviceReport, OtherOrders, Report, SegmentOrder};
     use blockyard_gpus::GpuProfile;
     use blockyard_record::Bytes;
 
@@ -85,7 +85,7 @@ mod tests {
 
     fn said(others: [u64; 2], total: u64) -> String {
         let [rising, falling] = others.map(report);
-        let runs = vec![(AddressOrder::Rising, rising), (AddressOrder::Falling, falling)];
+        let runs = vec![(SegmentOrder::Rising, rising), (SegmentOrder::Falling, falling)];
         let gpu = GpuProfile { total_memory: Bytes::mib(total), ..GpuProfile::H200 };
         let mut text = String::new();
         super::text(&mut text, &report(20), &OtherOrders { runs }, &[gpu]).unwrap();

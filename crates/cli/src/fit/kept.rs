@@ -28,12 +28,12 @@ struct Line {
     files: Vec<(PathBuf, u64)>,
 }
 
-pub(super) struct Kept {
+pub(super) struct RunCache {
     pub(super) path: PathBuf,
     lines: Mutex<Vec<Line>>,
 }
 
-impl Kept {
+impl RunCache {
     /// What a file has; nothing where there is none. A line that cannot be read is passed over: its run is made again.
     pub(super) fn read(path: PathBuf) -> Self {
         let text = std::fs::read_to_string(&path).unwrap_or_default();

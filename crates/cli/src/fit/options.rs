@@ -11,7 +11,7 @@ use clap::Args;
 
 use super::vary::{Varied, Vary};
 use crate::dry_run::gpu_of;
-use crate::options::size;
+use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct FitOptions {
@@ -47,8 +47,10 @@ pub(crate) struct FitOptions {
     /// Run this many layouts, or searches for several GPUs, values or settings, side by side, as far as the host's memory allows.
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) at_once: u8,
-    /// The GPUs, separated by commas: h200, h100, a100, a100-40g, l4, t4, rtx4090; or all.
-    #[arg(long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpus)]
+    #[arg(
+        long, default_value = "h200", value_name = "GPU,...", value_delimiter = ',', value_parser = gpus,
+        help = format!("{}; or all", gpu_help("The GPUs, separated by commas"))
+    )]
     pub(crate) gpu: Vec<Gpus>,
     /// The most that may be reserved on each device, as bytes or with a unit ("16 GiB"), as `torch.cuda.set_per_process_memory_fraction` limits
     /// memory; without this option, the GPU's memory.

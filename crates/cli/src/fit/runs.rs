@@ -11,7 +11,7 @@ use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
 use super::at_once::AtOnce;
-use super::kept::{Kept, key};
+use super::kept::{RunCache, key};
 use super::options::FitOptions;
 use super::sites;
 use super::vary::{Set, Vary, arguments, environment};
@@ -94,7 +94,7 @@ pub(super) struct Runs<'a> {
     pub(super) torch: Torch,
     pub(super) prepared: Prepared,
     pub(super) folder: &'a Path,
-    pub(super) kept: Kept,
+    pub(super) kept: RunCache,
     pub(super) bar: ProgressBar,
     pub(super) at_once: AtOnce,
     /// Files so far, for their names.

@@ -7,7 +7,7 @@ use blockyard_record::Bytes;
 use clap::Args;
 
 use crate::dry_run::gpu_of;
-use crate::options::size;
+use crate::options::{gpu_help, size};
 
 #[derive(Debug, Args)]
 pub(crate) struct GuardOptions {
@@ -19,8 +19,7 @@ pub(crate) struct GuardOptions {
     /// Store the memory that the programs take now in the file. A program that the file does not have is added.
     #[arg(long)]
     pub(crate) update: bool,
-    /// The GPU that the program sees: h200, h100, a100, a100-40g, l4, t4, rtx4090.
-    #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu)]
+    #[arg(long, value_name = "GPU", requires = "program", value_parser = gpu, help = gpu_help("The GPU that the program sees"))]
     pub(crate) gpu: Option<String>,
     /// End the program after this many steps of its first optimizer.
     #[arg(long, value_name = "N", requires = "program", value_parser = clap::value_parser!(u32).range(1..))]

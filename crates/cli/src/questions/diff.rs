@@ -117,15 +117,20 @@ fn text(compared: &str, found: &Diff) -> String {
             grouped(peak.after.get()),
             grouped(peak.before.get())
         );
-        for term in peak.terms.iter().take(SHOWN) {
-            let site = term.site.join(" < ");
-            let (old, new) = (grouped(term.count_before), grouped(term.count_after));
+        let lines = peak.by_line();
+        for line in lines.iter().take(SHOWN) {
+            // One call site has its stack; several of a line are summed, and JSON has each.
+            let site = match line.sites.as_slice() {
+                [site] => site.join(" < "),
+                sites => format!("{}, {} call sites", line.line, sites.len()),
+            };
+            let (old, new) = (grouped(line.count_before), grouped(line.count_after));
             let _ =
-                writeln!(text, "    {:>16}  {site} ({old} live before, {new} after)", signed(term.change));
+                writeln!(text, "    {:>16}  {site} ({old} live before, {new} after)", signed(line.change));
         }
-        let rest = peak.terms.iter().skip(SHOWN).map(|term| term.change).sum::<i64>();
-        if peak.terms.len() > SHOWN {
-            let _ = writeln!(text, "    {:>16}  {} more call sites", signed(rest), peak.terms.len() - SHOWN);
+        let rest = lines.iter().skip(SHOWN).map(|line| line.change).sum::<i64>();
+        if lines.len() > SHOWN {
+            let _ = writeln!(text, "    {:>16}  {} more lines", signed(rest), lines.len() - SHOWN);
         }
     }
     for note in &found.notes {

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use blockyard_answers::SearchAnswer;
-use blockyard_lab::{Found, Run, candidates, search as ask};
+use blockyard_lab::{Run, SearchResult, candidates, search as ask};
 use blockyard_record::grouped;
 use blockyard_replay::Progress;
 
@@ -45,7 +45,7 @@ pub(super) fn answer(run: &Run, bar: &Bar, options: &SearchQuestion) -> anyhow::
     Ok(QuestionReply { json: json.into(), text, status })
 }
 
-fn text(run: &Run, found: &Found, all: bool) -> String {
+fn text(run: &Run, found: &SearchResult, all: bool) -> String {
     let mut text =
         format!("{} settings on {}\n", grouped(found.rows.len() as u64), counted(run, found.baseline.limit));
     let mut lines = vec![heading(), cells("own settings", &found.baseline)];

@@ -150,7 +150,7 @@ fn held(text: &mut String, held: &[HoldingLine]) {
         )
     };
     for held in held.iter().take(SHOWN) {
-        text.push_str(&line(held.bytes, held.blocks, &held.line));
+        text.push_str(&line(held.bytes, held.blocks, &held.words()));
     }
     let rest = held.get(SHOWN..).unwrap_or_default();
     if !rest.is_empty() {

@@ -112,7 +112,7 @@ fn draw_difference(scene: &mut Scene, compared: &ComparedTimelines, size: Size) 
         let words = if differences.is_empty() {
             "There is nothing to compare: one of the runs has no memory over time."
         } else {
-            "No difference: both reserve the same bytes after every request."
+            "Both reserve the same bytes after every request."
         };
         let words = fitted(words, EMPTY_PX, Weight::Normal, size.width_px - 16.0).unwrap_or_default();
         let center = Point::new(size.width_px / 2.0, size.height_px / 2.0);

@@ -7,6 +7,8 @@ use crate::scene::{Scene, Weight};
 use crate::text_width::text_width_px;
 
 const TEXT_PX: f32 = 11.0;
+/// The sizes in which a name is tried, the larger one first.
+const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
 /// This many columns are looked at, which is as exact as a name needs.
 const MOST_COLUMNS: usize = 400;
 
@@ -33,22 +35,31 @@ fn shorter_names(text: &str) -> Vec<&str> {
 
 impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, as far as
-    /// it has room there. `is_shown` says which places of the legend are drawn.
+    /// it has room there, and none over the names of `others`. `is_shown` says which places of the legend are drawn.
     #[must_use]
-    pub fn names(&self, groups: &Groups, is_shown: impl Fn(usize) -> bool, plot: Rect) -> Scene {
+    pub fn names(
+        &self,
+        groups: &Groups,
+        is_shown: impl Fn(usize) -> bool,
+        plot: Rect,
+        others: &Scene,
+    ) -> Scene {
         let mut scene = Scene::new(0.0, 0.0);
-        let mut taken: Vec<Rect> = Vec::new();
+        let mut taken: Vec<Rect> = others.marks.iter().map(|mark| mark.bounds().grown(2.0)).collect();
         let strips = self.strips(groups.legend().len(), |row| Some(groups.place(row)), plot);
         for (place, (entry, strips)) in groups.legend().iter().zip(strips).enumerate() {
             if !is_shown(place) {
                 continue;
             }
-            let found = shorter_names(&entry.text).into_iter().find_map(|text| {
-                let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 8.0;
-                Some((roomiest(&strips, width, PLATE_PX, &taken)?, text))
+            let names = shorter_names(&entry.text);
+            let sizes = || SIZES_PX.into_iter().flat_map(|size| names.iter().map(move |text| (size, *text)));
+            let found = sizes().find_map(|(size_px, text)| {
+                let width = text_width_px(text, size_px, Weight::Bold).ceil() + 8.0;
+                let height = PLATE_PX - (TEXT_PX - size_px) * 2.0;
+                Some((roomiest(&strips, width, height, &taken)?, size_px, text))
             });
-            let Some((found, text)) = found else { continue };
-            plated_text(&mut scene, found.center(), text, TEXT_PX, Weight::Bold);
+            let Some((found, size_px, text)) = found else { continue };
+            plated_text(&mut scene, found.center(), text, size_px, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene
@@ -67,9 +78,13 @@ impl Grid {
         let mut taken: Vec<Rect> = Vec::new();
         for (row, strips) in strips.iter().enumerate() {
             let Some(name) = name_of(row) else { continue };
-            let width = text_width_px(name, TEXT_PX, Weight::Bold).ceil() + 8.0;
-            let Some(found) = roomiest(strips, width, PLATE_PX, &taken) else { continue };
-            plated_text(&mut scene, found.center(), name, TEXT_PX, Weight::Bold);
+            let found = SIZES_PX.into_iter().find_map(|size_px| {
+                let width = text_width_px(name, size_px, Weight::Bold).ceil() + 8.0;
+                let height = PLATE_PX - (TEXT_PX - size_px) * 2.0;
+                Some((roomiest(strips, width, height, &taken)?, size_px))
+            });
+            let Some((found, size_px)) = found else { continue };
+            plated_text(&mut scene, found.center(), name, size_px, Weight::Bold);
             taken.push(found.grown(2.0));
         }
         scene

@@ -22,6 +22,26 @@ impl std::fmt::Debug for GridPaint<'_> {
     }
 }
 
+/// How much of the color of cached bytes is in that of reserved memory, which is the ground of allocations, in percent.
+pub const RESERVED_PERCENT: u32 = 22;
+
+/// How much of the color of quiet text is in that of allocations that are not chosen while others are, in percent: a grey without
+/// a meaning, which stands out from reserved memory.
+pub const DIMMED_PERCENT: u32 = 60;
+
+/// `percent` of the color, and the rest of the ground.
+#[must_use]
+pub fn blended(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
+    let percent = percent.min(100);
+    let mut mixed = color;
+    for (part, ground) in mixed.iter_mut().zip(ground) {
+        let own = u32::from(*part).saturating_mul(percent);
+        let sum = u32::from(ground).saturating_mul(100_u32.saturating_sub(percent)).saturating_add(own);
+        *part = u8::try_from(sum / 100).unwrap_or(u8::MAX);
+    }
+    mixed
+}
+
 /// Neighbors are divided by a line where an allocation is at least this many cells high or wide.
 const DIVIDED: usize = 5;
 

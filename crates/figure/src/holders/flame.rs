@@ -5,7 +5,7 @@ use crate::fill::{Fill, Pattern};
 use crate::geometry::{Rect, Size};
 use crate::holders::frame_text;
 use crate::labels::baseline;
-use crate::numbers::{count_px, floor_count, px, share};
+use crate::numbers::{count_px, px, share};
 use crate::role::Role;
 use crate::scene::{Scene, TargetId, TextStyle, Weight};
 use crate::text_width::first_fitting;
@@ -126,6 +126,21 @@ impl FlameGraph {
         self.nodes.get(place).map_or(&[], |node| &node.children)
     }
 
+    /// Whether a frame only passes on to one other frame: no stack ends at it.
+    fn is_passed(&self, place: usize) -> bool {
+        let node = self.nodes.get(place);
+        node.is_some_and(|node| node.depth > 0 && node.stack.is_none() && node.children.len() == 1)
+    }
+
+    /// The frames right above the node that only pass on to it, and so have no separate row; the outermost first.
+    #[must_use]
+    pub fn passed_above(&self, place: usize) -> Vec<usize> {
+        let mut passed: Vec<usize> =
+            self.path(place).into_iter().rev().skip(1).take_while(|above| self.is_passed(*above)).collect();
+        passed.reverse();
+        passed
+    }
+
     /// The nodes from the whole to the node.
     #[must_use]
     pub fn path(&self, place: usize) -> Vec<usize> {
@@ -191,15 +206,12 @@ impl FlameGraph {
 const TEXT_PX: f32 = 11.0;
 /// The width of what has a node's whole color.
 const EDGE_PX: f32 = 4.0;
-/// The height of a row: one line of text at least, and three at most.
-const ROW_PX: std::ops::RangeInclusive<f32> = 19.0..=48.0;
-const LINE_PX: f32 = 14.0;
-/// The height that few rows fill together.
-const FULL_PX: f32 = 480.0;
+/// The height of a row, which is one line of text.
+const ROW_PX: f32 = 22.0;
 
-/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Rows are the higher the fewer they
-/// are: a high row has room for the name, the place and the bytes below each other. Nodes at which stacks end have the color that
-/// `role_of` gives to the stack; the others are grey.
+/// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Frames that only pass on to one other
+/// frame have no row: the frame that they lead to says how many they are. Nodes at which stacks end have the color that `role_of` gives to
+/// the stack; the others are grey.
 #[must_use]
 pub fn flame_scene(
     graph: &FlameGraph,
@@ -226,13 +238,19 @@ pub fn flame_scene(
             at += part_px;
         }
     }
-    let deepest = boxes.iter().filter_map(|(place, ..)| graph.node(*place)).map(|node| node.depth).max();
-    let rows = count_px(deepest.unwrap_or(0) + 1);
-    let row_px = (FULL_PX / rows).clamp(*ROW_PX.start(), *ROW_PX.end()).floor();
-    let mut scene = Scene::new(width_px, rows * row_px);
-    for (index, (place, left, width)) in boxes.into_iter().enumerate() {
-        let role = graph.node(place).and_then(|node| role_of(node.stack?)).filter(|_| index >= above.len());
-        draw(&mut scene, graph, stacks, place, (left, width, row_px), role);
+    // The row of a node: how many nodes above it have a row.
+    let row_of = |place: usize| {
+        graph.path(place).into_iter().filter(|above| *above != place && !graph.is_passed(*above)).count()
+    };
+    boxes.retain(|(place, ..)| !graph.is_passed(*place));
+    let boxes: Vec<(usize, (f32, f32, usize))> =
+        boxes.into_iter().map(|(place, left, width)| (place, (left, width, row_of(place)))).collect();
+    let rows = boxes.iter().map(|(_, (.., row))| row + 1).max().unwrap_or(1);
+    let mut scene = Scene::new(width_px, count_px(rows) * ROW_PX);
+    for (place, at) in boxes {
+        let role =
+            graph.node(place).and_then(|node| role_of(node.stack?)).filter(|_| !above.contains(&place));
+        draw(&mut scene, graph, stacks, place, at, role);
     }
     scene
 }
@@ -242,13 +260,12 @@ fn draw(
     graph: &FlameGraph,
     stacks: &Stacks,
     place: usize,
-    (left, width, row_px): (f32, f32, f32),
+    (left, width, row): (f32, f32, usize),
     role: Option<Role>,
 ) {
-    let Some(node) = graph.node(place) else { return };
-    let top = count_px(node.depth) * row_px;
-    let rect = Rect::new(left, top, width, row_px);
-    let inner = Rect::new(left, top, (width - 1.0).max(0.5), row_px - 1.0);
+    let top = count_px(row) * ROW_PX;
+    let rect = Rect::new(left, top, width, ROW_PX);
+    let inner = Rect::new(left, top, (width - 1.0).max(0.5), ROW_PX - 1.0);
     match role {
         // The whole color at the left end, and a tint below the text.
         Some(role) => {
@@ -258,44 +275,22 @@ fn draw(
         }
         None => scene.rect(inner, Fill { role: Role::TextMuted, pattern: Pattern::Faint }, None),
     }
-    let lines = lines(graph, stacks, place, width - 10.0, floor_count(f64::from(row_px / LINE_PX)).max(1));
-    let first = top + (row_px - 1.0 - LINE_PX * count_px(lines.len())) / 2.0;
-    for (index, text) in lines.into_iter().enumerate() {
-        let center = first + LINE_PX * (count_px(index) + 0.5);
-        let at = crate::geometry::Point::new(left + 7.0, baseline(center, TEXT_PX));
+    if let Some(text) = text(graph, stacks, place, width - 10.0) {
+        let at = crate::geometry::Point::new(left + 7.0, baseline(inner.center().y_px, TEXT_PX));
         scene.text(at, text, TextStyle::new(Role::Text, TEXT_PX));
     }
     scene.target(rect, TargetId::FlameNode(index_u32(place)));
 }
 
-/// The texts of a node, one for each line. Whole names and whole numbers: what has no room is left out, the least important first, and nothing
-/// is cut off.
-fn lines(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32, most: usize) -> Vec<String> {
-    let Some(node) = graph.node(place) else { return Vec::new() };
+/// The text of a node. Whole names and whole numbers: what has no room is left out, the least important first, and nothing is cut off.
+fn text(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32) -> Option<String> {
+    let node = graph.node(place)?;
     let whole = graph.text(stacks, place);
     let bytes = node.bytes.to_string();
     let name = node.frame.map(|frame| stacks.frame(frame).name.to_owned()).filter(|name| !name.is_empty());
-    let fits =
-        |text: &String| first_fitting(std::slice::from_ref(text), TEXT_PX, Weight::Normal, room_px).is_some();
-    if most == 1 {
-        let texts: Vec<String> =
-            [format!("{whole}  {bytes}"), whole].into_iter().chain(name).chain([bytes]).collect();
-        return first_fitting(&texts, TEXT_PX, Weight::Normal, room_px)
-            .map(str::to_owned)
-            .into_iter()
-            .collect();
-    }
-    let mut lines = match &name {
-        _ if fits(&whole) => vec![whole],
-        // The name and its place below each other.
-        Some(name) => {
-            let file = whole.strip_prefix(name.as_str()).map(|rest| rest.trim().to_owned());
-            let file = file.filter(|file| !file.is_empty() && most > 2);
-            std::iter::once(name.clone()).chain(file).collect()
-        }
-        None => Vec::new(),
-    };
-    lines.push(bytes);
-    lines.retain(fits);
-    lines
+    let passed = graph.passed_above(place).len();
+    let longest = (passed > 0).then(|| format!("{passed} \u{203a} {whole}  {bytes}"));
+    let texts = [format!("{whole}  {bytes}"), whole];
+    let texts: Vec<String> = longest.into_iter().chain(texts).chain(name).chain([bytes]).collect();
+    first_fitting(&texts, TEXT_PX, Weight::Normal, room_px).map(str::to_owned)
 }

@@ -103,6 +103,9 @@ impl Map<'_> {
         let scale = BarScale { base: info.addr, window, left_px: self.bars.0, right_px, bar_px };
         let bar_top = top_px + 3.0;
         let hidden = draw_blocks(scene, self.names, info.id, &segment.blocks, &scale, bar_top);
+        if self.view.scale == MapScale::Each && info.size < self.largest && !is_zoomed {
+            self.draw_length(scene, info.size, bar_top + bar_px);
+        }
         if self.changed.new_segments.contains(&info.id) {
             draw_new_segment(scene, &scale, bar_top);
         }
@@ -129,6 +132,12 @@ impl Map<'_> {
             self.draw_overview(scene, info, window, top_px + row_px);
         }
         hidden
+    }
+
+    /// A line below a bar that fills its row, as long as the segment is beside the largest one.
+    fn draw_length(&self, scene: &mut Scene, size: Bytes, foot_px: f32) {
+        let width = (px(share(size, self.largest)) * (self.bars.1 - self.bars.0)).max(2.0);
+        scene.rect(Rect::new(self.bars.0, foot_px + 1.0, width, 2.0), Fill::solid(Role::TextMuted), None);
     }
 
     /// The whole of a zoomed segment as a strip, with a frame around the part that is shown.
@@ -186,8 +195,12 @@ impl Map<'_> {
         scene.text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
         let captions = match self.view.scale {
-            MapScale::Each => ["blocks by address, each segment fills its row", "blocks by address"],
-            MapScale::Common => ["blocks by address, all segments to one scale", "one scale"],
+            MapScale::Each => [
+                "blocks by address, each segment fills its row; a line below is its length beside the largest",
+                "blocks by address, each segment fills its row",
+                "blocks by address",
+            ],
+            MapScale::Common => ["blocks by address, all segments to one scale", "one scale", "one scale"],
         };
         if let Some(caption) = first_fitting(&captions, TEXT_PX, Weight::Normal, left) {
             scene.text(Point::new(self.bars.0, 15.0), caption, style);

@@ -11,7 +11,7 @@ use crate::geometry::{Point, Rect};
 use crate::labels::baseline;
 use crate::numbers::{bytes_f64, count_px};
 use crate::role::{BreakdownClass, Role};
-use crate::scene::{Anchor, Dash, Mark, Scene, TargetId, TextStyle, Weight};
+use crate::scene::{Anchor, Dash, Scene, TargetId, TextStyle, Weight};
 use crate::term::Term;
 use crate::text_width::{first_fitting, text_width_px};
 
@@ -24,8 +24,8 @@ pub(super) struct Metrics {
     pub(super) numeral_px: f32,
     tier_px: f32,
     bar_px: f32,
-    ruler_px: f32,
-    peaks_px: f32,
+    pub(super) ruler_px: f32,
+    pub(super) peaks_px: f32,
     pub(super) segment_px: f32,
     pub(super) label_px: f32,
     /// The row of a request that failed; nothing where none does.
@@ -72,7 +72,7 @@ impl Metrics {
         3.0 * self.tier_px + 2.0
     }
 
-    fn ruler_y_px(&self) -> f32 {
+    pub(super) fn ruler_y_px(&self) -> f32 {
         self.bar_y_px() + self.bar_px + 6.0
     }
 
@@ -155,6 +155,9 @@ impl Stage {
         scene
     }
 }
+
+/// The room that two slanted cuts take at the end of an area.
+const CUTS_PX: f32 = 14.0;
 
 /// A bracket above the bar, with a name and a number.
 struct Bracket {
@@ -273,12 +276,10 @@ impl Painter<'_> {
             let rect = Rect::new(left, y, right - left - 2.0, bar_px);
             self.scene.rounded(rect, Fill { role: Role::Pending, pattern: Pattern::Tint }, 4.0);
             let is_last = index + 1 == blocks.len();
-            for place in [14.0, 8.0].into_iter().filter(|_| is_last) {
-                let end = rect.right_px() - place;
-                let (top, bottom) = (Point::new(end + 6.0, y), Point::new(end, y + bar_px));
-                self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
+            if is_last {
+                self.draw_cuts(&rect);
             }
-            let cut_px = if is_last { 14.0 } else { 0.0 };
+            let cut_px = if is_last { CUTS_PX } else { 0.0 };
             let room = rect.width_px - cut_px - 8.0;
             let words = if *name == "context" { ["CUDA context", *name] } else { [*name; 2] };
             let value = [bytes.to_string()];
@@ -293,6 +294,15 @@ impl Painter<'_> {
                 let at = Point::new(middle, baseline(rect.center().y_px + below, text_px));
                 self.scene.text(at, text, style.anchored(Anchor::Middle));
             }
+        }
+    }
+
+    /// Two slanted cuts near the right end of an area: its width is not to scale.
+    fn draw_cuts(&mut self, rect: &Rect) {
+        for place in [CUTS_PX, CUTS_PX - 6.0] {
+            let end = rect.right_px() - place;
+            let (top, bottom) = (Point::new(end + 6.0, rect.y_px), Point::new(end, rect.bottom_px()));
+            self.scene.line(top, bottom, Role::Background, Dash::Solid, 3.0);
         }
     }
 
@@ -314,6 +324,12 @@ impl Painter<'_> {
             let inner = Rect::new(rect.x_px + gap, y, rect.width_px - 2.0 * gap, bar_px);
             self.scene.rounded(inner, Fill::of(class), 4.0);
             self.scene.target(rect, TargetId::Class(class));
+            // The area goes on beyond a ruler that shows only the first part of the device.
+            let mut inner = inner;
+            if at > bytes_f64(self.stage.shown) && inner.width_px > 3.0 * CUTS_PX {
+                self.draw_cuts(&inner);
+                inner.width_px -= CUTS_PX;
+            }
             // A class on its way to nothing has no number any more.
             if number.is_zero() {
                 continue;
@@ -410,45 +426,6 @@ impl Painter<'_> {
         }
     }
 
-    /// The peaks and the limit, below the ruler.
-    fn draw_peaks(&mut self) {
-        let Metrics { text_px, width_px, peaks_px, ruler_px, .. } = self.metrics;
-        let (allocated, reserved) = (self.stage.max_allocated, self.stage.max_reserved);
-        let limit = self.stage.limit.filter(|limit| *limit < self.stage.shown);
-        let limit = limit.unwrap_or_default();
-        let marks = [
-            ("max allocated", allocated, Role::PeakAllocated, TargetId::PeakAllocated),
-            ("max reserved", reserved, Role::PeakReserved, TargetId::PeakReserved),
-            ("limit", bytes_f64(limit), Role::Limit, TargetId::Limit),
-        ];
-        let numbers = [self.stage.numbers.max_allocated, self.stage.numbers.max_reserved, limit];
-        let rows: usize = if width_px < NARROW_PX { 2 } else { 1 };
-        let line = peaks_px / count_px(rows);
-        let top = self.metrics.ruler_y_px() + ruler_px;
-        let texts = [0, 1, 2].map(|place: usize| format!("{} {}", marks[place].0, numbers[place]));
-        let widths = texts.clone().map(|text| text_width_px(&text, text_px, Weight::Normal));
-        let places = marks.map(|mark| self.ruler.x_px(mark.1));
-        let lefts = peak_lefts(places, widths, width_px, rows);
-        for (index, (((_, bytes, role, target), text), left)) in
-            marks.into_iter().zip(texts).zip(lefts).enumerate()
-        {
-            if bytes < 1.0 {
-                continue;
-            }
-            let x = self.ruler.x_px(bytes).round().clamp(5.0, width_px - 5.0);
-            let y = self.metrics.ruler_y_px();
-            let tip = [Point::new(x, y - 1.0), Point::new(x + 5.0, y + 7.0), Point::new(x - 5.0, y + 7.0)];
-            self.scene.marks.push(Mark::Area { points: tip.to_vec(), fill: Fill::solid(role) });
-            self.scene.target(Rect::new(x - 6.0, y - 2.0, 12.0, 12.0), target);
-            let Some(left) = left.filter(|_| !numbers[index].is_zero()) else { continue };
-            let row = usize::from(rows == 2 && index == 1);
-            let y = top + count_px(row) * line + text_px;
-            let width = text_width_px(&text, text_px, Weight::Normal);
-            self.scene.text(Point::new(left, y), text, TextStyle::new(role, text_px));
-            self.scene.target(Rect::new(left, y - text_px, width, text_px * 1.3), target);
-        }
-    }
-
     /// Frames around the bytes of the term that is lit.
     fn draw_lit(&mut self) {
         let Some(term) = self.view.lit else { return };
@@ -475,22 +452,4 @@ impl Painter<'_> {
         frame(self, from, to.min(bytes_f64(self.stage.shown)));
         self.draw_lit_segments(term);
     }
-}
-
-/// Where the texts of max allocated, max reserved and the limit begin, near their marks; none where there is no room for one.
-fn peak_lefts(marks: [f32; 3], widths: [f32; 3], width_px: f32, rows: usize) -> [Option<f32>; 3] {
-    const GAP_PX: f32 = 12.0;
-    let inside = |left: f32, width: f32| left.min(width_px - width).max(0.0).round();
-    let mut allocated = inside(marks[0] - widths[0] + 10.0, widths[0]);
-    let mut reserved = inside(marks[1] - 10.0, widths[1]);
-    if rows == 1 && reserved < allocated + widths[0] + GAP_PX {
-        reserved = inside(allocated + widths[0] + GAP_PX, widths[1]);
-        allocated = inside((reserved - GAP_PX - widths[0]).min(allocated), widths[0]);
-    }
-    let is_shown = rows > 1 || allocated + widths[0] + GAP_PX <= reserved + 1.0;
-    let limit = inside(marks[2] - widths[2] / 2.0, widths[2]);
-    let is_free =
-        |left: f32, width: f32| limit >= left + width + GAP_PX || limit + widths[2] + GAP_PX <= left;
-    let has_room = rows == 1 && is_free(allocated, widths[0]) && is_free(reserved, widths[1]);
-    [is_shown.then_some(allocated), Some(reserved), has_room.then_some(limit)]
 }

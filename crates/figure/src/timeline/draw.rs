@@ -43,7 +43,7 @@ pub fn timeline(
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
     let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
     draw_y_axis(&mut scene, &range, &plot);
-    let is_varied = draw_areas(&mut scene, &columns, &range);
+    let drawn = draw_areas(&mut scene, &columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, &columns, &range);
     draw_bounds(&mut scene, series, &columns, &range, capacity);
@@ -57,7 +57,7 @@ pub fn timeline(
     draw_failures(&mut scene, recording, &view, &scale, &plot);
     draw_peak(&mut scene, series, recording, &scale, (&columns, &range));
     draw_area_names(&mut scene, &columns, &range);
-    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), is_varied, has_bars);
+    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), drawn, has_bars);
     scene
 }
 
@@ -177,8 +177,18 @@ fn band(upper: Vec<Point>, lower: Vec<Point>) -> Vec<Point> {
 /// How bytes are filled that are requested only during a part of the moments of a pixel.
 pub(super) const VARIED: Fill = Fill { role: Role::Requested, pattern: Pattern::Strong };
 
-/// The classes on top of each other. Returns whether some bytes are requested only during a part of the moments of a pixel.
-pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) -> bool {
+/// What [`draw_areas`] drew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DrawnAreas {
+    /// Whether there is rounding, and whether there are pending bytes.
+    pub(super) has_rounding: bool,
+    pub(super) has_pending: bool,
+    /// Whether some bytes are requested only during a part of the moments of a pixel.
+    pub(super) is_varied: bool,
+}
+
+/// The classes on top of each other.
+pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) -> DrawnAreas {
     let mut draw = |fill: Fill, floor: &dyn Fn(&Column) -> Bytes, top: &dyn Fn(&Column) -> Bytes| {
         let is_seen = columns.iter().any(|column| top(column) > floor(column));
         if is_seen {
@@ -189,10 +199,13 @@ pub(super) fn draw_areas(scene: &mut Scene, columns: &[Column], range: &YScale) 
     };
     draw(Fill::of(BreakdownClass::Requested), &|_| Bytes::ZERO, &|column| column.extent.low[0]);
     let is_varied = draw(VARIED, &|column| column.extent.low[0], &|column| column.extent.high[0]);
-    for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate().skip(1) {
-        draw(Fill::of(class), &|column| column.extent.high[index - 1], &|column| column.extent.high[index]);
-    }
-    is_varied
+    let mut class = |class: BreakdownClass, index: usize| {
+        draw(Fill::of(class), &|column| column.extent.high[index - 1], &|column| column.extent.high[index])
+    };
+    let has_rounding = class(BreakdownClass::Rounding, 1);
+    let has_pending = class(BreakdownClass::Pending, 2);
+    class(BreakdownClass::Cached, 3);
+    DrawnAreas { has_rounding, has_pending, is_varied }
 }
 
 /// A line that turns more often than once in this many pixels has the color of the area below it: its upright parts would be a separate dark

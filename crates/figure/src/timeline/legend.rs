@@ -7,7 +7,7 @@ use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
 use crate::timeline::axis::TEXT_PX;
-use crate::timeline::draw::VARIED;
+use crate::timeline::draw::{DrawnAreas, VARIED};
 use crate::timeline::view::{LEGEND_ROW_PX, legend_rows};
 
 /// The room of a legend's sign, with the distance to the name after it.
@@ -30,7 +30,7 @@ const VARIED_NAME: &str = "requested at times";
 /// Time spans that the program named, where a bar has no room for the name.
 const SPAN_NAME: &str = "named by the program";
 
-/// All entries of the legend; the last two explain what only some figures have.
+/// All entries of the legend. Only some figures have rounding, pending bytes, and what the last two explain.
 fn entries() -> impl Iterator<Item = (&'static str, Sign)> {
     let class = |class: BreakdownClass| (class.name(), Sign::Area(Fill::of(class)));
     let line = |name, role, dash, width_px| (name, Sign::Line(role, dash, width_px));
@@ -82,12 +82,14 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
-/// The legend on the last lines of the scene, and the capacity if the curves are far below it. `is_varied` and `has_bars` say whether the
-/// figure has what the last two entries explain.
-pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, is_varied: bool, has_bars: bool) {
+/// The legend on the last lines of the scene, and the capacity if the curves are far below it. Only what the
+/// figure has is explained: `drawn` are its areas, `has_bars` says whether there are time spans that the program named.
+pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, drawn: DrawnAreas, has_bars: bool) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
-            VARIED_NAME => is_varied,
+            VARIED_NAME => drawn.is_varied,
+            "rounding" => drawn.has_rounding,
+            "pending" => drawn.has_pending,
             SPAN_NAME => has_bars,
             _ => true,
         })

@@ -4,12 +4,12 @@ use blockyard_record::{Bytes, Recording, StepOutcome};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
-use crate::labels::LabelRows;
+use crate::labels::{LabelRows, PLATE_PX, Strip, baseline, roomiest};
 use crate::numbers::{count_f64, floor_count, px};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
-use crate::timeline::axis::YScale;
+use crate::timeline::axis::{TEXT_PX, YScale};
 use crate::timeline::draw::{Column, columns, draw_areas};
 use crate::timeline::series::Series;
 use crate::timeline::view::{TimelineView, XScale};
@@ -44,7 +44,58 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
     let scale = XScale::new(view, plot);
     draw_chapters(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &scale, &plot);
+    draw_values(&mut scene, &columns, highest, &plot);
     scene
+}
+
+/// A strip that is lower than this has room for its areas alone.
+const NAMED_PX: f32 = 34.0;
+
+/// The bytes at the upper edge, at the left, and the names of both areas where they have room.
+fn draw_values(scene: &mut Scene, columns: &[Column], highest: Bytes, plot: &Rect) {
+    if highest.is_zero() || plot.height_px < NAMED_PX {
+        return;
+    }
+    let size_px = TEXT_PX;
+    let plate = |width: f32, left: f32, top: f32| Rect::new(left, top, width.ceil() + 6.0, PLATE_PX - 1.0);
+    let mut taken: Vec<Rect> = scene.targets.iter().map(|target| target.rect).collect();
+    // Where nothing is drawn below it, or else at the right.
+    let text = highest.to_string();
+    let width = text_width_px(&text, size_px, Weight::Bold);
+    let top = plot.y_px + 1.0;
+    let is_covered = |rect: &Rect| {
+        let near =
+            columns.iter().filter(|column| column.right_px > rect.x_px && column.left_px < rect.right_px());
+        near.map(|column| YScale::new(highest, *plot).y_px(column.extent.high[3]))
+            .any(|y| y < rect.bottom_px())
+    };
+    let places = [plate(width, 1.0, top), plate(width, plot.right_px() - width.ceil() - 7.0, top)];
+    let found = places.into_iter().find(|place| !is_covered(place)).unwrap_or(places[0]);
+    scene.rect(found, Fill::solid(Role::Background), None);
+    let at = Point::new(found.x_px + 3.0, baseline(found.center().y_px, size_px));
+    scene.text(at, text, TextStyle::new(Role::Text, size_px).bold());
+    taken.push(found);
+    let range = YScale::new(highest, *plot);
+    for (name, low, high, role) in
+        [("allocated", None, 1, Role::TextOnRequested), ("cached", Some(2), 3, Role::Text)]
+    {
+        let y = |column: &Column, border: Option<usize>| {
+            range.y_px(border.and_then(|border| column.extent.high.get(border).copied()).unwrap_or_default())
+        };
+        let strip = |column: &Column| Strip {
+            left_px: column.left_px,
+            right_px: column.right_px,
+            // Where rounding begins, a text would lie over a hatch.
+            top_px: y(column, Some(if low.is_none() { high - 1 } else { high })),
+            foot_px: y(column, low),
+        };
+        let strips: Vec<Strip> = columns.iter().map(strip).collect();
+        let width = text_width_px(name, size_px, Weight::Bold).ceil() + 8.0;
+        let Some(area) = roomiest(&strips, width, PLATE_PX - 2.0, &taken) else { continue };
+        let at = Point::new(area.x_px + 4.0, baseline(area.center().y_px, size_px));
+        scene.text(at, name, TextStyle::new(role, size_px).bold());
+        taken.push(area);
+    }
 }
 
 /// What is in use and what is cached, on a scale that several runs share: `top` bytes are the height, `steps` steps the width.

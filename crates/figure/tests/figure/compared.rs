@@ -22,7 +22,7 @@ fn texts(before: &[u64], after: &[u64], is_difference: bool) -> Vec<String> {
 #[test]
 fn a_difference_of_nothing_says_so_in_the_place_of_axes() {
     let words = texts(&[20, 40, 40], &[20, 40, 40], true);
-    assert_eq!(words, ["No difference: both reserve the same bytes after every request."]);
+    assert_eq!(words, ["Both reserve the same bytes after every request."]);
     let words = texts(&[20, 40, 40], &[], true);
     assert_eq!(words, ["There is nothing to compare: one of the runs has no memory over time."]);
     let words = texts(&[20, 40, 40], &[20, 40, 60], true);

@@ -1,6 +1,6 @@
 //! The figures as text and as SVG files, and what must hold of them whatever the recording.
 //!
-//! `cargo xtask update figure` writes the expected texts and files anew.
+//! `cargo xtask update figure` writes the expected texts and files again.
 
 #![allow(
     clippy::unwrap_used,

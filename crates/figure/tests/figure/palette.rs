@@ -1,6 +1,8 @@
 //! Colors that lie beside each other are told apart, also by people who are color blind.
 
-use blockyard_figure::{BreakdownClass, Fill, Pattern, Role, Theme};
+use blockyard_figure::{
+    BreakdownClass, DIMMED_PERCENT, Fill, Pattern, RESERVED_PERCENT, Role, Theme, blended,
+};
 
 type Color = [f64; 3];
 
@@ -155,7 +157,10 @@ fn sites_that_may_be_neighbors_in_a_stack_are_apart_in_every_vision() {
             for above in next.into_iter().chain(later) {
                 assert_apart(theme, 13.0, (&name(site), color(site)), (&name(above), color(above)));
             }
-            assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
+            // Where colors are shades of categories, what has no entry is a shade too, so that the rest lies on no shade of other code.
+            if site / Role::SHADES != 4 {
+                assert_apart(theme, 13.0, (&name(site), color(site)), ("the rest", rest));
+            }
         }
     }
 }
@@ -169,5 +174,111 @@ fn the_rest_is_apart_from_every_group_in_every_vision() {
         for group in 0..rest {
             assert_apart(theme, 16.0, (&format!("group {group}"), color(group)), ("the rest", color(rest)));
         }
+    }
+}
+
+/// Memory of a category lies beside memory of another, and of any state.
+#[test]
+fn categories_are_apart_from_each_other_and_from_every_state_in_every_vision() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let background = linear(&theme.color(Role::Background));
+        let states: Vec<(&str, Color)> = BreakdownClass::ALL
+            .into_iter()
+            .map(|class| (class.name(), of_fill(theme, Fill::of(class))))
+            // The lines of a hatch and the dots have the whole color.
+            .chain(
+                BreakdownClass::ALL
+                    .map(|class| (class.name(), linear(&theme.color(class.role()))))
+                    .into_iter()
+                    .take(4),
+            )
+            .chain([("the ground", background)])
+            .collect();
+        for (index, role) in Role::CATEGORIES.into_iter().enumerate() {
+            let name = format!("category {index}");
+            let color = linear(&theme.color(role));
+            for state in &states {
+                assert_apart(theme, 13.0, (&name, color), *state);
+            }
+            for (other, role) in Role::CATEGORIES.into_iter().enumerate().take(index) {
+                let other = (format!("category {other}"), linear(&theme.color(role)));
+                assert_apart(theme, 13.0, (&name, color), (&other.0, other.1));
+            }
+        }
+    }
+}
+
+/// Blue is live memory and green is cached memory, and neither is anything else.
+#[test]
+fn no_site_group_or_step_has_the_hue_of_a_state() {
+    let hue = |color: Color| {
+        let [_, a, b] = lab(color);
+        (b.atan2(a).to_degrees().rem_euclid(360.0), a.hypot(b))
+    };
+    for theme in [Theme::Light, Theme::Dark] {
+        let states = [Role::Requested, Role::Cached].map(|role| hue(linear(&theme.color(role))).0);
+        let of = |role: &Role| matches!(role, Role::Site(_) | Role::Group(_) | Role::Step(_));
+        for role in Role::ALL.iter().filter(|role| of(role)) {
+            let (angle, chroma) = hue(linear(&theme.color(*role)));
+            for state in states {
+                let between = (angle - state).abs().min(360.0 - (angle - state).abs());
+                assert!(
+                    chroma < 12.0 || between > 20.0,
+                    "{theme:?}: {role:?} is {between:.0} degrees from a state"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn neighbors_of_one_hue_differ_in_lightness_too() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let color = |site: u8| linear(&theme.color(Role::Site(site)));
+        for site in (0..Role::SITES - 1).filter(|site| (site + 1) % Role::SHADES > 0) {
+            let names = [site, site + 1].map(|site| format!("site {site}"));
+            assert_apart(theme, 19.0, (&names[0], color(site)), (&names[1], color(site + 1)));
+        }
+        // An area in between may be empty.
+        for site in 0..Role::SITES - 1 {
+            for other in 0..site {
+                let names = [site, other].map(|site| format!("site {site}"));
+                assert_apart(theme, 7.5, (&names[0], color(site)), (&names[1], color(other)));
+            }
+        }
+    }
+}
+
+/// A step is told from the one before by its lightness, which every vision has.
+#[test]
+fn the_steps_of_an_ordered_quantity_go_from_the_background_on() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let lightness = |role: Role| lab(linear(&theme.color(role)))[0];
+        let ground = lightness(Role::Background);
+        let steps: Vec<f64> =
+            (0..Role::STEPS).map(|step| (lightness(Role::Step(step)) - ground).abs()).collect();
+        assert!(steps.windows(2).all(|pair| pair[1] - pair[0] >= 7.0), "{theme:?}: {steps:?}");
+        for step in 1..Role::STEPS {
+            let colors = [step - 1, step].map(|step| linear(&theme.color(Role::Step(step))));
+            assert_apart(theme, 7.0, ("a step", colors[0]), ("the next", colors[1]));
+        }
+    }
+}
+
+#[test]
+fn dimmed_allocations_stand_out_from_reserved_memory_and_chosen_ones_from_them() {
+    for theme in [Theme::Light, Theme::Dark] {
+        let of = |role: Role| hex(&theme.color(role)).map(|part| part as u8);
+        let ground = of(Role::Background);
+        let color = |role, percent| {
+            let mixed = blended(of(role), ground, percent).map(|part| format!("{part:02x}"));
+            linear(&format!("#{}", mixed.concat()))
+        };
+        let (reserved, dimmed) =
+            (color(Role::Cached, RESERVED_PERCENT), color(Role::TextMuted, DIMMED_PERCENT));
+        assert_apart(theme, 20.0, ("dimmed", dimmed), ("reserved", reserved));
+        let luminance = |[red, green, blue]: Color| 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+        let (one, other) = (luminance(dimmed), luminance(reserved));
+        assert!(one.max(other) / one.min(other) >= 1.7, "{theme:?}: {:.2}", one.max(other) / one.min(other));
     }
 }

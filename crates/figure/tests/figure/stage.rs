@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use blockyard_figure::{
-    BreakdownClass, Changes, Mark, Scene, Series, Size, Stage, StageForm, StageView, Target, TargetId, Term,
-    Theme, TimelineView, breakdown_text, describe_target, process_stage_height, stage_height, timeline,
+    BreakdownClass, Changes, Mark, Role, Scene, Series, Size, Stage, StageForm, StageView, Target, TargetId,
+    Term, Theme, TimelineView, breakdown_text, describe_target, process_stage_height, stage_height, timeline,
     timeline_text,
 };
 use blockyard_record::{Bytes, Recording};
@@ -262,4 +262,18 @@ proptest! {
         let found = clashes(&stage, &StageView::default(), width);
         prop_assert!(found.is_empty(), "{found:#?}");
     }
+}
+
+/// Free memory that the ruler shows only in part ends in two cuts, as the CUDA context does.
+#[test]
+fn free_memory_that_is_cut_off_says_so() {
+    let cuts = |capacity: Bytes| {
+        let mut program = Program::new(capacity);
+        program.alloc("a", Bytes::mib(30));
+        let recording = program.recording();
+        let scene = stage_at(&recording, 1).scene(&StageView::default(), 900.0);
+        let is_cut = |mark: &&Mark| matches!(mark, Mark::Line { from, to, role: Role::Background, .. } if from.x_px > to.x_px && from.x_px > 850.0);
+        scene.marks.iter().filter(is_cut).count()
+    };
+    assert_eq!((cuts(Bytes::gib(80)), cuts(Bytes::mib(64))), (2, 0));
 }

@@ -262,3 +262,19 @@ fn a_clock_draws_steps_where_they_happened() {
     });
     assert!(texts.clone().any(|text| text == "400 µs"), "{:?}", texts.collect::<Vec<_>>());
 }
+
+#[test]
+fn the_legend_names_what_is_there() {
+    let named = |recording: &Recording, name: &str| {
+        let is_named = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == name);
+        whole(recording).marks.iter().any(is_named)
+    };
+    let mut exact = Program::new(Bytes::gib(1));
+    exact.alloc("a", Bytes::mib(4)).alloc("b", Bytes::mib(20)).free("a");
+    let exact = exact.recording();
+    assert!(named(&exact, "requested") && named(&exact, "cached"));
+    assert!(!named(&exact, "rounding") && !named(&exact, "pending"));
+    let mut rounded = Program::new(Bytes::gib(1));
+    rounded.alloc("a", Bytes::new(3_000_001));
+    assert!(named(&rounded.recording(), "rounding"));
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use blockyard_figure::{
-    AddressMap, Changes, Collector, ColorBy, Grid, GridKind, GridView, Groups, MapView, Mark, Rect, Scene,
-    Series, Size, Stage, StageView, TimelineView, grid_plot, grid_scene, segment_map, timeline,
+    AddressMap, Changes, Collector, ColorBy, Grid, GridKind, GridView, Groups, MapView, Mark, Rect, Role,
+    Scene, Series, Size, Stage, StageView, TimelineView, grid_plot, grid_scene, segment_map, timeline,
     timeline_cursor, timeline_plot, timeline_strip,
 };
 use blockyard_record::{Bytes, Recording};
@@ -158,7 +158,7 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 let grid = Grid::new(&allocations, kind, view, columns, rows).by_groups(&groups);
                 let grid = grid.drawn(&allocations, &map);
                 let mut scene = grid_scene(kind, &view, &map, size);
-                let names = grid.names(&groups, |_| true, plot);
+                let names = grid.names(&groups, |_| true, plot, &Scene::new(0.0, 0.0));
                 let is_inside = |mark: &Mark| {
                     let rect = mark.bounds();
                     rect.x_px >= plot.x_px - 1.0 && rect.right_px() <= plot.right_px() + 1.0
@@ -174,6 +174,11 @@ fn texts_of_segments_and_allocations_are_whole_and_apart_from_a_phone_to_a_large
                 if name == "training" && width > 1000.0 {
                     assert!(!names.marks.is_empty(), "no area has its name at {width}");
                 }
+                // Names of allocations and of what they share are apart from each other, too.
+                let mut both = scene.clone();
+                both.marks.extend(own.marks.iter().cloned());
+                both.marks.extend(grid.names(&groups, |_| true, plot, &own).marks);
+                assert_texts_are_apart(&both);
                 scene.marks.extend(names.marks);
                 assert_readable(&format!("{name} {width}, {kind:?}"), &scene, &recording);
             }
@@ -204,4 +209,49 @@ fn a_stack_has_its_groups_on_top_of_each_other() {
         with_several += usize::from(places.len() > 1);
     }
     assert!(with_several > 50, "{with_several} columns have several groups");
+}
+
+#[test]
+fn a_legend_has_what_is_present_and_sizes_are_steps_of_one_hue() {
+    for (name, recording) in recordings() {
+        let recording = Arc::new(recording);
+        let allocations = Collector::collect(recording.clone());
+        for by in ColorBy::ALL {
+            let groups = Groups::new(&allocations, &recording, by);
+            assert!(groups.legend().iter().all(|entry| entry.count > 0), "{name}: {:?}", groups.legend());
+            let count: usize = groups.legend().iter().map(|entry| entry.count).sum();
+            assert_eq!(count, allocations.len(), "{name} by {}", by.name());
+            if matches!(by, ColorBy::Size | ColorBy::Age) {
+                let roles: Vec<Role> = groups.legend().iter().map(|entry| entry.role).collect();
+                assert!(
+                    roles.is_sorted() && roles.iter().all(|role| matches!(role, Role::Step(_))),
+                    "{roles:?}"
+                );
+            }
+        }
+        let names = Groups::new(&allocations, &recording, ColorBy::Name);
+        for row in 0..allocations.len() {
+            let Some(name) = allocations.id(row).and_then(|id| recording.name(id)) else { continue };
+            let text = &names.legend()[names.place(row)].text;
+            assert!(name.starts_with(text.as_str()) || text.ends_with("others"), "{name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_strip_says_its_highest_bytes_and_names_its_areas_whole_and_apart() {
+    for (name, recording) in recordings() {
+        let series = Series::new(&recording);
+        for width in [300.0, 390.0, 900.0, 1900.0] {
+            let scene = timeline_strip(&series, &recording, Size::new(width, 110.0));
+            assert_readable(&format!("{name} {width}"), &scene, &recording);
+            let highest = series.peak_bytes(&recording).1.to_string();
+            let is_said = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if *text == highest);
+            let is_empty = series.peak_bytes(&recording).1.is_zero();
+            assert!(is_empty || scene.marks.iter().any(is_said), "{name} {width}: no {highest}");
+        }
+        let low = timeline_strip(&series, &recording, Size::new(900.0, 40.0));
+        let is_area = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text == "allocated");
+        assert!(!low.marks.iter().any(is_area), "{name}: no room for names");
+    }
 }

@@ -48,7 +48,7 @@ fn up(number: i64, unit: i64) -> i64 {
 
 /// The sizes of a convolution that engines count with.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+pub(super) struct Shape {
     batch: i64,
     channels: i64,
     filters: i64,
@@ -64,7 +64,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(request: &Request<'_>) -> Self {
+    pub(super) fn of(request: &Request<'_>) -> Self {
         let at = |list: &[i64], place: usize| list.get(place).copied().unwrap_or(1).max(1);
         let places = |list: &[i64]| times(list.get(2..).unwrap_or(&[]));
         let depth = at(request.filter, 1);
@@ -161,7 +161,13 @@ impl Code {
         Self(self.0 | (count & 4095) << 6)
     }
 
-    fn bytes(self, shape: &Shape) -> i64 {
+    /// Whether the formula counts partial filters.
+    #[cfg(feature = "networks")]
+    pub(super) fn counts(self) -> bool {
+        (PARTIAL..FORMULAS).contains(&self.formula()) && self.formula() != OF_IMAGES
+    }
+
+    pub(super) fn bytes(self, shape: &Shape) -> i64 {
         let count = i64::try_from(self.0 >> 6 & 4095).unwrap_or(0);
         let rest = i64::try_from(self.0 >> 18).unwrap_or(i64::MAX);
         let sum = |sizes: [i64; 3], chosen: u64| {

@@ -98,7 +98,7 @@ fn a_growth_equal_to_the_tolerance_passes() {
     assert_eq!(with(1000, 5051).0, [Failure::Reserved(growth)]);
     assert_eq!(with(990, 4950), (Vec::new(), false));
     assert_eq!(with(989, 5000), (Vec::new(), true));
-    assert!(!with(989, 5051).1, "what fails is no reason to write the file anew");
+    assert!(!with(989, 5051).1, "what fails is no reason to write the file again");
 }
 
 #[test]

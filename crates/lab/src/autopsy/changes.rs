@@ -256,10 +256,10 @@ fn limit(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Change, LabError>
         attempts = attempts.saturating_add(1);
     }
     let sentence = if proved && limit.lowest == limit.highest {
-        let more = high.saturating_sub(limit.highest);
-        format!("with {high} that may be reserved, {more} more, it passes")
+        let more = high.saturating_sub(limit.highest).enough_text();
+        format!("with {} that may be reserved, {more} more, it passes", high.enough_text())
     } else if proved {
-        format!("with {high} that may be reserved it passes")
+        format!("with {} that may be reserved it passes", high.enough_text())
     } else {
         format!("with {high} that may be reserved it fails too")
     };

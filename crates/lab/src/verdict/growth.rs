@@ -4,11 +4,14 @@ use blockyard_record::{Bytes, frame_words, grouped, own_line};
 
 use super::{About, Finding, Moments};
 use crate::leaks::Steps;
-use crate::{Growth, Leaks};
+use crate::sites::{called_at, caller};
+use crate::{Autopsy, GrowingCallSite, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
     pub(super) line: String,
+    /// Where the line is called from, those first that grow most.
+    callers: Vec<String>,
     bytes: Bytes,
     allocations: u64,
     /// Live bytes at each boundary.
@@ -19,6 +22,11 @@ pub(super) struct LineGrowth {
 }
 
 impl LineGrowth {
+    /// The line between backticks, with where it is called from.
+    fn words(&self) -> String {
+        format!("`{}`{}", self.line, called_at(&self.callers, "`"))
+    }
+
     /// In how many of the steps that growth is looked for in the line came to hold more.
     fn rising_steps(&self) -> u64 {
         let counted = self.live.get(1..).unwrap_or_default();
@@ -50,12 +58,14 @@ impl LineGrowth {
 const SHOWN: usize = 4;
 
 /// The lines of the program that grow, those first that grow most.
-pub(super) fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
+pub(super) fn by_line(growing: &[GrowingCallSite]) -> Vec<LineGrowth> {
     let mut lines: Vec<LineGrowth> = Vec::new();
     for growth in growing {
         let line = own_line(&growth.site).map_or_else(|| "no stack was recorded".to_owned(), frame_words);
+        let caller = caller(&growth.site);
         match lines.iter_mut().find(|known| known.line == line) {
             Some(known) => {
+                known.callers.extend(caller.filter(|caller| !known.callers.contains(caller)));
                 known.bytes = known.bytes.saturating_add(growth.growth);
                 known.allocations = known.allocations.saturating_add(growth.allocations);
                 known.first_request = match (known.first_request, growth.first_request) {
@@ -69,6 +79,7 @@ pub(super) fn by_line(growing: &[Growth]) -> Vec<LineGrowth> {
             }
             None => lines.push(LineGrowth {
                 line,
+                callers: caller.into_iter().collect(),
                 bytes: growth.growth,
                 allocations: growth.allocations,
                 live: growth.live.clone(),
@@ -98,20 +109,20 @@ pub(super) fn growth_findings(moments: &Moments, lines: &[LineGrowth], grows: &L
         Steps::Parts => return Vec::new(),
     };
     let added = |line: &LineGrowth| {
-        let (rising, steps) = (line.rising_steps(), count_of(steps, what));
-        format!("{} of {steps}{which} added to it", grouped(rising))
+        let (rising, all) = (grouped(line.rising_steps()), count_of(steps.saturating_add(2), what));
+        format!("{rising} of the {} after them added to it, of {all}{which}", grouped(steps))
     };
     let shown = lines.iter().take(SHOWN).map(|line| {
         let tensors = count_of(line.allocations, "tensor");
-        let text = match line.allocations {
-            0 => format!("`{}` holds {} more at the end: {}", line.line, line.bytes, added(line)),
-            _ => format!(
-                "`{}` holds {} more at the end, in {tensors} more: {}",
-                line.line,
-                line.bytes,
-                added(line)
-            ),
+        let (words, at_end) = (line.words(), line.live.last().copied().unwrap_or_default());
+        let more = match line.allocations {
+            0 => format!("{}", line.bytes),
+            _ => format!("{} in {tensors}", line.bytes),
         };
+        let text = format!(
+            "{words} holds {at_end} at the end, {more} more than after the first two {what}s: {}",
+            added(line)
+        );
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
         let named = Some(line.line.clone());
         Finding { line: named, moments, ..Finding::about(About::Grows, text, Some(line.last_request)) }
@@ -124,8 +135,16 @@ pub(super) fn count_of(count: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
+/// What grows where repetitions may be iterations or equal layers: the end of a headline, which names no leak.
+pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
+    // What is no great part of the memory did not lead to the failure.
+    let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
+    let kept = line.kept().replacen("iteration", "repetition", 1);
+    is_much.then(|| format!("; at {} {kept}", line.words()))
+}
+
 pub(super) fn leak_headline(line: &LineGrowth) -> String {
-    format!("out of memory by a leak at `{}`: {}", line.line, line.kept())
+    format!("out of memory by a leak at {}: {}", line.words(), line.kept())
 }
 
 /// A run that grows by less than one in this many of the bytes at its peak is not said to grow.
@@ -144,8 +163,8 @@ pub(super) fn line_of_a_growing_run<'a>(
 
 pub(super) fn growth_headline(line: &LineGrowth, allocated: Bytes) -> String {
     format!(
-        "it fits so far, and grows at `{}`: {}; at most {allocated} are allocated",
-        line.line,
+        "it fits so far, and grows at {}: {}; at most {allocated} are allocated",
+        line.words(),
         line.kept()
     )
 }

@@ -1,5 +1,7 @@
 //! Which GPUs hold a run, and what another release of PyTorch makes of it.
 
+use std::ops::ControlFlow;
+
 use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, outside_of_training};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
@@ -7,7 +9,7 @@ use blockyard_rules::Release;
 
 use super::{About, Finding};
 use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Limit, Outcome, Run};
+use crate::{Conditions, LabError, Limit, Outcome, Row, Run};
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's messages write them, in GiB with two
 /// places.
@@ -43,31 +45,136 @@ pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limi
     limit.map_or_else(device, |limit| limit.sentence())
 }
 
-/// The smallest GPU that holds so many bytes beside the context and the libraries of a process, and those that are too small. A run that `goes_on` would take
-/// more than was recorded.
-pub(super) fn gpus_that_hold(reserved: Bytes, goes_on: bool) -> Finding {
+/// What the CUDA context and the libraries of a training program take of a GPU, beside what PyTorch reserves, as recorded: the device of a
+/// replay has none of them.
+#[must_use]
+pub fn outside_pytorch() -> Bytes {
+    outside_of_training()
+}
+
+/// How finely the least device is looked for: tenths of a GiB, as people name devices.
+const TENTHS: u64 = 10;
+
+/// All memory of a device of so many tenths of a GiB, to the nearest byte, as a typed size is read.
+fn device_of(tenths: u64) -> Bytes {
+    let twice = Bytes::gib(tenths).get().saturating_mul(2).saturating_add(TENTHS);
+    Bytes::new(twice / (2 * TENTHS))
+}
+
+/// How many tenths of a GiB are at least this many bytes.
+fn tenths(bytes: Bytes) -> u64 {
+    bytes.get().saturating_mul(TENTHS).div_ceil(Bytes::gib(1).get())
+}
+
+/// The least device on which a replay passes, in tenths of a GiB, the context and the libraries of a process included. `outcome` is
+/// that of the run under these conditions, which fits; what it reserves at most is enough, and what is allocated at its peak is needed.
+fn least_device(
+    run: &Run,
+    conditions: &Conditions,
+    outcome: &Outcome,
+    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<u64, LabError> {
     let outside = outside_of_training();
-    let mut gpus = GpuProfile::ALL.map(|gpu| (gpu.total_memory.saturating_sub(outside), gpu.name));
-    gpus.sort();
-    let (small, large): (Vec<&(Bytes, &str)>, Vec<_>) = gpus.iter().partition(|(left, _)| *left < reserved);
-    let named = |(left, name): &(Bytes, &str)| format!("{name} ({left})");
-    let which = match large.first() {
+    let (mut low, mut high) = (
+        tenths(outcome.peak_allocated.saturating_add(outside)).saturating_sub(1),
+        tenths(outcome.peak_reserved.saturating_add(outside)),
+    );
+    while high.saturating_sub(low) > 1 {
+        let middle = low.midpoint(high);
+        let capacity = Some(device_of(middle).saturating_sub(outside));
+        let smaller = Conditions { capacity, limit: None, ..conditions.clone() };
+        if replay_under(run, &smaller, 0, tell)?.fits() {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    Ok(high)
+}
+
+/// Which GPUs hold a run that fits, by replays: the smallest known one and the least device that would do, under the run's own settings
+/// and under the one that is recommended. A run that `goes_on` would take more than was recorded.
+pub(super) fn gpus_that_hold(
+    run: &Run,
+    conditions: &Conditions,
+    own: &Outcome,
+    best: Option<&Row>,
+    goes_on: bool,
+    on_progress: OnProgress,
+) -> Result<Vec<Finding>, LabError> {
+    let total = run.requests().len();
+    let mut tell = |done| on_progress(Progress::new("looking for the smallest device", done, total));
+    let least = least_device(run, conditions, own, &mut tell)?;
+    let mut findings =
+        vec![Finding::about(About::Gpus, smallest_words(own.peak_reserved, least, goes_on), None)];
+    if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
+        let with = least_device(run, &conditions.and_conf(&row.conditions.conf), outcome, &mut tell)?;
+        // A tenth of a GiB is as finely as devices are told apart.
+        if with >= least {
+            return Ok(findings);
+        }
+        let name = if row.conditions.conf.is_empty() { "the default settings" } else { &row.conditions.conf };
+        let device = device_of(with);
+        let text =
+            match (smallest_known(with, outcome.peak_reserved), smallest_known(least, own.peak_reserved)) {
+                (Some(gpu), other) if other.is_none_or(|other| other.name != gpu.name) => {
+                    format!(
+                        "with {name} {} is the smallest of the known GPUs, and a device of {device} would do",
+                        gpu.name
+                    )
+                }
+                _ => format!("with {name} a device of {device} would do"),
+            };
+        findings.push(Finding::about(About::Gpus, text, None));
+    }
+    Ok(findings)
+}
+
+/// Whether a GPU has what is reserved at most, or is as large as the least device on which a replay passes.
+fn holds(gpu: &GpuProfile, least: u64, reserved: Bytes) -> bool {
+    left(gpu) >= reserved || gpu.total_memory >= device_of(least)
+}
+
+/// What a GPU has beside the context and the libraries of a process.
+fn left(gpu: &GpuProfile) -> Bytes {
+    gpu.total_memory.saturating_sub(outside_of_training())
+}
+
+/// The smallest known GPU that holds a run.
+fn smallest_known(least: u64, reserved: Bytes) -> Option<&'static GpuProfile> {
+    GpuProfile::ALL.iter().filter(|gpu| holds(gpu, least, reserved)).min_by_key(|gpu| gpu.total_memory)
+}
+
+fn smallest_words(reserved: Bytes, least: u64, goes_on: bool) -> String {
+    let outside = outside_of_training();
+    let named = |gpu: &GpuProfile| format!("{} ({})", gpu.name, left(gpu));
+    let which = match smallest_known(least, reserved) {
+        Some(smallest) if left(smallest) < reserved => {
+            format!(
+                "{} is the smallest of the known GPUs that holds the run, by releasing what is cached",
+                named(smallest)
+            )
+        }
         Some(smallest) => format!(
             "{} is the smallest of the known GPUs that holds the {reserved} of the replay",
             named(smallest)
         ),
         None => format!("none of the known GPUs holds the {reserved} of the replay"),
     };
-    let small: Vec<String> = small.into_iter().rev().map(named).collect();
+    let mut small: Vec<&GpuProfile> =
+        GpuProfile::ALL.iter().filter(|gpu| !holds(gpu, least, reserved)).collect();
+    small.sort_by_key(|gpu| std::cmp::Reverse(gpu.total_memory));
+    let small: Vec<String> = small.into_iter().map(named).collect();
     let too_small = match small.as_slice() {
         [] => String::new(),
         small => format!("; too small: {}", small.join(", ")),
     };
     let so_far = if goes_on { ", as far as it was recorded" } else { "" };
-    let text = format!(
-        "{which}{so_far}{too_small}; {outside} are taken off for the CUDA context and libraries, as recorded on an {OUTSIDE_RECORDED_ON}"
-    );
-    Finding::about(About::Gpus, text, None)
+    format!(
+        "{which}{so_far}{too_small}; a device of {} would do, which need not be a known one; {outside} of each are taken off for the CUDA context and \
+         libraries, as recorded on an {OUTSIDE_RECORDED_ON}",
+        device_of(least)
+    )
 }
 
 /// The run under the rules of the latest release, where its own are older. `own` is the run under its own rules, where it fits.

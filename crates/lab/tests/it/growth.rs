@@ -124,3 +124,57 @@ fn markers_within_a_step_are_no_steps() {
     assert_eq!((found.steps, found.boundaries.len()), (Steps::Markers, 7));
     assert!(found.growing.is_empty(), "{:?}", found.growing);
 }
+
+/// One line asks three times for the same size, frees two and keeps one: no size and no line tells where an iteration begins.
+#[test]
+fn a_loop_at_one_line_is_found_by_its_period() {
+    let found = leaks(&snapshot("long_lived_in_buffers", 1.0), &mut on).unwrap();
+    assert_eq!((found.steps, found.boundaries.len()), (Steps::Repetition, 60));
+    // Sixty repetitions may as well be layers.
+    assert!(!found.are_steps_known);
+    let [growing] = found.growing.as_slice() else { panic!("{found:?}") };
+    assert_eq!((growing.live.last(), growing.allocations), (Some(&Bytes::mib(360)), 58));
+}
+
+/// Healthy trainings do not grow, and neither does a model whose equal parameters are made by one line.
+#[test]
+fn healthy_runs_have_no_period_that_grows() {
+    for name in ["gpt2_varlen", "resnet50_amp", "gnn_random", "multistream"] {
+        let found = leaks(&program(name), &mut on).unwrap();
+        assert!(found.growing.is_empty() || !found.are_steps_known, "{name}: {:?}", found.growing);
+        let verdict = blockyard_lab::verdict(&program(name), &program(name).conditions(), &mut on).unwrap();
+        assert_eq!(verdict.kind, blockyard_lab::VerdictKind::Fits, "{name}: {}", verdict.headline);
+    }
+    let parameters = typed("repeat 60 as i { w[i] = alloc 4 MiB }");
+    assert_eq!(leaks(&parameters, &mut on).unwrap().steps, Steps::Parts);
+    // Equal pairs of which one is freed, and freed at other distances: no exact repetition.
+    let steady = typed("repeat 60 as i { a = alloc 4 MiB; b = alloc 4 MiB; free b, a }");
+    assert!(leaks(&steady, &mut on).unwrap().growing.is_empty());
+}
+
+/// The call sites of one line are summed, so that the line with most of a change is named, and the sums add up as the sites do.
+#[test]
+fn a_change_is_summed_by_line() {
+    let rank = |name: &str| {
+        let path = format!("{}/../../tests/fixtures/snapshots/{name}.pickle.gz", env!("CARGO_MANIFEST_DIR"));
+        let data = std::fs::read(path).unwrap();
+        let file = blockyard_pytorch::snapshot::read(&data[..], &mut |_| std::ops::ControlFlow::Continue(()))
+            .unwrap();
+        Run::from_snapshot(name, &file, &mut on).unwrap().remove(0)
+    };
+    let found = compared(&rank("rank1"), &rank("rank0"));
+    for peak in [&found.allocated, &found.reserved] {
+        let lines = peak.by_line();
+        let sum = |changes: &mut dyn Iterator<Item = i64>| changes.sum::<i64>();
+        assert_eq!(
+            sum(&mut lines.iter().map(|line| line.change)),
+            sum(&mut peak.terms.iter().map(|term| term.change))
+        );
+        let mut names: Vec<&str> = lines.iter().map(|line| line.line.as_str()).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all, "a line stands once: {lines:?}");
+        assert!(lines.is_sorted_by(|one, other| one.change.abs() >= other.change.abs()), "{lines:?}");
+    }
+}

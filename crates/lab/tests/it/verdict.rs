@@ -44,7 +44,7 @@ fn a_leak_is_named_with_its_line_and_what_it_kept() {
     assert_eq!(
         grows,
         [
-            "`loss_history train.py:26` holds 544.07 MiB more at the end, in 408 tensors more: 136 of 137 iterations added to it"
+            "`loss_history train.py:26` holds 554.07 MiB at the end, 544.07 MiB in 408 tensors more than after the first two iterations: 136 of the 137 after them added to it, of 139 iterations"
         ]
     );
     let less = about(&found, About::Less);
@@ -268,4 +268,74 @@ fn sentences_lead_to_their_moments() {
         let proved: Vec<&String> = proved.flat_map(|finding| &finding.settings).collect();
         assert_eq!(found.setting.as_ref(), proved.first().copied(), "{name}");
     }
+}
+
+/// A recording that ends at its failure does not show what would have come: only a run that goes on is said to fit as a whole.
+#[test]
+fn a_recording_that_ends_at_the_failure_is_not_said_to_fit_as_a_whole() {
+    for (name, scale) in SNAPSHOTS {
+        let run = snapshot(name, scale);
+        assert!(run.ends_at_failure(), "{name}");
+        let conditions = run.conditions();
+        let failure = autopsy(&run, &conditions, &mut on).unwrap().unwrap();
+        for change in &failure.changes {
+            let tried =
+                try_change(&run, &conditions, &change.kind, failure.request.request, 0, &mut on).unwrap();
+            let row = &tried.rows[0];
+            assert!(!row.fits() || row.ends_at_failure, "{name}: {change:?}");
+            assert!(row.passes_sentence(None, None).starts_with("this request passes; "), "{name}");
+        }
+    }
+    let text = "a = alloc 3 GiB\nb = alloc 2 GiB\nfree a\nc = alloc 1 GiB";
+    let run = Run::from_workload("goes on", Workload::parse(text).unwrap(), "", Bytes::gib(4));
+    let failure = autopsy(&run, &run.conditions(), &mut on).unwrap().unwrap();
+    let change = failure.changes.iter().find(|change| matches!(change.kind, ChangeKind::Limit(_))).unwrap();
+    let tried =
+        try_change(&run, &run.conditions(), &change.kind, failure.request.request, 0, &mut on).unwrap();
+    assert!(tried.rows[0].fits());
+    assert_eq!(tried.rows[0].passes_sentence(None, None), "now the whole run fits");
+}
+
+/// The line of a helper says little: what holds the memory names the line that calls it.
+#[test]
+fn the_caller_of_a_helper_is_named_beside_what_it_holds() {
+    let found = of_snapshot("long_lived_in_buffers");
+    assert_eq!(found.held[0].line, "buf train.py:12");
+    assert_eq!(found.held[0].words(), "buf train.py:12, called at long_lived_in_buffers train.py:33");
+    let grows = about(&found, About::Grows);
+    assert!(
+        grows[0]
+            .starts_with("`buf train.py:12`, called at `long_lived_in_buffers train.py:33` holds 360 MiB"),
+        "{grows:?}"
+    );
+    assert!(
+        found.headline.contains("kept 1 tensor (6 MiB)") && !found.headline.contains("leak"),
+        "{}",
+        found.headline
+    );
+}
+
+/// What is said to be enough is enough by a replay, and a tenth of a GiB less is not; with the recommended setting less is enough.
+#[test]
+fn the_least_device_that_would_do_does() {
+    let run = program("gnn_random");
+    let found = verdict(&run, &run.conditions(), &mut on).unwrap();
+    let gpus = about(&found, About::Gpus);
+    let device = |text: &str| {
+        let said = text.split("a device of ").nth(1).unwrap().split(" GiB").next().unwrap();
+        let tenths: f64 = said.parse::<f64>().unwrap() * 10.0;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred")]
+        let tenths = tenths.round() as u64;
+        tenths
+    };
+    let fits = |conf: &str, tenths: u64| {
+        let all = Bytes::new(tenths * Bytes::gib(1).get() / 10);
+        let left = all.saturating_sub(blockyard_gpus::outside_of_training());
+        let on_it = Conditions { capacity: Some(left), ..Conditions::with_conf(conf) };
+        what_if(&run, &[on_it], 0, &mut on).unwrap().rows[0].fits()
+    };
+    let (own, best) = (device(gpus[1]), device(gpus[2]));
+    assert!(fits("", own) && !fits("", own - 1), "{gpus:?}");
+    let conf = found.setting.as_deref().unwrap();
+    assert!(gpus[2].starts_with(&format!("with {conf}")) && fits(conf, best) && best < own, "{gpus:?}");
 }

@@ -39,7 +39,7 @@ fn front_matter_is_checked() {
         line 1, column 1: the front matter has no "capacity"
         line 1, column 1: the front matter has no "capacity"
         line 6, column 1: unknown key "colour": known are id, title, summary, capacity, settings, profile, minutes, measured
-        line 6, column 1: "id" stands here a second time
+        line 6, column 1: "id" is given twice
         line 2, column 1: an id has lowercase letters, digits and hyphens, and begins with a letter
         line 5, column 1: expected a size such as "64 MiB", found "much"
         line 6, column 1: settings: Unrecognized key 'nothing' in CUDA allocator config.

@@ -57,7 +57,7 @@ fn an_answer_cannot_leave_requests_out_or_add_what_is_forbidden() {
     );
     assert_eq!(
         sentence("set max_split_size_mb:64\na = alloc 1 MiB\nb = alloc 2 MiB\nempty_cache"),
-        "Not yet: `set` stands 1 time, at the beginning 0 times; `empty_cache` stands 1 time, at the beginning 0 times."
+        "Not yet: `set` occurs 1 time, at the beginning 0 times; `empty_cache` occurs 1 time, at the beginning 0 times."
     );
 }
 

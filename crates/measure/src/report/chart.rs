@@ -4,7 +4,7 @@ use blockyard_figure::{
     Anchor, Dash, Fill, Mark, Pattern, Point, Rect, Role, Scene, Theme, Weight, theme_css,
 };
 
-use super::{RatioGoal, Report, ReportRow, Section};
+use super::{BenchReport, RatioGoal, ReportRow, Section};
 use crate::turns::Measure;
 
 const WIDTH: f32 = 800.0;
@@ -29,7 +29,7 @@ const RATIOS: [f64; 11] = [0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 5.0, 10.0, 20.0, 50.0, 
 ///
 /// A section with a goal has a bar for each ratio, a section of multiples a bar for each value; other sections are not drawn.
 #[must_use]
-pub fn chart(report: &Report) -> String {
+pub fn chart(report: &BenchReport) -> String {
     let panels: Vec<Panel> = report.sections.iter().filter_map(Panel::of).collect();
     let height = MARGIN + panels.iter().map(Panel::height).sum::<f32>() + FOOT;
     let mut scene = Scene::new(WIDTH, height);
@@ -254,9 +254,9 @@ mod tests {
     use super::*;
     use crate::machine::Machine;
 
-    fn report(section: Section) -> Report {
+    fn report(section: Section) -> BenchReport {
         let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
-        Report { machine, command: String::new(), rounds: 7, sections: vec![section] }
+        BenchReport { machine, command: String::new(), rounds: 7, sections: vec![section] }
     }
 
     fn section(ratios: &[(&str, f64)], goal: RatioGoal) -> Section {
@@ -313,7 +313,7 @@ mod tests {
     fn a_report_is_read_as_it_was_written() {
         let mut report = report(section(&[("row", 0.8)], RatioGoal::AtMost(1.2)));
         report.sections[0].notes.push("a note".to_owned());
-        assert_eq!(Report::from_json(&report.to_json().unwrap()).unwrap(), report);
-        assert!(Report::from_json("{}").is_err());
+        assert_eq!(BenchReport::from_json(&report.to_json().unwrap()).unwrap(), report);
+        assert!(BenchReport::from_json("{}").is_err());
     }
 }

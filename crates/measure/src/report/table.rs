@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{RatioGoal, Report, ReportRow, Section};
+use super::{BenchReport, RatioGoal, ReportRow, Section};
 use crate::turns::{Measure, geometric_mean};
 
 /// The section as a table for a terminal, with its summary and notes.
@@ -34,7 +34,7 @@ pub fn table(section: &Section) -> String {
 
 /// All sections as Markdown.
 #[must_use]
-pub fn markdown(report: &Report) -> String {
+pub fn markdown(report: &BenchReport) -> String {
     let mut text = format!("`{}`, {} rounds, on {}.\n", report.command, report.rounds, report.machine.line());
     for section in &report.sections {
         let _ = write!(text, "\n**{}** ({})\n\n", section.title, section.unit);
@@ -194,7 +194,7 @@ mod tests {
     fn the_markdown_names_command_and_machine() {
         let machine = Machine { processor: "a processor".to_owned(), cores: 2, ..Machine::default() };
         let command = "cargo xtask bench".to_owned();
-        let text = markdown(&Report { machine, command, rounds: 7, sections: vec![section()] });
+        let text = markdown(&BenchReport { machine, command, rounds: 7, sections: vec![section()] });
         assert!(text.starts_with("`cargo xtask bench`, 7 rounds, on a processor, 2 cores"), "{text}");
         assert!(text.contains("| alone | 5.00 (4.00 to 6.00) | - | - |"), "{text}");
     }

@@ -45,7 +45,7 @@ _ADVICE = {
     "_logging": "print",
     "_C": "these are PyTorch's own insides; use the public function",
     "_functorch": "function transforms are not modeled; use torch.autograd.grad",
-    "swap_tensors": "assign the tensors anew",
+    "swap_tensors": "assign the tensors again",
     "nested": "nested tensors are not modeled; pad the batch",
     "CUDAGraph": "run the work without a graph",
     "graph": "run the work without a graph",

@@ -414,7 +414,7 @@ class Tensor(TensorBase):
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
         if not isinstance(source, Tensor):
-            raise NotImplementedError("Tensor.set_ is modeled for tensors: assign the tensor anew")
+            raise NotImplementedError("Tensor.set_ is modeled for tensors: assign the tensor again")
         self.data = source
         return self
 

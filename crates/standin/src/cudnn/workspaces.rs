@@ -3,7 +3,9 @@
 use std::ffi::c_int;
 
 use blockyard_gpus::recurrent::{self, Algorithm, Kind};
-use blockyard_gpus::tables::{Operands, Request, dtype, estimate, hash, recorded_size, size_in_networks};
+use blockyard_gpus::tables::{
+    LayerSize, Operands, Request, dtype, estimate, hash, recorded_size, size_in_layers, size_in_networks,
+};
 
 use crate::cudnn::backend::{Convolution, Tensor};
 use crate::cudnn::recurrent::{GRU, LSTM, Layer, RELU, Sequence};
@@ -103,26 +105,30 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
             ),
         ),
         (Some(size), _) | (None, Some(size)) => (size, None),
-        (None, None) => {
-            let estimated = kind(asked.input.kind).and_then(|(number, element)| {
-                estimate(&Request {
-                    operation: asked.operation,
-                    dtype: number,
-                    element,
-                    is_channels_last: is_last,
-                    input,
-                    filter: &asked.filter.sizes,
-                    output,
-                    stride: &asked.stride,
-                    padding: &asked.padding,
-                    dilation: &asked.dilation,
-                })
-            });
-            (
-                estimated.unwrap_or(0),
-                Some("cuDNN's workspace of a convolution is not recorded, and is estimated"),
-            )
-        }
+        (None, None) => not_in_tables(asked, is_last),
+    }
+}
+
+/// Bytes of a convolution that no table of operators has: recorded with the layer of a known network, or an estimate.
+fn not_in_tables(asked: &Convolution, is_last: bool) -> (u64, Option<&'static str>) {
+    let remark = "cuDNN's workspace of a convolution is not recorded, and is estimated";
+    let Some((number, element)) = kind(asked.input.kind) else { return (0, Some(remark)) };
+    let request = Request {
+        operation: asked.operation,
+        dtype: number,
+        element,
+        is_channels_last: is_last,
+        input: &asked.input.sizes,
+        filter: &asked.filter.sizes,
+        output: &asked.output.sizes,
+        stride: &asked.stride,
+        padding: &asked.padding,
+        dilation: &asked.dilation,
+    };
+    match size_in_layers(&request) {
+        Some(LayerSize::Recorded(size)) => (size, None),
+        Some(LayerSize::Near(size)) => (size, Some(remark)),
+        None => (estimate(&request).unwrap_or(0), Some(remark)),
     }
 }
 

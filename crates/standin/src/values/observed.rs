@@ -20,7 +20,7 @@ use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
 /// Tensors of more bytes are not computed.
-const MOST_BYTES: u64 = 1 << 20;
+const MOST_BYTES: u64 = 1 << 21;
 /// The share of unknown numbers that are assumed to be equal to a number, where equal ones are counted.
 const SHARE_OF_EQUAL: f64 = 0.125;
 /// `dlopen` gives what is loaded already, and loads nothing.

@@ -220,7 +220,7 @@ impl Node {
         self.name
     }
 
-    /// Of the nodes that one thread made, the later it was made, the earlier it runs.
+    /// The order in which one thread made the nodes; a later node runs earlier.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence

@@ -14,29 +14,17 @@ use blockyard_rules::AllocatorConfig;
 use super::{Allocator, Sink};
 use crate::{Result, TorchError, session};
 
-/// Falling addresses decide each tie of two segments in the other way; the scattered ones tell more than two segments apart.
-const ORDERS: [AddressOrder; 8] = [
-    AddressOrder::Falling,
-    AddressOrder::Scattered(1),
-    AddressOrder::Scattered(2),
-    AddressOrder::Scattered(3),
-    AddressOrder::Scattered(4),
-    AddressOrder::Scattered(5),
-    AddressOrder::Scattered(6),
-    AddressOrder::Scattered(7),
-];
-
 /// An allocation under each of the other orders; `None` where the memory ran out.
 #[derive(Debug, Default)]
-pub(super) struct OtherBlocks([Option<BackendAllocation>; ORDERS.len()]);
+pub(super) struct OtherBlocks([Option<BackendAllocation>; AddressOrder::OTHERS]);
 
 /// An allocator for each of the other orders.
 #[derive(Debug)]
-pub(super) struct OtherAddresses([Allocator; ORDERS.len()]);
+pub(super) struct OtherAddresses([Allocator; AddressOrder::OTHERS]);
 
 impl OtherAddresses {
     pub(super) fn new(total: Bytes, config: &AllocatorConfig) -> Self {
-        Self(ORDERS.map(|order| {
+        Self(AddressOrder::others(Some(AddressOrder::Growing)).map(|order| {
             let device = VirtualDevice::new(total).with_order(order);
             Allocator::new(device, config.clone(), Sink { recorder: None })
         }))

@@ -87,7 +87,7 @@ fn zero(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form of a backward function")]
-fn none(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
+fn unchanged(grad: &Tensor, _: &Tensor) -> Result<Tensor> {
     Ok(grad.clone())
 }
 
@@ -121,7 +121,7 @@ unary! {
     "floor" FLOOR FloorBackward0 Promoted Nothing false None, zero;
     "round" ROUND RoundBackward0 Promoted Nothing false None, zero;
     "trunc" TRUNC TruncBackward0 Promoted Nothing false None, zero;
-    "frac" FRAC FracBackward0 Promoted Nothing false None, none;
+    "frac" FRAC FracBackward0 Promoted Nothing false None, unchanged;
     composed "exp" EXP ExpBackward0 Float Output true None, mul;
     "exp2" EXP2 Exp2Backward0 Float Output false None, |grad, result| scale(&mul(grad, result)?, std::f64::consts::LN_2);
     "expm1" EXPM1 Expm1Backward0 Float Output true None, |grad, result| mul(grad, &add(result, &number(1.0))?);

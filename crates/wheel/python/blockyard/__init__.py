@@ -66,6 +66,7 @@ from blockyard._dry_run import (
     Line,
     PeakHolder,
     PrintedLine,
+    ReplayedOrders,
     StepPeak,
     dry_run,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "PrintedLine",
     "Program",
     "Ranks",
+    "ReplayedOrders",
     "Run",
     "Search",
     "SiteDifference",

@@ -52,7 +52,8 @@ def dry_run(
     which the answer says whether the program fits: `["h100", "rtx4090"]` or `"h100,rtx4090"`. After `steps` steps of its first optimizer the program ends.
     `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the first GPU's bytes. `assume` names values of the device that are not known, by
     the line that reads them: `["train.py:88=0.3"]`. With `address_orders` the program runs under two further orders of the driver's addresses,
-    without output, and the answer's `address_orders` says which numbers depend on them. With `skip_init`
+    without output, and the answer's `address_orders` says which numbers depend on them; without it the answer's `addresses` has what the run's
+    requests alone give under eight orders. With `skip_init`
     parameters above 1 MiB on the host are not initialized, so that a large model takes no memory there. `snapshot=False` leaves out the stacks of PyTorch's
     history, of which each allocation has one. `python` is the Python that has PyTorch, else this one. The program's output is printed, unless `echo` is false.
 
@@ -310,6 +311,32 @@ class AddressOrders(Answer):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
+class ReplayedOrders(Answer):
+    """What the allocator's requests of the run give under other orders of the driver's addresses, of which `orders` were tried beside the run's own.
+
+    `equal` is whether all numbers were equal at each moment; where nothing was replayed it is None, and `why_not` says why.
+    """
+
+    orders: int
+    equal: bool | None
+    peaks: list[AddressRange]
+    why_not: str | None
+
+    @classmethod
+    def of(cls, raw: Any) -> "ReplayedOrders | None":
+        if raw is None:
+            return None
+        return cls(raw, raw["orders"], raw["equal"], [AddressRange.of(row) for row in raw["peaks"]], raw["why_not"])
+
+    def __str__(self) -> str:
+        if self.equal is None:
+            return "not replayed under other orders of addresses" + (f": {self.why_not}" if self.why_not else "")
+        if self.equal:
+            return f"{self.orders} other orders of addresses give the same numbers"
+        return "depends on the driver's addresses: " + "; ".join(map(str, self.peaks))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class DryRunNote(Answer):
     """An assumption, after which numbers are estimates. The file is empty if the line is not known."""
 
@@ -386,6 +413,7 @@ class DryRun(Answer):
     notes: list[DryRunNote]
     remarks: list[str]
     children: list[ChildPeak]
+    addresses: ReplayedOrders | None
     address_orders: AddressOrders | None
     version: int
     content: bytes | None = dataclasses.field(repr=False, compare=False)
@@ -410,6 +438,7 @@ class DryRun(Answer):
             [DryRunNote.of(row) for row in raw["notes"]],
             raw["remarks"],
             [ChildPeak.of(row) for row in raw["children"]],
+            ReplayedOrders.of(raw["addresses"]),
             AddressOrders.of(raw["address_orders"]),
             raw["version"],
             content,
@@ -436,6 +465,8 @@ class DryRun(Answer):
             parts += map(str, self.gpus)
         if self.address_orders is not None:
             parts.append(str(self.address_orders))
+        elif self.addresses is not None and self.addresses.equal is False:
+            parts.append(str(self.addresses))
         if self.exact:
             parts.append("nothing was assumed")
         elif self.notes:

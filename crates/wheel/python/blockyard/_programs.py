@@ -24,8 +24,8 @@ def run(
 ) -> "Program":
     """Runs a PyTorch program without PyTorch and without a GPU, as far as memory goes, and returns its result: a `Program`.
 
-    `program` is a path, `arguments` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees (h200; a100, l4, t4, rtx4090
-    with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. The program's output is printed, unless `echo`
+    `program` is a path, `arguments` are the words that it finds in `sys.argv` after its name. `gpu` is the GPU that it sees (h200; h100, a100, a100-40g,
+    l4, t4, rtx4090 with derived numbers), `conf` is PYTORCH_CUDA_ALLOC_CONF, `total_memory` the device's bytes. The program's output is printed, unless `echo`
     is false. After `time_limit` seconds it is stopped; Ctrl-C comes back at once and leaves the program to that limit.
 
     >>> import pathlib, tempfile

@@ -368,7 +368,34 @@ fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() 
         page.wait_until("!document.querySelector('[data-testid=end-line]').hidden")?;
         page.press(Key::PageDown)?;
         page.wait_until("location.hash === '#lesson=reserved&card=1'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // One press too many is taken back.
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash === '#lesson=tensor&card=6'")?;
         page.wait_until("document.documentElement.classList.contains('is-presenting')").map(drop)
+    })
+}
+
+#[test]
+fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
+    at("/#teachers", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_for(&id("teachers"))?;
+        page.click("[data-testid=ninety-minutes] summary")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
+        page.wait_until("location.hash.startsWith('#handout=tensor,reserved,nvidia-smi,peaks,training,')")?;
+        page.wait_text(".handout", "The states of an optimizer: answers")?;
+        page.execute("history.back()", &[])?;
+        page.wait_for(&id("teachers"))?;
+        page.click("[data-testid=ninety-minutes] summary")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
+        page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // The plan has no lesson about the cache, which follows the one about peaks in the course.
+        page.execute("location.hash = '#lesson=training&card=1'", &[])?;
+        page.wait_text(".lesson-card", "linear layers")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash.startsWith('#lesson=peaks&card=')").map(drop)
     })
 }
 
@@ -394,6 +421,14 @@ fn a_class_sheet_has_no_empty_page_and_is_small() -> Result<()> {
         let (pages, bytes) = printed_pages(page)?;
         ensure!(pages == sheets, "{pages} printed pages of {sheets}");
         ensure!(bytes < 300_000, "{bytes} bytes");
+        // Questions and exercises alone take half of that, and their figures keep their hatchings.
+        page.click(&id("print-short"))?;
+        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'short'")?;
+        let (short, _) = printed_pages(page)?;
+        ensure!(
+            2 * short <= pages + 1,
+            "{short} printed pages of questions and exercises, {pages} with all cards"
+        );
         page.click(&id("print-answers"))?;
         page.wait_until("document.querySelector('.handout').dataset.paperPart === 'answers'")?;
         let (pages, _) = printed_pages(page)?;

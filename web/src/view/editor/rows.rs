@@ -1,4 +1,4 @@
-//! The colored lines behind the text field. The field itself shows only the caret and the selection.
+//! The colored lines under the text field. The field itself shows only the caret and the selection.
 
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -56,7 +56,7 @@ impl Rows {
         for (_, element) in self.shown.splice(front..end, made) {
             element.remove();
         }
-        // A marked element may show another line now, so all marks are set anew.
+        // A marked element may show another line now, so all marks are set again.
         let before = std::mem::take(&mut self.marks);
         self.unmark(&before);
         self.first = range.start;
@@ -134,7 +134,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The left and the lower edge of a letter of a line, in pixels of the window; `letters` letters stand before it.
+/// The left and the lower edge of a letter of a line, in pixels of the window; `letters` letters precede it.
 pub(super) fn place_in(element: &Element, line: &str, letters: usize) -> Option<(f64, f64)> {
     let before: String = line.chars().take(letters).collect();
     let html = format!("<div class=\"error-overlay\">{}<span></span></div>", escaped(&before));

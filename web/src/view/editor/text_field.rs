@@ -292,9 +292,9 @@ impl TextField {
         self.timer.set_value(None);
         let text = self.content.try_with_value(|content| content.lines.text().to_owned());
         if let Some(text) = text
-            && self.session.history.with_untracked(|history| history.text() != text)
+            && self.session.workload().history.with_untracked(|history| history.text() != text)
         {
-            self.session.type_text(text);
+            self.session.workload().type_text(text);
         }
     }
 
@@ -352,7 +352,7 @@ impl TextField {
         }
     }
 
-    /// Moves the caret to a line, counted from 0, behind its first `letters` letters, and focuses the field.
+    /// Moves the caret to a line, counted from 0, after its first `letters` letters, and focuses the field.
     pub(super) fn go_to(self, line: usize, letters: usize) {
         self.reveal(line);
         let Some(area) = self.area.get_untracked() else { return };
@@ -367,7 +367,8 @@ impl TextField {
     /// Follows the session: its text, the line of the step under the cursor, and the place of an error.
     fn follow(self) {
         let session = self.session;
-        let content = Memo::new(move |_| session.history.with(|history| history.text().to_owned()));
+        let content =
+            Memo::new(move |_| session.workload().history.with(|history| history.text().to_owned()));
         let step_line = Memo::new(move |_| {
             let run = session.run.get();
             session
@@ -377,7 +378,7 @@ impl TextField {
                 .map(index_of)
         });
         let marks = Memo::new(move |_| {
-            session.attempt.with(|attempt| match attempt {
+            session.workload().attempt.with(|attempt| match attempt {
                 Attempt::Ran(_) => Marks { current: step_line.get(), error: None },
                 Attempt::Failed(InputError::Text { place: (line, column, length), .. }) => {
                     let first = index_of(*column);
@@ -418,6 +419,7 @@ impl TextField {
         let is_wrong_text = text(move || {
             let is_wrong = self
                 .session
+                .workload()
                 .attempt
                 .with(|attempt| matches!(attempt, Attempt::Failed(InputError::Text { .. })));
             is_wrong.to_string()

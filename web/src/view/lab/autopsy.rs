@@ -5,10 +5,10 @@ use blockyard_lab::{Autopsy, Change, ChangeKind, PinnedSegment, PinningBlock};
 use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use leptos::prelude::*;
 
-use super::parts::{figure, files, line_to_copy};
+use super::parts::{figure, files, hypothesis, line_to_copy};
 use super::trial::{change_buttons, trial};
-use crate::commands::sentence;
 use crate::lab::{Cell, Sheet};
+use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 
@@ -35,6 +35,7 @@ pub(super) fn autopsy(session: Session, found: &PtrEq<Option<Box<Autopsy>>>) -> 
     let notes = autopsy.notes.iter().map(|note| view! { <li>{sentence(note)}</li> }.into_any());
     view! {
         <section aria-label="Answer" data-testid="answer-autopsy">
+            {hypothesis(session, &autopsy.conditions)}
             <p class="cause" data-testid="cause">{sentence(&autopsy.sentence)}</p>
             <p class="quiet">
                 {format!("Request {}, {}{place}: {}.", grouped(request.request), request.size, autopsy.cause.name())}

@@ -1,6 +1,6 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
-use blockyard_lab::{Diff, Leaks, PeakDiff, Steps};
+use blockyard_lab::{Diff, Leaks, LineChange, PeakDiff, Steps};
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
 use leptos::prelude::*;
@@ -15,6 +15,9 @@ use crate::view::kit::on;
 /// The table shows at most this many rows. The saved file has all of them.
 const MOST_ROWS: usize = 40;
 
+/// From where on growth is counted, as the verdict counts it.
+const COUNTED: &str = "What is kept is counted after the first two, in which programs set themselves up.";
+
 pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     let steps = leaks.boundaries.len();
     let found_by = match leaks.steps {
@@ -24,8 +27,10 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
     };
     let words = match leaks.growing.len() {
         0 => format!("Nothing grows over {} iterations, {found_by}.", grouped(steps as u64)),
-        1 => format!("One call site grows over {} iterations, {found_by}.", grouped(steps as u64)),
-        many => format!("{many} call sites grow over {} iterations, {found_by}.", grouped(steps as u64)),
+        1 => format!("One call site grows over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64)),
+        many => {
+            format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
+        }
     };
     let rows = leaks.growing.iter().map(|growth| {
         vec![
@@ -60,7 +65,7 @@ pub(super) fn second_file(session: Session) -> AnyView {
     let chosen = on(move |event: ev::Event| {
         let field = event.target().and_then(|target| target.dyn_into::<HtmlInputElement>().ok());
         let Some(file) = field.and_then(|field| field.files()).and_then(|files| files.get(0)) else { return };
-        session.ask_diff(file.name(), &file);
+        session.lab().ask_diff(file.name(), &file);
     });
     view! {
         <p class="asked">
@@ -82,9 +87,21 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
         grouped(alignment.only_after),
     );
     let changed = diff_sentence(name, &diff.allocated);
+    // People read lines of the program; the file has each call site.
+    let mut lines =
+        Sheet { head: vec!["change", "peak", "live here", "live there", "line"], rows: Vec::new() };
     let mut sheet =
         Sheet { head: vec!["change", "peak", "live here", "live there", "call site"], rows: Vec::new() };
     for (peak, found) in [("allocated", &diff.allocated), ("reserved", &diff.reserved)] {
+        lines.rows.extend(found.by_line().into_iter().map(|line| {
+            vec![
+                Cell::Change(line.change),
+                Cell::text(peak),
+                Cell::Count(line.count_before),
+                Cell::Count(line.count_after),
+                line_cell(&line),
+            ]
+        }));
         sheet.rows.extend(found.terms.iter().map(|term| {
             vec![
                 Cell::Change(term.change),
@@ -96,7 +113,7 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
         }));
     }
     let shown =
-        Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
+        Sheet { head: lines.head.clone(), rows: lines.rows.iter().take(MOST_ROWS).cloned().collect() };
     let peak = |name: &str, peak: &PeakDiff| {
         // Peaks are far below 2^63 bytes.
         let change = peak.after.signed().saturating_sub(peak.before.signed());
@@ -111,15 +128,23 @@ pub(super) fn diff(session: Session, name: &str, diff: &Diff) -> AnyView {
             <p class="cause" data-testid="diff-sentence">{changed}</p>
             {table("Peaks", &peaks, &[])}
             <p class="quiet">{words}</p>
-            <p class="quiet">"The change of each peak as a sum over call sites; it adds up to the byte."</p>
-            {table("Call sites", &shown, &[])}
+            <p class="quiet">"The change of each peak as a sum over lines of the program; it adds up to the byte. The saved file has each call site."</p>
+            {table("Lines", &shown, &[])}
             {files(session, "diff", sheet)}
         </section>
     }
     .into_any()
 }
 
-/// The change of the peak, and the call site that has most of it.
+/// A line of the program in a cell: with its stack where it is one call site, with their number where it is several.
+fn line_cell(line: &LineChange) -> Cell {
+    match line.sites.as_slice() {
+        [site] => Cell::Site(site.clone()),
+        sites => Cell::Text(format!("{} ({} call sites)", line.line, sites.len())),
+    }
+}
+
+/// The change of the peak, and the line that has most of it.
 fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
     let change = peak.after.signed().saturating_sub(peak.before.signed());
     let amount = Bytes::new(change.unsigned_abs());
@@ -128,12 +153,14 @@ fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
         1.. => format!("{name} allocates {amount} more at its peak"),
         _ => format!("{name} allocates {amount} less at its peak"),
     };
-    let largest = peak.terms.iter().max_by_key(|term| term.change.saturating_mul(change.signum()));
+    let lines = peak.by_line();
+    let largest = lines.iter().max_by_key(|line| line.change.saturating_mul(change.signum()));
     match largest {
-        Some(term) => {
-            let site = Cell::Site(term.site.clone()).shown();
-            format!("{words}. Most of it is {} of {site}.", Cell::Change(term.change).shown())
-        }
+        Some(line) => format!(
+            "{words}. Most of it is {} of {}.",
+            Cell::Change(line.change).shown(),
+            line_cell(line).shown()
+        ),
         None => format!("{words}."),
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Limit, LimitSource, Outcome, Row};
+use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, outside_pytorch};
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -17,7 +17,13 @@ use crate::view::kit::{Handler, button, click, effect, flag, on, select, text};
 
 /// A table. `classes` has the CSS class of each row, in the order of the rows.
 pub(super) fn table(caption: &str, sheet: &Sheet, classes: &[&'static str]) -> AnyView {
-    let head = sheet.head.iter().map(|name| view! { <th scope="col">{*name}</th> }.into_any());
+    // A head stands over its numbers.
+    let is_number =
+        |place: usize| sheet.rows.first().and_then(|row| row.get(place)).is_some_and(Cell::is_number);
+    let head = sheet.head.iter().enumerate().map(|(place, name)| {
+        let class = if is_number(place) { "number" } else { "" };
+        view! { <th scope="col" class=class>{*name}</th> }.into_any()
+    });
     let rows = sheet.rows.iter().enumerate().map(|(place, cells)| {
         let class = classes.get(place).copied().unwrap_or_default();
         let cells = cells.iter().map(|cell| {
@@ -80,21 +86,47 @@ pub(super) fn first_oom(outcome: &Outcome) -> String {
     }
 }
 
-/// The settings of a row, and its capacity and limit where the question changed them.
+/// The settings of a row, to the byte, so that no two rows of a table have one name, and its capacity and limit where the question changed them.
 pub(super) fn conditions_text(row: &Row) -> String {
     let conditions = &row.conditions;
     let mut text =
         if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
     if let Some(capacity) = conditions.capacity {
-        let _ = write!(text, ", device of {capacity}");
+        let _ = write!(text, ", device of {}", capacity.exact_text());
     }
     if let Some(limit) = conditions.limit {
-        let _ = write!(text, ", at most {limit}");
+        let _ = write!(text, ", at most {}", limit.exact_text());
     }
     if let Some(release) = conditions.release {
         let _ = write!(text, ", PyTorch {release}");
     }
     text
+}
+
+/// What the reader gave in place of what the file says: `a device of 10.5 GiB and PyTorch 2.9`; `None` where all is the run's own. Reads
+/// signals.
+pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<String> {
+    // The memory of a program's GPU is among the conditions of each question about the program.
+    let own = session.shown_program().map(|result| result.run.recording.capacity());
+    let capacity = conditions.capacity.filter(|capacity| Some(*capacity) != own);
+    let capacity = capacity.map(|capacity| format!("a device of {}", capacity.exact_text()));
+    let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
+    let release = conditions.release.map(|release| format!("PyTorch {release}"));
+    let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
+    (!given.is_empty()).then(|| given.join(" and "))
+}
+
+/// That an answer is about a device, a limit or a release that the reader gave, and the way back to the run's own.
+pub(super) fn hypothesis(session: Session, conditions: &Conditions) -> AnyView {
+    let Some(given) = untrack(|| given_words(session, conditions)) else { return ().into_any() };
+    let back = click(move || session.lab().forget_given());
+    view! {
+        <p class="quiet" data-testid="lab-given">
+            {format!("This answer is for {given}, as you gave it, and not for the run as it was. ")}
+            {button("link", "lab-as-it-was", "Back to the run as it was", "Empties the fields of the device, the limit and the release", back)}
+        </p>
+    }
+    .into_any()
 }
 
 /// A figure as wide as its container; `scene` makes the scene for a width in pixels.
@@ -113,7 +145,7 @@ pub(super) fn figure(
         if size.width_px >= 1.0 {
             let scene = scene(size.width_px);
             surface::fit(&canvas, &scene);
-            session.draw(&canvas, &scene);
+            session.appearance().draw(&canvas, &scene);
         }
     });
     // Figures grow with the letters of the page, whose size depends on the window, so the height follows the window's size.
@@ -156,7 +188,7 @@ pub(super) fn conditions(session: Session) -> AnyView {
 pub(super) fn submit(session: Session) -> Handler<ev::SubmitEvent> {
     on(move |event: ev::SubmitEvent| {
         event.prevent_default();
-        session.ask_lab();
+        session.lab().ask();
     })
 }
 
@@ -178,33 +210,39 @@ fn release_as_it_was(session: Session) -> &'static str {
 
 /// The fields of the device, of the limit and of the release.
 pub(super) fn sizes(session: Session) -> AnyView {
-    let lab = session.lab;
+    let lab = session.lab();
     let hint = text(move || {
-        let hint = if session.has_failed() { as_it_was(session) } else { "no limit" };
+        let hint = if session.lab().has_failed() { as_it_was(session) } else { "no limit" };
         hint.to_owned()
     });
     view! {
         {field("lab-capacity", "Device", text(move || own_capacity(session)), lab.capacity)}
         {field("lab-limit", "At most reserved", hint, lab.limit)}
         {releases(session)}
+        <p class="quiet" data-testid="lab-device-means">
+            {format!(
+                "All of \u{201c}Device\u{201d} can be reserved. Of a real GPU's memory take off the CUDA context and libraries first, about {}.",
+                outside_pytorch()
+            )}
+        </p>
     }
     .into_any()
 }
 
 /// The memory of the run's own device, for an empty field. Reads signals.
 fn own_capacity(session: Session) -> String {
-    let answers = session.answers().unwrap_or_default();
-    answers.run(session.lab_device()).map_or("its own".to_owned(), |run| run.capacity.to_string())
+    let answers = session.lab().answers().unwrap_or_default();
+    answers.run(session.lab().asked_device()).map_or("its own".to_owned(), |run| run.capacity.to_string())
 }
 
 /// The choice of the release of PyTorch whose rules hold.
 fn releases(session: Session) -> AnyView {
-    let release = session.lab.release;
+    let release = session.lab().release;
     let options = Signal::derive(move || {
         let known = Release::ALL.map(|known| (known.name().to_owned(), known.name().to_owned()));
         let words = release_as_it_was(session);
-        let answers = session.answers().unwrap_or_default();
-        let own = match answers.run(session.lab_device()) {
+        let answers = session.lab().answers().unwrap_or_default();
+        let own = match answers.run(session.lab().asked_device()) {
             Some(run) => format!("{} ({words})", run.release),
             None => words.to_owned(),
         };
@@ -220,12 +258,13 @@ fn releases(session: Session) -> AnyView {
     .into_any()
 }
 
-/// The limit that the file implies, where its run went out of memory: every answer without another limit is for that one.
+/// The limit that the file implies, where its run went out of memory: every answer without another limit is for this limit.
 pub(super) fn implied_limit(session: Session) -> AnyView {
     let words = Memo::new(move |_| {
         // The memory of a program's GPU is known.
-        let answers = session.answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
-        let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
+        let answers =
+            session.lab().answers().filter(|_| session.shown_program().is_none()).unwrap_or_default();
+        let limit = answers.run(session.lab().asked_device()).and_then(|run| run.limit);
         limit.filter(Limit::is_inferred).map(|limit| implied_words(&limit)).unwrap_or_default()
     });
     view! {
@@ -270,12 +309,12 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
 /// Notes on what is not known about the run.
 pub(super) fn notes(session: Session) -> AnyView {
     let notes = Memo::new(move |_| {
-        let answers = session.answers().unwrap_or_default();
-        answers.run(session.lab_device()).map(|run| run.notes.clone()).unwrap_or_default()
+        let answers = session.lab().answers().unwrap_or_default();
+        answers.run(session.lab().asked_device()).map(|run| run.notes.clone()).unwrap_or_default()
     });
     let items = move || {
         let notes = notes.get().into_iter();
-        notes.map(|note| view! { <li>{crate::commands::sentence(&note)}</li> }.into_any()).collect::<Vec<_>>()
+        notes.map(|note| view! { <li>{crate::messages::sentence(&note)}</li> }.into_any()).collect::<Vec<_>>()
     };
     view! {
         <details class="quiet" hidden=flag(move || notes.with(Vec::is_empty))>

@@ -4,11 +4,11 @@ use blockyard_lab::{AllocatorRow, Row};
 use leptos::prelude::*;
 
 use super::parts::{OUTCOME_HEAD, conditions_text, files, line_to_copy, outcome_cells, table};
-use crate::lab::{Cell, Search, Sheet};
+use crate::lab::{Cell, SettingSearch, Sheet};
 use crate::session::Session;
 use crate::view::kit::check;
 
-pub(super) fn search(session: Session, search: &Search) -> AnyView {
+pub(super) fn search(session: Session, search: &SettingSearch) -> AnyView {
     let Some(found) = &search.found else {
         let (done, total) = search.progress();
         let rows: Vec<&Row> = search.rows().collect();
@@ -64,8 +64,8 @@ fn sheet_of(rows: &[&Row]) -> Sheet {
 }
 
 pub(super) fn compared(session: Session, rows: &[AllocatorRow]) -> AnyView {
-    let answers = untrack(|| session.answers()).unwrap_or_default();
-    let limit = answers.run(session.lab_device()).and_then(|run| run.limit);
+    let answers = untrack(|| session.lab().answers()).unwrap_or_default();
+    let limit = answers.run(session.lab().asked_device()).and_then(|run| run.limit);
     let rows = rows.iter().map(|row| {
         vec![
             Cell::text(&row.name),

@@ -1,15 +1,17 @@
 //! The run before and after a change on one scale, and buttons that try changes which would have prevented an out of memory.
 
 use blockyard_figure::{ComparedCurve, ComparedTimelines, CurvePart, Size, compared_timelines};
-use blockyard_lab::{Change, ChangeKind, Outcome, Row};
+use blockyard_lab::{Change, ChangeKind, Outcome, Row, Verdict, VerdictKind};
 use blockyard_record::{Bytes, grouped};
 use blockyard_workload::Request;
 use leptos::prelude::*;
 
-use super::parts::{figure, first_oom};
-use crate::commands::sentence;
+use super::parts::{figure, first_oom, hypothesis};
 use crate::lab::{Cell, QuestionKind, Trial};
-use crate::session::{Place, Session};
+use crate::messages::sentence;
+use crate::navigation::Place;
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
 use crate::view::kit::{button, check, click, flag};
 use crate::view::numbers;
 
@@ -27,7 +29,7 @@ fn curve(row: &Row) -> ComparedCurve {
 
 /// Two timelines on one scale, or their difference.
 pub(super) fn compared(session: Session, before: &Row, after: &Row, requests: u64) -> AnyView {
-    let is_difference = session.lab.shows_difference;
+    let is_difference = session.lab().shows_difference;
     let label = format!("Reserved memory over {requests} requests, before and after");
     // Where only bounds of the limit are known, the curves are those at the lower one.
     let limit = after.limit.map(|limit| limit.lowest);
@@ -56,7 +58,7 @@ fn out_of_memory(row: &Row, outcome: &Outcome) -> String {
 /// A table of the values before and after, with their differences.
 pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     let (Some(old), Some(new)) = (before.answered(), after.answered()) else { return ().into_any() };
-    // Peaks of a run that ended earlier are no saving.
+    // Peaks of a run that ended earlier are not a saving.
     let ends = |outcome: &Outcome| outcome.first_oom.as_ref().map(|first| first.request);
     let is_same_end = ends(old) == ends(new);
     let sizes = |name: &str, old: Bytes, new: Bytes| {
@@ -98,7 +100,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     });
     view! {
         <table class="answer deltas" data-testid="lab-deltas">
-            <thead><tr><td></td><th scope="col">"before"</th><th scope="col">"after"</th><th scope="col">"change"</th></tr></thead>
+            <thead><tr><td></td><th scope="col" class="number">"before"</th><th scope="col" class="number">"after"</th><th scope="col" class="number">"change"</th></tr></thead>
             <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
         </table>
         {other_end(ends(old), ends(new), after)}
@@ -119,12 +121,18 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
             })
         };
         format!(
-            "The run before ends {}, the run after {}: their peaks are no comparison.",
+            "The run before ends {}, the run after {}: their peaks cannot be compared.",
             end(before),
             end(after)
         )
     });
-    [ends, bound]
+    let is_drivers_pool = row.conditions.conf.contains("backend:cudaMallocAsync");
+    let in_use = (is_drivers_pool && row.limit.is_some()).then(|| {
+        "Under cudaMallocAsync a memory fraction limits the bytes in use and not those that the driver's pool keeps: more than the limit \
+         may be reserved."
+            .to_owned()
+    });
+    [ends, bound, in_use]
         .into_iter()
         .flatten()
         .map(|words| view! { <p class="quiet" data-testid="lab-ends">{words}</p> }.into_any())
@@ -134,14 +142,31 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
 
 /// The change that was tried last, with the run before and after it; empty if none was tried.
 pub(crate) fn trial(session: Session) -> AnyView {
-    let tried = Memo::new(move |_| session.answers().and_then(|answers| answers.trial));
+    let tried = Memo::new(move |_| session.lab().answers().and_then(|answers| answers.trial));
     let content = move || tried.get().map(|trial| trial_view(session, &trial));
     view! { {content} }.into_any()
 }
 
+/// What it means that all requests pass: more where the run went on after the failure than where its recording ends there.
+fn passes_words(session: Session, trial: &Trial) -> String {
+    let verdict = untrack(|| session.lab().answers()).and_then(|answers| answers.verdict);
+    let is_growing =
+        |verdict: &&PtrEq<Verdict>| matches!(verdict.kind, VerdictKind::Leak | VerdictKind::Grows);
+    let mut findings = verdict.as_ref().filter(is_growing).into_iter().flat_map(|verdict| &verdict.findings);
+    let grows = findings.find_map(|finding| finding.line.clone());
+    let is_program = untrack(|| session.shown_program()).is_some();
+    let again = trial.change.as_ref().filter(|_| is_program).map(|change| match change {
+        ChangeKind::Setting(conf) if conf.is_empty() => "the default settings".to_owned(),
+        ChangeKind::Setting(conf) => conf.clone(),
+        ChangeKind::Limit(limit) => format!("at least {} of memory for PyTorch", limit.enough_text()),
+        _ => "this change in its code".to_owned(),
+    });
+    sentence(&trial.after.passes_sentence(grows.as_deref(), again.as_deref()).replace('`', ""))
+}
+
 fn trial_view(session: Session, trial: &Trial) -> AnyView {
     let (result_class, result) = match (trial.after.answered(), &trial.after.outcome) {
-        _ if trial.after.fits() => ("verdict is-right", "Now the whole run fits.".to_owned()),
+        _ if trial.after.fits() => ("verdict is-right", passes_words(session, trial)),
         _ if trial.after.depends_on_limit() => {
             ("verdict is-wrong", sentence(&trial.after.dependence().unwrap_or_default()))
         }
@@ -149,12 +174,12 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
         (None, Err(why)) => ("error", sentence(&why.to_string())),
         (None, Ok(_)) => ("", String::new()),
     };
-    let can_apply = untrack(|| session.shows_text() && session.place.get() == Place::Workbench);
+    let can_apply = untrack(|| session.shows_text() && session.navigation().place.get() == Place::Workbench);
     let is_edit = |change: &ChangeKind| {
         !matches!(change, ChangeKind::DefaultPool | ChangeKind::OneStream | ChangeKind::Synchronize)
     };
     let apply = trial.change.clone().filter(|change| can_apply && is_edit(change)).map(|change| {
-        let act = click(move || session.apply_change(&change));
+        let act = click(move || session.lab().apply_change(&change));
         button("primary", "trial-apply", "Change the workload so", "Undo (Ctrl+Z) takes it back", act)
     });
     view! {
@@ -164,7 +189,7 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
             {deltas(&trial.before, &trial.after)}
             {compared(session, &trial.before, &trial.after, trial.requests)}
             {apply}
-            {button("link", "trial-close", "Close", "", click(move || session.forget_trial()))}
+            {button("link", "trial-close", "Close", "", click(move || session.lab().forget_trial()))}
         </section>
     }
     .into_any()
@@ -172,16 +197,16 @@ fn trial_view(session: Session, trial: &Trial) -> AnyView {
 
 /// Buttons that try changes which would have prevented the first out of memory of the run.
 pub(crate) fn helps(session: Session) -> AnyView {
-    let is_failed = Memo::new(move |_| session.fails_now());
-    let found = Memo::new(move |_| session.answers().and_then(|answers| answers.autopsy));
+    let is_failed = Memo::new(move |_| session.lab().fails_now());
+    let found = Memo::new(move |_| session.lab().answers().and_then(|answers| answers.autopsy));
     let content = move || {
         if !is_failed.get() {
             return None;
         }
         let Some(found) = found.get() else {
-            let ask = click(move || session.ask_autopsy());
+            let ask = click(move || session.lab().ask_autopsy());
             let is_busy = session
-                .lab
+                .lab()
                 .work
                 .with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Autopsy));
             return Some(if is_busy {
@@ -205,6 +230,8 @@ pub(crate) fn helps(session: Session) -> AnyView {
         }
         Some(
             view! {
+                {leak_words(session)}
+                {hypothesis(session, &autopsy.conditions)}
                 <p>{sentence(&autopsy.sentence)}</p>
                 {change_buttons(session, &autopsy.changes)}
             }
@@ -218,6 +245,15 @@ pub(crate) fn helps(session: Session) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+/// The leak that the verdict found: the words about one request do not see what earlier iterations kept.
+fn leak_words(session: Session) -> Option<AnyView> {
+    let verdict = untrack(|| session.lab().answers())?.verdict?;
+    (verdict.kind == VerdictKind::Leak).then(|| {
+        let words = sentence(&verdict.headline).replace('`', "");
+        view! { <p class="cause" data-testid="step-leak">{words}</p> }.into_any()
+    })
 }
 
 /// The names of the tensors of these requests, counted from 1; words for those without a name.
@@ -252,13 +288,13 @@ pub(super) fn change_buttons(session: Session, changes: &[Change]) -> AnyView {
             ChangeKind::FreeTensors { requests, bytes } => {
                 format!("free {} before ({bytes})", tensor_words(session, requests))
             }
-            ChangeKind::Limit(limit) => format!("{limit} of memory"),
-            ChangeKind::DefaultPool => "no pools of its own".to_owned(),
+            ChangeKind::Limit(limit) => format!("{} of memory", limit.enough_text()),
+            ChangeKind::DefaultPool => "no separate pools".to_owned(),
             ChangeKind::OneStream => "one stream".to_owned(),
             ChangeKind::Synchronize => "synchronize before".to_owned(),
         };
         let (kind, heading) = (change.kind.clone(), title.clone());
-        let try_it = click(move || session.try_change(&kind, heading.clone()));
+        let try_it = click(move || session.lab().try_change(&kind, heading.clone()));
         view! {
             <button type="button" class="chip" data-testid=format!("try-change-{place}") title=title on:click=try_it>
                 {label}

@@ -2,15 +2,15 @@
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
-    About, Conditions, Finding, Found, HoldingLine, MomentName, Verdict, VerdictKind, VerdictMoment,
+    About, Conditions, Finding, HoldingLine, MomentName, SearchResult, Verdict, VerdictKind, VerdictMoment,
 };
 use blockyard_record::{Bytes, counted, grouped};
 use leptos::prelude::*;
 
-use super::parts::line_to_copy;
+use super::parts::{given_words, hypothesis, line_to_copy};
 use super::{failed, working};
-use crate::commands::sentence;
 use crate::lab::QuestionKind;
+use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
@@ -22,23 +22,24 @@ const MOST_LINES: usize = 10;
 /// The verdict about the run that is shown, or the button that asks for it.
 pub(super) fn verdict(session: Session) -> AnyView {
     let found = Memo::new(move |_| {
-        session.answers().and_then(|answers| {
+        session.lab().answers().and_then(|answers| {
             let searched = answers.searched().cloned();
             Some((answers.verdict?, answers.verdict_for.1, searched))
         })
     });
     let is_busy = Memo::new(move |_| {
-        session.lab.work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
+        session.lab().work.with(|work| work.as_ref().is_some_and(|work| work.kind == QuestionKind::Verdict))
     });
     let rank = Memo::new(move |_| verdict_is_about(session));
-    // What is asked for other conditions makes the verdict anew.
-    let is_old = Memo::new(move |_| session.lab.work.with(Option::is_some) && session.is_verdict_old());
+    // What is asked for other conditions makes the verdict again.
+    let is_old =
+        Memo::new(move |_| session.lab().work.with(Option::is_some) && session.lab().is_verdict_old());
     let content = move || match found.get() {
         Some((found, conditions, searched)) => answer(session, &found, &conditions, searched.as_deref()),
         None if is_busy.get() => ().into_any(),
         None => {
-            let ask = click(move || session.ask_verdict());
-            button("primary", "lab-verdict", "What does this run come to?", "", ask)
+            let ask = click(move || session.lab().ask_verdict());
+            button("primary", "lab-verdict", "What happened in this run?", "", ask)
         }
     };
     view! {
@@ -54,30 +55,26 @@ pub(super) fn verdict(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the reader gave, where the verdict is not for what the file says.
-fn given(conditions: &Conditions) -> Option<AnyView> {
-    let limit = conditions.limit.map(|limit| format!("at most {limit} reserved"));
-    let release = conditions.release.map(|release| format!("PyTorch {release}"));
-    let given: Vec<String> = limit.into_iter().chain(release).collect();
-    let words = || view! { <p class="quiet" data-testid="verdict-given">{format!("For {}, as you gave it.", given.join(" and "))}</p> };
-    (!given.is_empty()).then(|| words().into_any())
-}
-
-fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&Found>) -> AnyView {
+fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Option<&SearchResult>) -> AnyView {
+    let given = untrack(|| given_words(session, under));
     let class = match found.kind {
+        // A hypothesis fails nobody's run.
+        _ if given.is_some() => "headline is-doubtful",
         VerdictKind::Fits => "headline is-right",
         VerdictKind::Grows => "headline is-doubtful",
         VerdictKind::Leak | VerdictKind::OutOfMemory => "headline is-wrong",
     };
-    let notes =
-        session.answers().and_then(|answers| answers.run(session.lab_device()).map(|run| run.notes.clone()));
+    let notes = session
+        .lab()
+        .answers()
+        .and_then(|answers| answers.run(session.lab().asked_device()).map(|run| run.notes.clone()));
     let notes = notes.unwrap_or_default();
     // Where no plain setting helps, a search may have found another.
     let searched = searched.filter(|_| found.setting.is_none());
     let best = searched.and_then(|searched| searched.rows.get(searched.best?));
     let setting = found.setting.as_ref().or(best.map(|row| &row.conditions.conf));
     let parts = About::ALL.map(|about| {
-        // The notes on the run stand below, for all questions.
+        // The notes on the run are below, for all questions.
         let of_this =
             found.findings.iter().filter(|finding| finding.about == about && !notes.contains(&finding.text));
         // The moment of the whole verdict has one link.
@@ -96,9 +93,13 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
             (!items.is_empty()).then(|| view! { <h3>{about.title()}</h3><ul>{items}</ul> }.into_any());
         view! { {title}{copied}{held} }.into_any()
     });
+    let headline = match given {
+        Some(given) => sentence(&format!("with {given}: {}", found.headline)),
+        None => sentence(&found.headline),
+    };
     view! {
-        <p class=class data-testid="verdict-headline">{with_code(&sentence(&found.headline))}</p>
-        {given(under)}
+        <p class=class data-testid="verdict-headline">{with_code(&headline)}</p>
+        {hypothesis(session, under)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
@@ -111,13 +112,13 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
         |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
     let moments = moments.map(|moment| moment_link(session, *moment, finding.line.clone(), false));
-    // Settings that do not help stand in the sentence; one alone depends on the limit.
+    // Settings that do not help are in the sentence; one alone depends on the limit.
     let is_asked = finding.about != About::Fails || finding.settings.len() == 1;
     let settings = finding.settings.iter().filter(|_| is_asked).map(|conf| {
         let name = if conf.is_empty() { "default settings" } else { conf.as_str() }.to_owned();
         let conf = conf.clone();
         let ask = click(move || {
-            session.lab.conf.set(conf.clone());
+            session.lab().conf.set(conf.clone());
             ask_what_if(session);
         });
         let title = "Shows the run under this setting beside its own";
@@ -126,8 +127,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
     });
     let release = finding.release.map(|release| {
         let ask = click(move || {
-            session.lab.release.set(Some(release));
-            session.run.with_untracked(|run| session.lab.conf.set(run.recording.info().config.clone()));
+            session.lab().release.set(Some(release));
+            session.run.with_untracked(|run| session.lab().conf.set(run.recording.info().config.clone()));
             ask_what_if(session);
         });
         let title = "Shows the run under this release's rules beside its own";
@@ -140,8 +141,8 @@ fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
 
 /// Asks about the run under what the fields of the panel say, and shows the answer, which stands far below the verdict.
 fn ask_what_if(session: Session) {
-    session.open_lab(QuestionKind::WhatIf);
-    session.ask_lab();
+    session.lab().open(QuestionKind::WhatIf);
+    session.lab().ask();
 }
 
 /// Moves the cursor to a moment, and marks the blocks of a line.
@@ -170,7 +171,7 @@ fn moment_link(session: Session, moment: VerdictMoment, line: Option<String>, is
             MomentName::LastHeld => "last-held",
         }
     );
-    let show = click(move || session.show_moment(moment, line.as_deref()));
+    let show = click(move || session.lab().show_moment(moment, line.as_deref()));
     view! { " "<button type="button" class="link" data-testid=id title=title on:click=show>{words}</button> }
         .into_any()
 }
@@ -181,20 +182,22 @@ fn held(session: Session, found: &Verdict) -> AnyView {
     if held.is_empty() {
         return ().into_any();
     }
-    let row = |bytes: Bytes, blocks: u64, what: String, moments: &[VerdictMoment]| {
+    let row = |bytes: Bytes, blocks: u64, what: String, words: String, moments: &[VerdictMoment]| {
         let blocks = counted(usize::try_from(blocks).unwrap_or(usize::MAX), "block");
         let is_only = moments.len() == 1;
         let links = moments.iter().map(|moment| moment_link(session, *moment, Some(what.clone()), is_only));
         let links: Vec<AnyView> = links.collect();
-        (bytes, view! { <code>{what.clone()}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
+        (bytes, view! { <code>{words}</code>" "<span class="quiet">{blocks}</span>{links} }.into_any())
     };
-    let of_line = |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), &line.moments);
+    let of_line =
+        |line: &HoldingLine| row(line.bytes, line.blocks, line.line.clone(), line.words(), &line.moments);
     let mut rows: Vec<(Bytes, AnyView)> = held.iter().take(MOST_LINES).map(of_line).collect();
     let rest = held.get(MOST_LINES..).unwrap_or_default();
     if !rest.is_empty() {
         let (bytes, blocks) =
             (rest.iter().map(|line| line.bytes).sum(), rest.iter().map(|line| line.blocks).sum());
-        rows.push(row(bytes, blocks, counted(rest.len(), "more line"), &[]));
+        let words = counted(rest.len(), "more line");
+        rows.push(row(bytes, blocks, words.clone(), words, &[]));
     }
     let when = if found.autopsy.is_none() { "at the peak" } else { "at the failure" };
     let other = other_peak(session, found)

@@ -9,8 +9,8 @@ use leptos::prelude::*;
 use super::parts::{OUTCOME_HEAD, conditions_text, files, outcome_cells, sizes, submit, table};
 use super::trial::{compared, deltas};
 use crate::browser;
-use crate::commands::sentence;
 use crate::lab::Sheet;
+use crate::messages::sentence;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{click, flag, on, text};
@@ -26,9 +26,9 @@ const COMMON: [&str; 5] = [
 ];
 
 pub(super) fn form(session: Session) -> AnyView {
-    let conf = session.lab.conf;
+    let conf = session.lab().conf;
     let error = Memo::new(move |_| {
-        let release = session.lab.release.get().unwrap_or(Release::LATEST);
+        let release = session.lab().release.get().unwrap_or(Release::LATEST);
         let parsed = conf.with(|conf| AllocatorConfig::parse(conf.trim(), release));
         parsed.err().map(|error| sentence(&error.to_string()))
     });
@@ -36,7 +36,7 @@ pub(super) fn form(session: Session) -> AnyView {
         .map(|setting| {
             let ask = click(move || {
                 conf.set(setting.to_owned());
-                session.ask_lab();
+                session.lab().ask();
             });
             view! { <button type="button" class="chip mono" data-testid=format!("try-{setting}") on:click=ask>{setting}</button> }
                 .into_any()
@@ -91,7 +91,7 @@ pub(crate) fn completions(id: &'static str, conf: Signal<String>) -> AnyView {
 pub(super) fn answers(session: Session, all: &[PtrEq<WhatIf>]) -> AnyView {
     let Some(latest) = all.first() else { return ().into_any() };
     let Some(row) = latest.rows.first() else { return ().into_any() };
-    // The answer stands below the fields, often out of sight.
+    // The answer is below the fields, often out of sight.
     let _ = browser::after_millis(0, || browser::scroll_into_sight("[data-testid=answer-what-if]"));
     let mut sheet =
         Sheet { head: OUTCOME_HEAD.to_vec(), rows: vec![outcome_cells("own settings", &latest.baseline)] };

@@ -5,7 +5,8 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::session::{GivenAnswer, Session};
+use crate::lessons::GivenAnswer;
+use crate::session::Session;
 use crate::view::kit::{button, click, flag, on, text};
 use crate::view::prose;
 
@@ -14,7 +15,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
     let heading = prose::inlines(session, &question.text);
     let input = answers(session, question);
     let result = move || {
-        let state = session.lesson.get();
+        let state = session.lessons().state.get();
         state.is_revealed.then(|| {
             let (class, words) = match &state.answer {
                 Some(given) if given.is_right => ("verdict is-right", verdict(&shown, given)),
@@ -24,7 +25,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
             let because = prose::inlines(session, &shown.because);
             view! {
                 <p class=class role="status" data-testid="answer" tabindex="-1">{words}" "{because}</p>
-                <p>{button("link", "ask-again", "Answer again", "", click(move || session.ask_again()))}</p>
+                <p>{button("link", "ask-again", "Answer again", "", click(move || session.lessons().ask_again()))}</p>
             }
             .into_any()
         })
@@ -40,7 +41,7 @@ pub(super) fn question_view(session: Session, question: LessonQuestion) -> AnyVi
     .into_any()
 }
 
-/// What stands behind a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
+/// The words after a choice once the question is answered (`given` is the answer then, or empty if the reader gave none): whether
 /// the choice is right, and whether the reader chose it.
 pub(crate) fn choice_mark(
     is_right: bool,
@@ -78,13 +79,14 @@ fn stopped(words: &str) -> String {
 
 /// Answers a question, and moves the focus to what is said of the answer: the field and the buttons are off then, and the focus would fall to the page.
 fn answer_question(session: Session, question: &LessonQuestion, answer: &str) {
-    session.answer_question(question, answer);
+    session.lessons().answer_question(question, answer);
     let _ = browser::after_millis(0, || browser::focus_first("[data-testid=answer]"));
 }
 
 fn answers(session: Session, question: LessonQuestion) -> AnyView {
-    let is_done = flag(move || session.lesson.with(|state| state.is_revealed));
-    let problem = text(move || session.lesson.with(|state| state.problem.clone().unwrap_or_default()));
+    let is_done = flag(move || session.lessons().state.with(|state| state.is_revealed));
+    let problem =
+        text(move || session.lessons().state.with(|state| state.problem.clone().unwrap_or_default()));
     let field = match &question.answers {
         Answers::Choices(choices) => {
             let buttons = choices
@@ -95,7 +97,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
                     let answer = click(move || answer_question(session, &question, &answer));
                     let id = format!("choice-{}", place + 1);
                     let mark = choice_mark(choice.is_right, place, move || {
-                        session.lesson.with(|state| {
+                        session.lessons().state.with(|state| {
                             let given = state.answer.as_ref().map(|given| given.raw.clone());
                             state.is_revealed.then(|| given.unwrap_or_default())
                         })
@@ -144,7 +146,7 @@ fn answers(session: Session, question: LessonQuestion) -> AnyView {
         {field}
         <p class="error" data-testid="answer-error">{problem}</p>
         <p hidden=is_done>
-            {button("link", "reveal", "Show me", "Plays what happens", click(move || session.reveal()))}
+            {button("link", "reveal", "Show me", "Plays what happens", click(move || session.lessons().reveal()))}
         </p>
     }
     .into_any()

@@ -8,7 +8,8 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
-use crate::session::{AliveBytes, Session};
+use crate::program::AliveBytes;
+use crate::session::Session;
 use crate::surface;
 use crate::view::kit::{effect, flag, on, text};
 
@@ -24,7 +25,7 @@ const PADDING_PX: i32 = 6;
 const BYTES_WIDTH: usize = 11;
 
 pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
-    let input = session.program.input;
+    let input = session.program().input;
     let sheet = NodeRef::<html::Div>::new();
     let size = surface::size_of(sheet);
     let content = Memo::new(move |_| input.with(|input| input.text.clone()));
@@ -88,7 +89,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
                     wrap="off"
                     aria-label="Python program"
                     prop:value=text(move || content.get())
-                    on:input=on(move |event: ev::Event| session.type_program(event_target_value(&event)))
+                    on:input=on(move |event: ev::Event| session.program().type_text(event_target_value(&event)))
                     on:scroll=on(move |_: ev::Event| editor.scrolled())
                     on:keydown=on(move |event: ev::KeyboardEvent| editor.key(&event))
                 ></textarea>
@@ -145,7 +146,7 @@ impl Editor {
     fn key(self, event: &ev::KeyboardEvent) {
         if event.key() == "Enter" && (event.ctrl_key() || event.meta_key()) {
             event.prevent_default();
-            self.session.run_program();
+            self.session.program().run();
         }
     }
 
@@ -154,7 +155,7 @@ impl Editor {
         let y = event.offset_y() + if is_column(event) { 0 } else { self.scroll_px.get_untracked().1 };
         let line = (y - PADDING_PX).div_euclid(self.line_px.get_untracked().max(1)).saturating_add(1);
         if let Ok(line) = u32::try_from(line) {
-            self.session.go_to_line(line);
+            self.session.program().go_to_line(line);
         }
     }
 }

@@ -3,7 +3,8 @@
 use blockyard_record::{Bytes, counted};
 use leptos::prelude::*;
 
-use crate::session::{AliveBytes, CATEGORIES, Session};
+use crate::program::{AliveBytes, CATEGORIES};
+use crate::session::Session;
 use crate::view::holders::{holding_table, percent};
 use crate::view::kit::{click, flag, text};
 
@@ -55,7 +56,7 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         let run = session.run.get();
         let steps = session.player.with(|player| player.steps);
         match run.series.peak_steps(&run.recording).0 {
-            _ if session.fails_now() => "at the failure",
+            _ if session.lab().fails_now() => "at the failure",
             peak if peak == steps => "at the peak",
             _ => "now",
         }
@@ -73,7 +74,7 @@ pub(super) fn lines(session: Session, alive: Memo<AliveBytes>) -> AnyView {
                 let code = code.map_or_else(|| "no line of the program".to_owned(), |code| code.trim().to_owned());
                 let go = (line > 0).then(|| {
                     let title = "Moves the cursor to the next request of this line";
-                    let go = click(move || session.go_to_line(line));
+                    let go = click(move || session.program().go_to_line(line));
                     view! { <button type="button" class="link" title=title on:click=go>{format!("line {line}")}</button> }
                 });
                 (bytes, view! { {go}" "<code>{code}</code> }.into_any())

@@ -3,7 +3,8 @@
 use blockyard_record::AllocationId;
 use leptos::prelude::*;
 
-use crate::session::{HoldersAnswer, Session};
+use crate::program::WhyAlive;
+use crate::session::Session;
 use crate::view::kit::{click, effect, flag, text};
 use crate::view::numbers::grouped_count;
 use crate::view::step::step_words;
@@ -13,16 +14,16 @@ const MOST_REQUESTS: usize = 24;
 
 pub(crate) fn origin(session: Session) -> AnyView {
     let chosen = Memo::new(move |_| {
-        let block = session.selected()?;
+        let block = session.figures().selected()?;
         session.shown_program()?;
         Some((block, session.with_state(|_, state| state.block(block)?.allocation).flatten()?))
     });
     let is_playing = Memo::new(move |_| session.player.with(|player| player.is_playing));
-    // A worker is asked once the cursor rests on a block.
+    // A worker is asked once the cursor stays on a block.
     effect(move || {
         session.player.with(|player| player.steps);
         if chosen.get().is_some() && !is_playing.get() {
-            session.ask_holders();
+            session.program().ask_why_alive();
         }
     });
     let words = move || {
@@ -66,22 +67,22 @@ pub(crate) fn origin(session: Session) -> AnyView {
 /// Why a block is alive at the step under the cursor.
 fn alive(session: Session, allocation: AllocationId) -> String {
     let step = session.player.with(|player| player.steps);
-    session.program.holders.with(|answer| match answer {
+    session.program().why_alive.with(|answer| match answer {
         _ if answer.step() != Some(step) => "Why it is alive is looked up once the cursor rests.".to_owned(),
-        HoldersAnswer::Unknown | HoldersAnswer::Missing(_) => {
+        WhyAlive::Unknown | WhyAlive::Missing(_) => {
             "Why it is alive is not known: the program did not come to this step again.".to_owned()
         }
-        HoldersAnswer::Asked(_) => {
+        WhyAlive::Asked(_) => {
             "Why it is alive: the program runs again up to this step, to find out.".to_owned()
         }
-        HoldersAnswer::Known(holders) => {
-            let reasons = holders.reasons.iter().find(|(other, _)| *other == allocation);
+        WhyAlive::Known(referrers) => {
+            let reasons = referrers.reasons.iter().find(|(other, _)| *other == allocation);
             let reasons = reasons.map(|(_, reasons)| reasons.as_slice()).unwrap_or_default();
             if !reasons.is_empty() {
                 return format!("Alive because of: {}.", reasons.join("; "));
             }
-            let line = if holders.line == 0 { String::new() } else { format!(" in line {}", holders.line) };
-            let by = if holders.operator.is_empty() { "what runs" } else { holders.operator.as_str() };
+            let line = if referrers.line == 0 { String::new() } else { format!(" in line {}", referrers.line) };
+            let by = if referrers.operator.is_empty() { "what runs" } else { referrers.operator.as_str() };
             format!("Alive because {by}{line} works with it: no name of the program leads to it, and nothing saved it.")
         }
     })
@@ -112,7 +113,7 @@ fn requests(session: Session) -> AnyView {
             let is_current = if step == current { "true" } else { "false" };
             view! {
                 <li>
-                    <button class="link" aria-current=is_current on:click=click(move || session.go_to_step(step))>
+                    <button class="link" aria-current=is_current on:click=click(move || session.program().go_to_step(step))>
                         {title}
                     </button>
                 </li>

@@ -4,14 +4,15 @@ use blockyard_record::counted;
 use blockyard_rules::Release;
 use leptos::prelude::*;
 
-use crate::commands::sentence;
+use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
+use crate::program::{ProgramResult, ProgramStatus};
 use crate::ptr_eq::PtrEq;
-use crate::session::{ProgramResult, ProgramStatus, Session};
+use crate::session::Session;
 use crate::view::kit::{flag, text};
 
 pub(crate) fn output(session: Session) -> AnyView {
-    let printed = session.program.printed;
+    let printed = session.program().printed;
     // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run before. All of it counts as
     // printed.
     let steps = Memo::new(move |_| last_run(session).map(|_| session.player.with(|player| player.steps)));
@@ -30,7 +31,7 @@ pub(crate) fn output(session: Session) -> AnyView {
     };
     let is_silent = flag(move || {
         printed.with(Vec::is_empty)
-            && session.program.status.with(|status| *status == ProgramStatus::Idle)
+            && session.program().status.with(|status| *status == ProgramStatus::Idle)
             && session.shown_program().is_none()
     });
     view! {
@@ -54,22 +55,22 @@ pub(crate) fn output(session: Session) -> AnyView {
 
 /// The run whose figures are shown, unless a later one runs or was stopped. Reads signals.
 fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
-    let is_idle = session.program.status.with(|status| *status == ProgramStatus::Idle);
+    let is_idle = session.program().status.with(|status| *status == ProgramStatus::Idle);
     session.shown_program().filter(|_| is_idle)
 }
 
 fn status(session: Session) -> String {
-    match session.program.status.get() {
+    match session.program().status.get() {
         ProgramStatus::Loading(bytes) => format!("Loading the interpreter: {:.1} MB", bytes / 1e6),
         ProgramStatus::Building => {
-            "The Python interpreter is being built; the program starts when it is there".to_owned()
+            "The Python interpreter is being built; the program starts when it is built".to_owned()
         }
         ProgramStatus::Running => running(session),
         ProgramStatus::Failed(why) => sentence(&why),
         ProgramStatus::Idle => {
             let Some(result) = session.shown_program() else { return String::new() };
             let steps = counted(result.run.recording.step_count(), "request");
-            let is_old = session.program.input.with(|input| *input != result.input);
+            let is_old = session.program().input.with(|input| *input != result.input);
             let end = match (result.details.status, &result.details.traceback) {
                 (0, _) => "Finished".to_owned(),
                 (_, Some(_)) => "Ended by an exception".to_owned(),
@@ -80,7 +81,7 @@ fn status(session: Session) -> String {
                 0 => String::new(),
                 more => format!("; only the first GPU is drawn, {more} more had memory too"),
             };
-            let other = session.program.before.get().map(|before| compared_peaks(&before, &result));
+            let other = session.program().before.get().map(|before| compared_peaks(&before, &result));
             let other = other.unwrap_or_default();
             format!("{end}: {steps} to the allocator{further}{old}.{other}")
         }
@@ -89,9 +90,9 @@ fn status(session: Session) -> String {
 
 /// For how long the program has been running, and how much it printed.
 fn running(session: Session) -> String {
-    let seconds = session.program.seconds.get();
+    let seconds = session.program().seconds.get();
     let lines: usize = session
-        .program
+        .program()
         .printed
         .with(|pieces| pieces.iter().map(|piece| piece.text.matches('\n').count()).sum());
     match (seconds, lines) {
@@ -101,7 +102,7 @@ fn running(session: Session) -> String {
     }
 }
 
-/// What other settings changed, as a sentence of its own.
+/// What other settings changed, as a separate sentence.
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
     let (old, new) = (&before.input, &now.input);
@@ -117,7 +118,11 @@ fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     if other.is_empty() {
         return String::new();
     }
-    let failed = if before.details.status == 0 { "" } else { ", until it failed" };
+    let failed = match before.details.status {
+        0 => "",
+        _ if before.run.has_failed() => ", until it ran out of memory",
+        _ => ", until it ended with an error",
+    };
     format!(
         " Reserved at most: {}; in the run before, with {}, {}{failed}.",
         reserved(now),
@@ -156,16 +161,16 @@ fn remarks(session: Session) -> AnyView {
 fn comparison(session: Session) -> AnyView {
     let content = move || {
         let result = session.shown_program()?;
-        let recorded = session.program.recorded_text.get()?;
+        let recorded = session.program().recorded_text.get()?;
         let is_as_recorded = result.input.gpu == DEFAULT_GPU
             && result.input.release == Release::OF_RECORDED_OPERATORS
             && result.input.capacity.trim().is_empty()
             && result.input.config.trim().is_empty();
-        if !is_as_recorded || session.program.status.with(|status| *status != ProgramStatus::Idle) {
+        if !is_as_recorded || session.program().status.with(|status| *status != ProgramStatus::Idle) {
             return None;
         }
         let ours: String =
-            session.program.printed.with(|pieces| pieces.iter().map(|piece| piece.text.as_str()).collect());
+            session.program().printed.with(|pieces| pieces.iter().map(|piece| piece.text.as_str()).collect());
         Some(compared(&recorded, &ours))
     };
     view! { {content} }.into_any()

@@ -1,6 +1,6 @@
 """Processes that the program starts: their values and peaks are followed as the program's own are, and each says its peaks at its end.
 
-A Python that is started anew finds `children/sitecustomize.py` on its path of modules. A copy of the program (`fork`) has everything already.
+A Python that is started again finds `children/sitecustomize.py` on its path of modules. A copy of the program (`fork`) has everything already.
 """
 
 import atexit

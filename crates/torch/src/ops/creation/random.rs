@@ -1,6 +1,7 @@
 //! Tensors of random numbers: known where they are small and on the host.
 
 use crate::arguments::Unread;
+use crate::error::not_implemented;
 use crate::generator::Draw;
 use crate::{Device, Dtype, Result, Scalar, Tensor, Value};
 
@@ -11,6 +12,7 @@ use super::{Keywords, LikeKeywords, Options, fill_, finish, made, made_like};
 pub(super) fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Value> {
     let made = made(shape, options, None)?;
     if let Value::Tensor(tensor) = &made {
+        check(tensor, draw)?;
         fill_drawn(tensor, draw, true);
     }
     Ok(made)
@@ -19,9 +21,25 @@ pub(super) fn drawn(shape: &[i64], options: &Options, draw: Draw) -> Result<Valu
 pub(super) fn drawn_like(like: &Tensor, keywords: LikeKeywords, draw: Draw) -> Result<Value> {
     let made = made_like(like, keywords, None)?;
     if let Value::Tensor(tensor) = &made {
+        check(tensor, draw)?;
         fill_drawn(tensor, draw, true);
     }
     Ok(made)
+}
+
+/// No kernel draws from a continuous distribution into whole numbers. PyTorch makes the tensor first.
+fn check(tensor: &Tensor, draw: Draw) -> Result<()> {
+    let dtype = tensor.dtype();
+    let kernel = match draw {
+        Draw::Normal { .. } if tensor.device().is_cuda() => "normal_kernel_cuda",
+        Draw::Normal { .. } => "normal_kernel_cpu",
+        Draw::Uniform => "check_uniform_bounds",
+        Draw::Integer { .. } | Draw::Any => return Ok(()),
+    };
+    if dtype.is_integral() {
+        return not_implemented(format!("\"{kernel}\" not implemented for '{}'", dtype.scalar_name()));
+    }
+    Ok(())
 }
 
 /// The host's generator moves on by what the tensor takes, and the tensor gets its values if they are kept.
@@ -40,6 +58,7 @@ pub(crate) fn fill_drawn(tensor: &Tensor, draw: Draw, keeps: bool) {
 
 /// An operator in place that draws: weights' values are not kept.
 pub(super) fn draw_(tensor: &Tensor, draw: Draw) -> Result<()> {
+    check(tensor, draw)?;
     fill_(tensor, None)?;
     fill_drawn(tensor, draw, tensor.dtype() == Dtype::I64);
     Ok(())
@@ -82,3 +101,28 @@ pub(super) fn randperm(count: i64, keywords: Keywords) -> Result<Value> {
 }
 
 pub(super) const NORMAL: Draw = Draw::Normal { mean: 0.0, std: 1.0 };
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use crate::{Device, Dtype, Session, SessionSettings, Value, call, install};
+
+    /// The words are those of PyTorch 2.11.
+    #[test]
+    fn whole_numbers_are_not_drawn_from_a_continuous_distribution() {
+        install(Rc::new(Session::new(SessionSettings::default())));
+        let size = Value::from(&[2][..]);
+        for (name, device, kernel) in [
+            ("randn", Device::Cuda(0), "normal_kernel_cuda"),
+            ("randn", Device::Cpu, "normal_kernel_cpu"),
+            ("rand", Device::Cuda(0), "check_uniform_bounds"),
+        ] {
+            let keywords = [("dtype", Dtype::I8.into()), ("device", device.into())];
+            let error = call(name, &[size.clone()], &keywords).unwrap_err();
+            assert_eq!(error.to_string(), format!("\"{kernel}\" not implemented for 'Char'"));
+        }
+        let keywords = [("dtype", Dtype::I8.into())];
+        assert!(call("randint", &[Value::from(5_i64), size], &keywords).is_ok());
+    }
+}

@@ -96,7 +96,7 @@ impl TextField {
         }
         scroller.set_scroll_top(scroller.scroll_top() + whole_px(beyond));
         let _ = browser::after_millis(SCROLL_MILLIS, move || {
-            // If the pointer has moved since, the event of that move has started a timer of its own.
+            // If the pointer has moved since, the event of that move has started another timer.
             if self.pointer_selection.try_get_value().flatten() == Some(selection) {
                 self.move_caret(self.byte_under(selection.place, None), true);
                 self.scroll_to_pointer();

@@ -1,4 +1,4 @@
-"""`torch.nn.utils.weight_norm` and `spectral_norm`: weights that a hook computes anew before each call."""
+"""`torch.nn.utils.weight_norm` and `spectral_norm`: weights that a hook computes again before each call."""
 
 import torch
 from torch.nn import functional as F

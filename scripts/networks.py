@@ -1,0 +1,457 @@
+#!/usr/bin/env python3
+"""Lists the convolutions of networks that people train, without their batch.
+
+    pip install torch torchvision timm diffusers segmentation-models-pytorch
+    python scripts/networks.py > networks.txt
+
+A line is a name, the size of its images, and a convolution as PyTorch asks cuDNN for it: whether it is transposed, how many of its
+images one image of the batch becomes, dimensions; then input (without batch), filter, output (without batch), stride, padding, dilation.
+Networks are made on the meta device and run once there, with two images, so that neither a GPU nor much memory is needed.
+"""
+
+import sys
+from multiprocessing import Pool
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+SIZES = [32, 64, 96, 112, 128, 160, 192, 224, 256, 288, 299, 320, 384, 448, 512]
+FEW = [96, 128, 160, 192, 224, 256, 288, 320, 384, 448, 512]
+
+TORCHVISION = """alexnet convnext_tiny convnext_small convnext_base convnext_large densenet121 densenet169 densenet201 efficientnet_b0
+efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_v2_s efficientnet_v2_m googlenet inception_v3 maxvit_t
+mnasnet1_0 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_x_400mf regnet_x_1_6gf regnet_x_3_2gf regnet_x_8gf regnet_y_400mf
+regnet_y_800mf regnet_y_1_6gf regnet_y_3_2gf regnet_y_8gf regnet_y_16gf resnet18 resnet34 resnet50 resnet101 resnet152 resnext50_32x4d
+resnext101_32x8d shufflenet_v2_x0_5 shufflenet_v2_x1_0 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 swin_t swin_s swin_b swin_v2_t
+vgg11 vgg11_bn vgg13 vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_l_16 wide_resnet50_2""".split()
+SEGMENTATION = "deeplabv3_resnet50 deeplabv3_resnet101 deeplabv3_mobilenet_v3_large fcn_resnet50 fcn_resnet101 lraspp_mobilenet_v3_large".split()
+TIMM = """resnet10t resnet14t resnet26 resnet26d resnet50d resnetv2_50 resnetv2_101 resnet50_gn resnet101d seresnet50 seresnext50_32x4d
+ecaresnet50d skresnet34 resnext50_32x4d res2net50_26w_4s resnest50d cspresnet50 cspdarknet53 darknet53 hrnet_w18 hrnet_w32 dla34 dla60 dpn68
+dpn92 densenet121 vovnet39a ese_vovnet39b selecsls60 regnety_008 regnety_016 regnety_032 regnety_040 regnety_080 regnetx_008 regnetz_c16
+efficientnet_b0 efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_lite0 tf_efficientnet_b0 tf_efficientnet_b3 tf_efficientnetv2_s
+tf_efficientnetv2_b0 efficientnetv2_rw_s mobilenetv2_100 mobilenetv2_140 mobilenetv3_large_100 mobilenetv3_small_100 mobilenetv4_conv_small
+mobilenetv4_conv_medium mobilenetv4_hybrid_medium mnasnet_100 fbnetc_100 spnasnet_100 ghostnet_100 ghostnetv2_100 rexnet_100 rexnet_150
+mobileone_s0 mobileone_s1 repvgg_a0 repvgg_b0 hardcorenas_a lcnet_100 tinynet_a nf_resnet50 nfnet_f0 dm_nfnet_f0 eca_nfnet_l0 convnext_atto
+convnext_pico convnext_nano convnext_tiny convnext_small convnextv2_atto convnextv2_nano convnextv2_tiny convnextv2_base edgenext_small
+inception_next_tiny convmixer_768_32 mambaout_tiny caformer_s18 convformer_s18 poolformer_s12 poolformerv2_s12 inception_v4
+inception_resnet_v2 xception41 xception65 legacy_xception legacy_seresnet50 nasnetalarge pnasnet5large vgg16 vit_tiny_patch16_224
+vit_small_patch16_224 vit_small_patch32_224 vit_base_patch16_224 vit_base_patch32_224 vit_base_patch8_224 vit_small_patch8_224
+vit_large_patch16_224 vit_large_patch14_224 vit_huge_patch14_224 vit_small_patch14_dinov2 vit_base_patch14_dinov2 vit_large_patch14_dinov2
+deit_small_patch16_224 beit_base_patch16_224 eva02_small_patch14_224 swin_tiny_patch4_window7_224 swin_base_patch4_window7_224
+swin_large_patch4_window7_224 swinv2_tiny_window8_256 maxvit_tiny_tf_224 coatnet_0_rw_224 coat_tiny levit_256 pit_s_224 pvt_v2_b0 pvt_v2_b2
+twins_svt_small xcit_small_12_p16_224 cait_s24_224 mobilevit_s mobilevitv2_100 efficientformer_l1 efficientformerv2_s0 efficientvit_b1
+efficientvit_m2 fastvit_t8 fastvit_sa12 repvit_m1 nextvit_small tiny_vit_5m_224 gcvit_tiny focalnet_tiny_srf davit_tiny crossvit_small_240
+volo_d1_224 visformer_small vit_relpos_small_patch16_224 vit_base_r50_s16_224 hiera_tiny_224 mvitv2_tiny hgnet_tiny hgnetv2_b0 rdnet_tiny
+starnet_s2 tresnet_m botnet26t_256 samvit_base_patch16_224 mixer_b16_224""".split()
+# Whose convolutions are those of patches, for the most part.
+FIXED = "vit_ deit beit eva swin cait xcit volo crossvit twins pit_ levit gcvit focal hiera mvit mixer maxvit coat davit".split()
+VIDEO = "r3d_18 mc3_18 r2plus1d_18 s3d".split()
+SMP = "Unet:resnet18 Unet:resnet34 Unet:resnet50 Unet:efficientnet-b0 UnetPlusPlus:resnet34 FPN:resnet34 FPN:resnet50 DeepLabV3Plus:resnet34 DeepLabV3Plus:resnet50 Linknet:resnet34 PSPNet:resnet34 MAnet:resnet34 PAN:resnet34".split()
+DETECTION = "retinanet_resnet50_fpn fcos_resnet50_fpn fasterrcnn_resnet50_fpn fasterrcnn_mobilenet_v3_large_fpn".split()
+
+
+class Seen(TorchDispatchMode):
+    def __init__(self, images):
+        super().__init__()
+        self.images, self.found = images, {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if function is torch.ops.aten.convolution.default:
+            x, w, _, stride, padding, dilation, transposed = args[:7]
+            x, w, y = list(x.shape), list(w.shape), list(result.shape)
+            dims = len(w) - 2
+
+            def wide(given):
+                return list(given) * (dims if len(given) == 1 else 1)
+
+            stride, padding, dilation = wide(stride), wide(padding), wide(dilation)
+            if dims == 1:
+                x, w, y = (v[:2] + [1] + v[2:] for v in (x, w, y))
+                stride, padding, dilation, dims = [1] + stride, [0] + padding, [1] + dilation, 2
+            if x[0] % self.images == 0:
+                line = [int(transposed), x[0] // self.images, dims, *x[1:], *w, *y[1:], *stride, *padding, *dilation]
+                self.found[" ".join(map(str, line))] = True
+        return result
+
+
+def conv(*layers):
+    return nn.Sequential(*layers)
+
+
+def digits():
+    return conv(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.MaxPool2d(2))
+
+
+def digits_padded():
+    return conv(nn.Conv2d(1, 16, 5, padding=2), nn.MaxPool2d(2), nn.Conv2d(16, 32, 5, padding=2), nn.MaxPool2d(2))
+
+
+def lenet(channels):
+    return lambda: conv(nn.Conv2d(channels, 6, 5), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5))
+
+
+def small_colors():
+    return conv(
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.Conv2d(32, 32, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.Conv2d(64, 64, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(64, 128, 3, padding=1),
+        nn.Conv2d(128, 128, 3, padding=1),
+        nn.MaxPool2d(2),
+        nn.Conv2d(128, 256, 3, padding=1),
+        nn.Conv2d(256, 256, 3, padding=1),
+    )
+
+
+def atari():
+    return conv(nn.Conv2d(4, 32, 8, 4), nn.Conv2d(32, 64, 4, 2), nn.Conv2d(64, 64, 3))
+
+
+def gan(channels, width, size):
+    def discriminator():
+        layers, inside, at = [nn.Conv2d(channels, width, 4, 2, 1)], width, size // 2
+        while at > 4:
+            layers.append(nn.Conv2d(inside, inside * 2, 4, 2, 1))
+            inside, at = inside * 2, at // 2
+        return conv(*layers, nn.Conv2d(inside, 1, 4, 1, 0))
+
+    return discriminator
+
+
+def generator(channels, width, size, noise=100):
+    def made():
+        inside = width * size // 8
+        layers, at = [nn.ConvTranspose2d(noise, inside, 4, 1, 0)], 4
+        while at < size // 2:
+            layers.append(nn.ConvTranspose2d(inside, inside // 2, 4, 2, 1))
+            inside, at = inside // 2, at * 2
+        return conv(*layers, nn.ConvTranspose2d(inside, channels, 4, 2, 1))
+
+    return made
+
+
+class UNet(nn.Module):
+    def __init__(self, channels, width, has_transposed=True):
+        super().__init__()
+
+        def double(a, b):
+            return conv(nn.Conv2d(a, b, 3, padding=1), nn.Conv2d(b, b, 3, padding=1))
+
+        sizes = [width * 2**n for n in range(5)]
+        self.down = nn.ModuleList([double(a, b) for a, b in zip([channels, *sizes], sizes)])
+        self.up = nn.ModuleList([nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(sizes, sizes[1:])])
+        self.join = nn.ModuleList([double(b, a) for a, b in zip(sizes, sizes[1:])])
+        self.out = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x):
+        kept = []
+        for layer in self.down:
+            x = layer(x)
+            kept.append(x)
+            x = nn.functional.max_pool2d(x, 2)
+        x = kept.pop()
+        for up, join in reversed(list(zip(self.up, self.join))):
+            x = join(torch.cat([kept.pop(), up(x)], 1))
+        return self.out(x)
+
+
+def autoencoder():
+    return conv(
+        nn.Conv2d(3, 32, 3, 2, 1),
+        nn.Conv2d(32, 64, 3, 2, 1),
+        nn.Conv2d(64, 128, 3, 2, 1),
+        nn.Conv2d(128, 256, 3, 2, 1),
+        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
+        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
+        nn.ConvTranspose2d(64, 32, 3, 2, 1, 1),
+        nn.ConvTranspose2d(32, 3, 3, 2, 1, 1),
+    )
+
+
+def small_resnet(depth):
+    def made():
+        import torchvision
+
+        model = torchvision.models.get_model(depth)
+        model.conv1, model.maxpool = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
+        return model
+
+    return made
+
+
+def translation():
+    layers = [
+        nn.Conv2d(3, 64, 7),
+        nn.Conv2d(64, 128, 3, 2, 1),
+        nn.Conv2d(128, 256, 3, 2, 1),
+        nn.ReflectionPad2d(1),
+        nn.Conv2d(256, 256, 3),
+        nn.ConvTranspose2d(256, 128, 3, 2, 1, 1),
+        nn.ConvTranspose2d(128, 64, 3, 2, 1, 1),
+        nn.ReflectionPad2d(3),
+        nn.Conv2d(64, 3, 7),
+    ]
+    return conv(nn.ReflectionPad2d(3), *layers)
+
+
+def patches():
+    return conv(
+        nn.Conv2d(6, 64, 4, 2, 1),
+        nn.Conv2d(64, 128, 4, 2, 1),
+        nn.Conv2d(128, 256, 4, 2, 1),
+        nn.Conv2d(256, 512, 4, 1, 1),
+        nn.Conv2d(512, 1, 4, 1, 1),
+    )
+
+
+def patch_embedding(width, patch):
+    return lambda: nn.Conv2d(3, width, patch, patch)
+
+
+def of_torchvision(name, **options):
+    def made():
+        import torchvision
+
+        return torchvision.models.get_model(name, weights=None, **options)
+
+    return made
+
+
+def of_timm(name, size):
+    def made():
+        import timm
+
+        try:
+            return timm.create_model(name, img_size=size)
+        except TypeError:
+            return timm.create_model(name)
+
+    return made
+
+
+def of_smp(name):
+    def made():
+        import segmentation_models_pytorch as smp
+
+        kind, encoder = name.split(":")
+        return getattr(smp, kind)(encoder_name=encoder, encoder_weights=None, classes=2)
+
+    return made
+
+
+def of_detection(name):
+    def made():
+        import torchvision
+
+        model = torchvision.models.get_model(name, weights=None, weights_backbone=None)
+
+        class Part(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone, self.head = model.backbone, getattr(model, "rpn", model).head
+
+            def forward(self, x):
+                features = list(self.backbone(x).values())
+                self.head(features)
+
+        return Part()
+
+    return made
+
+
+class Diffusion(nn.Module):
+    """A network of diffusers with its other inputs."""
+
+    def __init__(self, kind):
+        super().__init__()
+        from diffusers import AutoencoderKL, UNet2DConditionModel, UNet2DModel
+
+        self.kind = kind
+        if kind == "sd":
+            self.net = UNet2DConditionModel(sample_size=64, cross_attention_dim=768, attention_head_dim=8)
+        elif kind == "sdxl":
+            self.net = UNet2DConditionModel(
+                sample_size=128,
+                cross_attention_dim=2048,
+                block_out_channels=(320, 640, 1280),
+                layers_per_block=2,
+                attention_head_dim=(5, 10, 20),
+                down_block_types=("DownBlock2D", "CrossAttnDownBlock2D", "CrossAttnDownBlock2D"),
+                up_block_types=("CrossAttnUpBlock2D", "CrossAttnUpBlock2D", "UpBlock2D"),
+                use_linear_projection=True,
+            )
+        elif kind == "vae":
+            self.net = AutoencoderKL(
+                block_out_channels=(128, 256, 512, 512),
+                layers_per_block=2,
+                down_block_types=("DownEncoderBlock2D",) * 4,
+                up_block_types=("UpDecoderBlock2D",) * 4,
+            )
+        else:
+            self.net = UNet2DModel(
+                in_channels=int(kind[-1]),
+                out_channels=int(kind[-1]),
+                layers_per_block=2,
+                block_out_channels=(128, 128, 256, 256, 512, 512),
+                down_block_types=("DownBlock2D",) * 4 + ("AttnDownBlock2D", "DownBlock2D"),
+                up_block_types=("UpBlock2D", "AttnUpBlock2D") + ("UpBlock2D",) * 4,
+            )
+            if kind.startswith("small"):
+                self.net = UNet2DModel(
+                    in_channels=int(kind[-1]),
+                    out_channels=int(kind[-1]),
+                    layers_per_block=2,
+                    block_out_channels=(64, 128, 128),
+                    down_block_types=("DownBlock2D", "AttnDownBlock2D", "AttnDownBlock2D"),
+                    up_block_types=("AttnUpBlock2D", "AttnUpBlock2D", "UpBlock2D"),
+                )
+
+    def forward(self, x):
+        if self.kind == "vae":
+            return self.net(x).sample
+        times = torch.zeros(x.shape[0], device="meta", dtype=torch.int64)
+        if self.kind.startswith("sd"):
+            width = 768 if self.kind == "sd" else 2048
+            return self.net(x, times, torch.empty(x.shape[0], 77, width, device="meta"))
+        return self.net(x, times)
+
+
+def networks():
+    """Name, size, channels and what makes each network."""
+    for name in TORCHVISION:
+        for size in [224, 256, 384] if name.startswith(("swin", "maxvit", "vit")) else SIZES:
+            options = (
+                {"image_size": size}
+                if name.startswith("vit")
+                else {"input_size": (size, size)}
+                if name.startswith("maxvit")
+                else {}
+            )
+            yield f"torchvision {name}", (size, size), 3, of_torchvision(name, **options)
+    for name in SEGMENTATION:
+        for size in [224, 256, 320, 384, 448, 480, 512, 513, 520]:
+            yield f"torchvision {name}", (size, size), 3, of_torchvision(name, weights_backbone=None)
+    for name in TIMM:
+        for size in (
+            [224, 256, 384] if any(word in name for word in FIXED) else [224, 256, 128, 160, 192, 288, 320, 384]
+        ):
+            yield f"timm {name}", (size, size), 3, of_timm(name, size)
+    for name in VIDEO:
+        for frames, size in [(8, 112), (16, 112), (32, 112), (16, 128), (8, 224), (16, 224), (32, 224)]:
+            yield f"torchvision {name}", (frames, size, size), 3, of_torchvision(name)
+    for name in SMP:
+        for size in [128, 192, 224, 256, 320, 384, 512]:
+            yield f"smp {name}", (size, size), 3, of_smp(name)
+    for name in DETECTION:
+        for size in [
+            (320, 320),
+            (512, 512),
+            (640, 640),
+            (800, 800),
+            (800, 1088),
+            (800, 1216),
+            (800, 1344),
+            (1024, 1024),
+        ]:
+            yield f"torchvision {name}", size, 3, of_detection(name)
+    for kind, channels, sizes in [
+        ("sd", 4, [32, 64, 96]),
+        ("sdxl", 4, [64, 128]),
+        ("vae", 3, [256, 512]),
+        ("ddpm3", 3, [32, 64, 128, 256]),
+        ("ddpm1", 1, [32, 64]),
+        ("small3", 3, [32, 64]),
+        ("small1", 1, [28, 32]),
+    ]:
+        for size in sizes:
+            yield f"diffusers {kind}", (size, size), channels, (lambda kind=kind: Diffusion(kind))
+    small = [
+        ("digits", 1, digits, [28]),
+        ("digits_padded", 1, digits_padded, [28]),
+        ("lenet1", 1, lenet(1), [28, 32]),
+        ("lenet3", 3, lenet(3), [32]),
+        ("colors", 3, small_colors, [32, 64]),
+        ("atari", 4, atari, [84]),
+        ("discriminator1", 1, gan(1, 64, 32), [32]),
+        ("discriminator3", 3, gan(3, 64, 64), [64]),
+        ("discriminator128", 3, gan(3, 64, 128), [128]),
+        ("autoencoder", 3, autoencoder, [32, 64, 128]),
+        ("resnet18 small", 3, small_resnet("resnet18"), [32, 64]),
+        ("resnet34 small", 3, small_resnet("resnet34"), [32, 64]),
+        ("resnet50 small", 3, small_resnet("resnet50"), [32, 64]),
+        ("translation", 3, translation, [128, 256]),
+        ("patches", 6, patches, [256]),
+    ]
+    for name, channels, made, sizes in small:
+        for size in sizes:
+            yield f"plain {name}", (size, size), channels, made
+    for channels in (1, 3):
+        for width in (32, 64):
+            for size in (128, 256, 512):
+                yield f"plain unet{channels} {width}", (size, size), channels, (lambda c=channels, w=width: UNet(c, w))
+    for name, channels, width, size in [
+        ("generator1", 1, 64, 32),
+        ("generator3", 3, 64, 64),
+        ("generator128", 3, 64, 128),
+    ]:
+        yield f"plain {name}", (1, 1), 100, generator(channels, width, size)
+    for patch in (8, 14, 16, 32):
+        for width in (192, 384, 512, 768, 1024, 1152, 1280, 1408):
+            for size in SIZES + [336, 378, 392, 518, 1024]:
+                yield f"plain patch{patch} {width}", (size, size), 3, patch_embedding(width, patch)
+
+
+def run(model, size, channels):
+    with Seen(2) as seen, torch.no_grad(), torch.device("meta"):
+        model(torch.empty(2, channels, *size))
+    return list(seen.found)
+
+
+def listed(job):
+    """A network at one size after the other; it is made again where it runs at no other size than its own."""
+    torch.set_num_threads(1)
+    name, jobs = job
+    kept, rows = None, []
+    for size, channels, made in jobs:
+        lines, why = [], ""
+        for is_training, start in ((True, None), (True, "meta"), (True, "cpu"), (False, "meta")):
+            try:
+                if start is not None:
+                    with torch.device(start):
+                        kept = made().train(is_training).to("meta")
+                if kept is not None:
+                    lines = run(kept, size, channels)
+                    break
+            except Exception as error:
+                why = f"{type(error).__name__}: {error}".split("\n")[0][:150]
+        rows.append((size, lines, "" if lines else why))
+    return name, rows
+
+
+JOBS = {}
+for network, *job in networks():
+    JOBS.setdefault(network, []).append(job)
+JOBS = list(JOBS.items())
+
+
+def by_number(number):
+    return listed(JOBS[number])
+
+
+def main():
+    with Pool(int(sys.argv[1]) if len(sys.argv) > 1 else 2) as pool:
+        for name, rows in pool.imap_unordered(by_number, range(len(JOBS))):
+            for size, lines, error in rows:
+                if error:
+                    print(f"{name} {size}: {error}", file=sys.stderr)
+                for line in lines:
+                    print(f"{name.replace(' ', ':')} {'x'.join(map(str, size))} {line}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

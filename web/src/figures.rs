@@ -1,0 +1,293 @@
+//! What the figures show of the run: the steps, the bytes and the colors, and the chosen block and allocations.
+
+mod bytes;
+mod columns;
+mod timeline;
+
+pub(crate) use columns::Columns;
+pub(crate) use timeline::zoom_factor;
+
+use std::sync::Arc;
+
+use blockyard_figure::{
+    Clock, Collector, ColorBy, GridKind, GroupBy, Groups, MapView, Role, Scene, Scope, TargetId, Term,
+    TimelineView,
+};
+use blockyard_record::{AllocationId, BlockId, MemoryState};
+use leptos::prelude::*;
+
+use crate::lessons::category_of;
+use crate::program::CATEGORIES;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::Feature;
+
+/// The chosen allocations. All figures show the same ones.
+#[derive(Debug)]
+pub(crate) struct Pick {
+    pub(crate) title: String,
+    /// Rows of [`Columns::allocations`], ascending.
+    pub(crate) rows: Vec<usize>,
+}
+
+/// The moment, or the time, whose holders the table shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HolderMoment {
+    #[default]
+    Cursor,
+    PeakAllocated,
+    PeakReserved,
+    /// Allocations that are alive all the time between the mark and the cursor.
+    Throughout,
+    /// Allocations that were made between the mark and the cursor.
+    New,
+}
+
+impl HolderMoment {
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 5] = [
+        (Self::Cursor, "cursor", "at the cursor"),
+        (Self::PeakAllocated, "peak-allocated", "at the peak of allocated bytes"),
+        (Self::PeakReserved, "peak-reserved", "at the peak of reserved bytes"),
+        (Self::Throughout, "throughout", "all the time from the mark to the cursor"),
+        (Self::New, "new", "new between the mark and the cursor"),
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(moment, ..)| *moment == self).map_or("", |(_, name, _)| name)
+    }
+}
+
+/// What the figures show, and what is chosen in them.
+pub(crate) struct FigureSignals {
+    /// The steps that figures over time show, or `None` for all steps.
+    pub(crate) timeline_view: RwSignal<Option<TimelineView>>,
+    /// Whether memory over time is drawn by the wall clock.
+    pub(crate) is_by_clock: RwSignal<bool>,
+    /// The wall clock for the axis of memory over time; `None` if the axis counts steps.
+    pub(crate) clock: Memo<Option<PtrEq<Clock>>>,
+    pub(crate) map_view: RwSignal<MapView>,
+    /// Whether the map scrolls to what a step changed.
+    pub(crate) follows: RwSignal<bool>,
+    /// The term that the pointer or the focus is on. All figures light it up.
+    pub(crate) lit: RwSignal<Option<Term>>,
+    /// The columns of the shown run, or of a former run while they are being made.
+    last_columns: RwSignal<Option<PtrEq<Columns>>>,
+    pub(crate) kind: RwSignal<GridKind>,
+    /// What colors mean; `None` if the reader has not chosen, see [`Feature::color_by`].
+    pub(crate) chosen_colors: RwSignal<Option<ColorBy>>,
+    /// The entries of the legend that are hidden, a bit for each.
+    pub(crate) filtered: RwSignal<u16>,
+    /// The lowest and the highest byte of the vertical axis, or `None` for all bytes.
+    pub(crate) range: RwSignal<Option<(f64, f64)>>,
+    /// What holders are grouped by; `None` if the reader has not chosen, see [`Feature::group_by`].
+    pub(crate) chosen_groups: RwSignal<Option<GroupBy>>,
+    pub(crate) is_flame: RwSignal<bool>,
+    pub(crate) holder_moment: RwSignal<HolderMoment>,
+    /// The step of the mark, a second cursor.
+    pub(crate) mark: RwSignal<Option<usize>>,
+    /// What the reader looks for among the holders: a stack, an address, a size, a stream.
+    pub(crate) filter: RwSignal<String>,
+    pub(crate) picked: RwSignal<Option<PtrEq<Pick>>>,
+    /// What the figure of allocations has on paper; `None` until the part of the page that draws the figure is loaded.
+    pub(crate) paper: StoredValue<Option<fn(crate::session::Session, &str) -> String>>,
+    collector: StoredValue<Option<Collector>, LocalStorage>,
+    /// The groups whose colors the blocks of the map have.
+    last_groups: StoredValue<Option<(PtrEq<Columns>, ColorBy, PtrEq<Groups>)>, LocalStorage>,
+}
+
+impl FigureSignals {
+    pub(crate) fn new(run: Memo<PtrEq<Run>>) -> Self {
+        let is_by_clock = RwSignal::new(false);
+        let clock = Memo::new(move |_| {
+            let run = is_by_clock.get().then(|| run.get())?;
+            Clock::new(&run.recording).map(PtrEq::new)
+        });
+        Self {
+            timeline_view: RwSignal::new(None),
+            is_by_clock,
+            clock,
+            map_view: RwSignal::new(MapView::default()),
+            follows: RwSignal::new(false),
+            lit: RwSignal::new(None),
+            last_columns: RwSignal::new(None),
+            kind: RwSignal::new(GridKind::default()),
+            chosen_colors: RwSignal::new(None),
+            filtered: RwSignal::new(0),
+            range: RwSignal::new(None),
+            chosen_groups: RwSignal::new(None),
+            is_flame: RwSignal::new(false),
+            holder_moment: RwSignal::new(HolderMoment::default()),
+            mark: RwSignal::new(None),
+            filter: RwSignal::new(String::new()),
+            picked: RwSignal::new(None),
+            paper: StoredValue::new(None),
+            collector: StoredValue::new_local(None),
+            last_groups: StoredValue::new_local(None),
+        }
+    }
+}
+
+impl Feature<FigureSignals> {
+    /// Resets zoom, selection, marks and what else belongs to the former run.
+    pub(crate) fn forget(self) {
+        self.timeline_view.set(None);
+        self.filtered.set(0);
+        self.range.set(None);
+        self.mark.set(None);
+        self.picked.set(None);
+        self.map_view
+            .update(|view| *view = MapView { scale: view.scale, order: view.order, ..MapView::default() });
+    }
+
+    /// The chosen block. Reads signals.
+    pub(crate) fn selected(self) -> Option<BlockId> {
+        self.map_view.with(|view| view.selected)
+    }
+
+    /// The chosen block.
+    pub(crate) fn selected_now(self) -> Option<BlockId> {
+        self.map_view.with_untracked(|view| view.selected)
+    }
+
+    /// The block that a key acts on: the one that the arrow keys or the pointer are on, or else the chosen block.
+    pub(crate) fn block_in_hand(self) -> Option<BlockId> {
+        self.map_view.with_untracked(|view| match view.hovered {
+            Some(TargetId::Block(block)) => Some(block),
+            _ => view.selected,
+        })
+    }
+
+    pub(crate) fn select(self, block: Option<BlockId>) {
+        if self.map_view.with_untracked(|view| view.selected != block) {
+            self.map_view.update(|view| view.selected = block);
+        }
+    }
+
+    /// What colors mean: the reader's choice, or else categories of a program or of a text about a training, or else stacks, names or sizes,
+    /// whichever the run has. Reads signals.
+    pub(crate) fn color_by(self) -> ColorBy {
+        let has = |what: fn(&Columns) -> bool| self.columns().is_some_and(|columns| what(&columns));
+        let by_default = || {
+            // Of a Python program the categories are known, and the lines are beside its text.
+            if self.session.shown_program().is_some() || self.session.lessons().has_category_names() {
+                ColorBy::Category
+            } else if has(|columns| columns.has_stacks) {
+                ColorBy::Stack
+            } else if has(|columns| columns.has_names) {
+                ColorBy::Name
+            } else {
+                ColorBy::Size
+            }
+        };
+        self.chosen_colors.get().unwrap_or_else(by_default)
+    }
+
+    /// The groups of allocations that have a color each, if the columns have been made. Reads signals.
+    pub(crate) fn color_groups(self) -> Option<Groups> {
+        let columns = self.columns()?;
+        let by = self.color_by();
+        let (allocations, recording) = (&columns.allocations, &columns.recording);
+        if by == ColorBy::Category {
+            if let Some(program) = self.session.shown_program() {
+                let category = |allocation| program.category(allocation);
+                return Some(Groups::named(allocations, &CATEGORIES, category));
+            }
+            if self.session.lessons().has_category_names() {
+                let category = |allocation| recording.name(allocation).map(category_of);
+                return Some(Groups::named(allocations, &CATEGORIES, category));
+            }
+        }
+        Some(Groups::new(allocations, recording, by))
+    }
+
+    /// Gives blocks the colors that their allocations have over time: those of a program by category, and those of a recording as the reader
+    /// has chosen. The blocks of a text keep the color of live memory, in which the sizes would be the only difference. Reads signals.
+    pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
+        let by = self.color_by();
+        if let Some(program) = self.session.shown_program() {
+            if by == ColorBy::Category {
+                scene.color_blocks(|block| {
+                    let place = program.category(state.block(block)?.allocation?)?;
+                    Role::CATEGORIES.get(place).copied()
+                });
+            }
+            return;
+        }
+        let (true, Some(columns)) = (self.session.shown_recording().is_some(), self.columns()) else {
+            return;
+        };
+        if !columns.has_stacks && self.chosen_colors.get().is_none() {
+            return;
+        }
+        let Some(groups) = self.kept_groups(&columns, by) else { return };
+        scene.color_blocks(|block| {
+            let row = columns.allocations.row(state.block(block)?.allocation?)?;
+            // Without a stack a block keeps the color of live memory: a hatch would lie below its text.
+            groups.legend().get(groups.place(row)).filter(|entry| !entry.is_hatched()).map(|entry| entry.role)
+        });
+    }
+
+    /// The groups of a recording, found once for its columns and a meaning of colors.
+    fn kept_groups(self, columns: &PtrEq<Columns>, by: ColorBy) -> Option<PtrEq<Groups>> {
+        let is_kept = self
+            .last_groups
+            .with_value(|kept| kept.as_ref().is_some_and(|(of, of_by, _)| of == columns && *of_by == by));
+        if !is_kept {
+            let groups = PtrEq::new(Groups::new(&columns.allocations, &columns.recording, by));
+            self.last_groups.set_value(Some((columns.clone(), by, groups)));
+        }
+        self.last_groups.with_value(|kept| kept.as_ref().map(|(.., groups)| groups.clone()))
+    }
+
+    /// What holders are grouped by: the reader's choice, or else stacks if there are any, or else sizes. Reads signals.
+    pub(crate) fn group_by(self) -> GroupBy {
+        let has_stacks = self.columns().is_some_and(|columns| columns.has_stacks);
+        let chosen = self.chosen_groups.get();
+        chosen.unwrap_or(if has_stacks { GroupBy::Stack } else { GroupBy::Size })
+    }
+
+    /// The moment, or the time, whose holders the table shows. Reads signals.
+    pub(crate) fn scope(self) -> Scope {
+        let run = self.session.run.get();
+        let cursor = self.session.player.with(|player| player.steps);
+        let mark = self.mark.get().unwrap_or(0);
+        match self.holder_moment.get() {
+            HolderMoment::Cursor => Scope::At(cursor),
+            HolderMoment::PeakAllocated => Scope::At(run.series.peak_steps(&run.recording).0),
+            HolderMoment::PeakReserved => Scope::At(run.series.peak_steps(&run.recording).1),
+            HolderMoment::Throughout => Scope::Throughout(mark, cursor),
+            HolderMoment::New => Scope::NewBetween(mark, cursor),
+        }
+    }
+
+    /// Chooses allocations in all figures. Choosing the same ones again, or none, releases them.
+    pub(crate) fn pick(self, title: String, rows: Vec<usize>) {
+        let is_same = self.picked.with_untracked(|picked| {
+            picked.as_ref().is_some_and(|picked| picked.rows == rows && picked.title == title)
+        });
+        let picked = (!is_same && !rows.is_empty()).then(|| PtrEq::new(Pick { title, rows }));
+        let ids: Vec<AllocationId> = match (&picked, self.last_columns.get_untracked()) {
+            (Some(picked), Some(columns)) => {
+                picked.rows.iter().filter_map(|row| columns.allocations.id(*row)).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.picked.set(picked);
+        self.map_view.update(|view| view.picked = Arc::new(ids));
+    }
+
+    /// Releases the chosen allocations. Returns whether there were any.
+    pub(crate) fn unpick(self) -> bool {
+        let was_picked = self.picked.with_untracked(Option::is_some);
+        if was_picked {
+            self.pick(String::new(), Vec::new());
+        }
+        was_picked
+    }
+
+    /// Sets the mark at the cursor, or removes the mark if the moment has one.
+    pub(crate) fn set_mark(self) {
+        let now = self.session.player.with_untracked(|player| player.steps);
+        self.mark.update(|mark| *mark = if *mark == Some(now) { None } else { Some(now) });
+    }
+}

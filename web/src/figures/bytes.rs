@@ -1,0 +1,59 @@
+//! The vertical axis of the figure, in bytes.
+
+use blockyard_figure::{GridKind, TimelineView};
+use leptos::prelude::*;
+
+use super::{Columns, FigureSignals};
+use crate::session::Feature;
+
+impl Feature<FigureSignals> {
+    /// The bytes at the bottom and at the top of the figure. Reads signals.
+    pub(crate) fn byte_range(self, columns: &Columns, steps: &TimelineView) -> (f64, f64) {
+        let kind = self.kind.get();
+        self.range.get().unwrap_or_else(|| whole(columns, kind, steps))
+    }
+
+    /// Zooms the bytes around a place in the height, from 0 (bottom) to 1. A factor above 1 zooms in.
+    pub(crate) fn zoom_bytes(self, place: f64, factor: f64) {
+        let Some(columns) = untrack(|| self.columns()) else { return };
+        let steps = untrack(|| self.timeline_view_or_fit());
+        let (low, high) = untrack(|| self.byte_range(&columns, &steps));
+        let at = low + (high - low) * place.clamp(0.0, 1.0);
+        self.set_range(at - (at - low) / factor, at + (high - at) / factor);
+    }
+
+    /// Moves the shown bytes up by this part of the height.
+    pub(crate) fn pan_bytes(self, fraction: f64) {
+        if let Some((low, high)) = self.range.get_untracked() {
+            let by = (high - low) * fraction;
+            self.set_range(low + by, high + by);
+        }
+    }
+
+    /// Shows the bytes from `low` to `high`, as far as the axis has them and at least 4 KiB.
+    pub(crate) fn set_range(self, low: f64, high: f64) {
+        let Some(columns) = untrack(|| self.columns()) else { return };
+        let steps = untrack(|| self.timeline_view_or_fit());
+        let (_, most) = whole(&columns, self.kind.get_untracked(), &steps);
+        let height = (high - low).clamp(4096.0_f64.min(most), most);
+        let low = low.clamp(0.0, most - height);
+        let is_whole = height >= most;
+        self.range.set((!is_whole).then_some((low, low + height)));
+    }
+}
+
+/// The bottom and the top of the whole axis. For stacked allocations the top is a little above the most active bytes of the shown
+/// steps.
+fn whole(columns: &Columns, kind: GridKind, steps: &TimelineView) -> (f64, f64) {
+    let bytes = match kind {
+        GridKind::Address => columns.map.total(),
+        GridKind::Stacked => columns.allocations.most_active(steps),
+    };
+    let room = if kind == GridKind::Stacked { 1.04 } else { 1.0 };
+    (0.0, (float(bytes.get()) * room).max(4096.0))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
+fn float(bytes: u64) -> f64 {
+    bytes as f64
+}

@@ -1,0 +1,123 @@
+//! Files that are opened together, one for each rank of a program.
+
+use std::rc::Rc;
+
+use leptos::prelude::*;
+use web_sys::File;
+
+use super::{ComparisonState, FileSignals, OpenedFile, comparison_state, reason};
+use crate::jobs::{self, ComparisonReply};
+use crate::lab;
+use crate::messages::sentence;
+use crate::navigation::Place;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::Feature;
+
+/// One of several recordings that were opened together.
+#[derive(Clone, Debug)]
+pub(crate) struct Rank {
+    pub(crate) opened: PtrEq<OpenedFile>,
+    pub(crate) file: File,
+}
+
+impl Rank {
+    /// Whether it ran out of memory.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.opened.run.has_failed()
+    }
+}
+
+impl Feature<FileSignals> {
+    pub(super) fn open_ranks(self, files: Vec<File>, then: Box<dyn FnOnce()>) {
+        self.beside.set(None);
+        self.ranks.set(Vec::new());
+        self.open_rank(Rc::new(files), 0, then);
+    }
+
+    fn open_rank(self, files: Rc<Vec<File>>, place: usize, then: Box<dyn FnOnce()>) {
+        let Some(file) = files.get(place).cloned() else { return self.ranks_are_open() };
+        let name = file.name();
+        self.session.messages().show_work(&format!("Opening {name} ({} of {})", place + 1, files.len()));
+        let comparison = ArcRwSignal::new(ComparisonState::Running(String::new(), 0));
+        let (state, content) = (comparison.clone(), lab::FileContent::of(&name, &file));
+        let rest = files.clone();
+        jobs::open(
+            &file.clone(),
+            &name.clone(),
+            None,
+            move |report| self.session.messages().show_report(report),
+            move |result| {
+                self.session.messages().work.set(None);
+                match result {
+                    Ok(product) => {
+                        let opened =
+                            PtrEq::new(OpenedFile { name, run: PtrEq::new(Run::new(product)), comparison });
+                        let is_first = self.ranks.with_untracked(Vec::is_empty);
+                        self.ranks
+                            .update(|ranks| ranks.push(Rank { opened: opened.clone(), file: file.clone() }));
+                        if is_first {
+                            self.session.navigation().place.set(Place::Workbench);
+                            content.keep();
+                            self.file.set_value(Some(file));
+                            self.open(opened);
+                            then();
+                        }
+                        self.session.figures().compare_when_drawn();
+                    }
+                    Err(failure) => {
+                        self.session
+                            .messages()
+                            .show_error(format!("{name} was not opened. {}", sentence(&reason(failure))));
+                        self.open_rank(files, place + 1, then);
+                    }
+                }
+            },
+            move |reply| {
+                let is_over = matches!(reply, ComparisonReply::Done(_));
+                state.set(comparison_state(reply));
+                if is_over {
+                    self.open_rank(rest.clone(), place + 1, Box::new(|| ()));
+                }
+            },
+        );
+    }
+
+    /// Shows another of the files that were opened together, and the verdict about it.
+    pub(crate) fn show_rank(self, rank: &Rank) {
+        self.file.set_value(Some(rank.file.clone()));
+        lab::FileContent::of(&rank.opened.name, &rank.file).keep();
+        self.open(rank.opened.clone());
+        self.session.lab().ask_verdict();
+    }
+
+    /// Goes to the rank that decides whether the program passes, unless the reader has chosen another one meanwhile.
+    fn ranks_are_open(self) {
+        let ranks = self.ranks.get_untracked();
+        let (Some(first), Some(decides)) = (ranks.first(), deciding_rank(&ranks)) else { return };
+        let is_shown = |rank: &Rank| {
+            let shown = untrack(|| self.session.shown_recording());
+            shown.is_some_and(|shown| shown == rank.opened)
+        };
+        if is_shown(first) {
+            self.show_rank(decides);
+        }
+    }
+}
+
+/// The rank that decides whether the program passes: of those that ran out of memory, or else of all, the one that has most allocated.
+pub(crate) fn deciding_rank(ranks: &[Rank]) -> Option<&Rank> {
+    // Of equal ones the first.
+    ranks.iter().rev().max_by_key(|rank| (rank.has_failed(), rank.opened.run.series.peaks().0))
+}
+
+/// A key that orders names by the numbers in them: `rank2` before `rank10`.
+pub(super) fn natural_key(name: &str) -> Vec<(u64, String)> {
+    let parts = name.split_inclusive(|letter: char| !letter.is_ascii_digit());
+    parts
+        .map(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            (digits.parse().unwrap_or(0), part.to_owned())
+        })
+        .collect()
+}

@@ -1,0 +1,100 @@
+//! The moments that an answer names: the cursor goes there, and the blocks that the answer is about are marked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blockyard_figure::{PlayerAction, steps_at_allocation};
+use blockyard_lab::{VerdictMoment, WITHOUT_STACK};
+use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId, frame_words, own_line};
+use leptos::prelude::*;
+
+use super::LabSignals;
+use crate::figures::Pick;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::{Feature, Source};
+
+impl Feature<LabSignals> {
+    /// Goes to a moment of a verdict, and marks the blocks of a line of the program that are allocated then.
+    pub(crate) fn show_moment(self, moment: VerdictMoment, line: Option<&str>) {
+        let run = self.session.run.get_untracked();
+        // Only the requests of a workload are the steps of its figures.
+        let steps = match self.session.source.get_untracked() {
+            Source::Text => usize::try_from(moment.request).ok(),
+            _ => steps_at_allocation(&run.recording, moment.allocations_after),
+        };
+        let Some(steps) = steps else {
+            return self
+                .session
+                .messages()
+                .show_note("The run has no such moment: its replay goes on for longer.");
+        };
+        self.session.dispatch(PlayerAction::Pause);
+        self.session.dispatch(PlayerAction::SeekStep(steps));
+        if let Some(line) = line {
+            self.mark_line(line);
+        }
+    }
+
+    /// Marks the blocks that a line of the program has at the moment under the cursor, in the segment map and in the figure of allocations.
+    fn mark_line(self, line: &str) {
+        let ids =
+            self.session.with_state_now(|run, state| allocations_of(run, state, line)).unwrap_or_default();
+        if ids.is_empty() {
+            self.session.figures().unpick();
+            return;
+        }
+        let columns = untrack(|| self.session.figures().columns());
+        let is_marked = |row: &usize| {
+            columns
+                .as_ref()
+                .and_then(|columns| columns.allocations.id(*row))
+                .is_some_and(|id| ids.binary_search(&id).is_ok())
+        };
+        let all = columns.as_ref().map_or(0, |columns| columns.allocations.len());
+        let rows: Vec<usize> = (0..all).filter(is_marked).collect();
+        self.session.figures().picked.set(Some(PtrEq::new(Pick { title: line.to_owned(), rows })));
+        self.session.figures().map_view.update(|view| view.picked = Arc::new(ids));
+    }
+}
+
+/// The allocations of a line, as answers of the lab name lines, ascending.
+fn allocations_of(run: &Run, state: &MemoryState, line: &str) -> Vec<AllocationId> {
+    let mut known: HashMap<StackId, bool> = HashMap::new();
+    let blocks =
+        state.segments().filter_map(|info| state.segment(info.id)).flat_map(|segment| segment.blocks);
+    let mut ids: Vec<AllocationId> = blocks
+        .filter_map(|block| {
+            let id = block.allocation?;
+            let stack = run.recording.allocation_stack(id);
+            let is_of_line = if stack == StackId::EMPTY {
+                line_without_stack(run, &block, id) == line
+            } else {
+                *known.entry(stack).or_insert_with(|| line_of_stack(run, stack).as_deref() == Some(line))
+            };
+            is_of_line.then_some(id)
+        })
+        .collect();
+    ids.sort_unstable();
+    ids
+}
+
+fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
+    let stacks = run.recording.stacks();
+    let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));
+    let frames: Vec<String> =
+        frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect();
+    own_line(&frames).map(frame_words)
+}
+
+fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> String {
+    let line = run.recording.allocated_at(id).and_then(|step| run.workload.line(step));
+    if let Some(line) = line {
+        return format!("line {line}");
+    }
+    match run.recording.name(id) {
+        Some(name) => format!("tensor {name}"),
+        None if !run.recording.stacks().is_empty() => WITHOUT_STACK.to_owned(),
+        None => format!("blocks of {}, without a stack", block.size),
+    }
+}

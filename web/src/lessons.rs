@@ -1,0 +1,277 @@
+//! The lessons: the open one with its card, and what the reader has done in all of them.
+
+mod categories;
+mod exercise;
+mod open;
+mod presenting;
+mod progress;
+mod question;
+
+pub(crate) use categories::category_of;
+pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
+pub(crate) use open::OpenLesson;
+pub(crate) use presenting::Presenting;
+pub(crate) use progress::CardDone;
+pub(crate) use question::GivenAnswer;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use blockyard_figure::{Player, PlayerAction};
+use blockyard_lessons::{CourseStretch, LessonFile, OutsideMemory};
+use leptos::prelude::*;
+
+use self::exercise::recall_draft;
+use self::open::OpenLessonError;
+use self::progress::Progress;
+use self::question::GivenAnswers;
+use crate::browser;
+use crate::navigation::{Embed, Place};
+use crate::ptr_eq::PtrEq;
+use crate::session::{Feature, Source};
+
+/// The card of the open lesson, and what the reader has done on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct LessonState {
+    /// The card, from 0.
+    pub(crate) card: usize,
+    /// Whether the answer to the card's question is shown, because the reader answered or gave up.
+    pub(crate) is_revealed: bool,
+    /// The reader's answer.
+    pub(crate) answer: Option<GivenAnswer>,
+    /// Why the typed answer cannot be read.
+    pub(crate) problem: Option<String>,
+    /// The reader's lines of the exercise.
+    pub(crate) text: String,
+    /// The reader's lines of all exercises, by lesson and card.
+    drafts: BTreeMap<(String, usize), String>,
+    /// How many hints are shown.
+    pub(crate) hints: usize,
+    pub(crate) graded: Option<GradedExercise>,
+    /// The reader's program, where the exercise is in Python.
+    pub(crate) exercise_run: ExerciseRun,
+}
+
+impl LessonState {
+    /// Whether the stage shows the run of the reader's exercise.
+    pub(crate) fn has_run(&self) -> bool {
+        self.graded.as_ref().is_some_and(|graded| graded.run.is_some())
+    }
+
+    /// The state at the beginning of a card. The reader's exercises are kept.
+    fn at(lesson: &OpenLesson, card: usize, drafts: BTreeMap<(String, usize), String>) -> Self {
+        let exercise = lesson.cards.get(card).and_then(|card| card.exercise.as_ref());
+        let draft = drafts.get(&(lesson.id.clone(), card)).cloned();
+        let draft = draft.or_else(|| exercise.and_then(|_| recall_draft(&lesson.id, card)));
+        let text = draft.or_else(|| exercise.map(region)).unwrap_or_default();
+        Self { card, text, drafts, ..Self::default() }
+    }
+}
+
+/// The open lesson, and what the reader has done in all lessons.
+pub(crate) struct LessonSignals {
+    /// The card of the open lesson, and the reader's answers.
+    pub(crate) state: RwSignal<LessonState>,
+    /// The lesson of the reader's own that was opened last. It stays open while another source is shown.
+    pub(crate) own: RwSignal<Option<PtrEq<OpenLesson>>>,
+    /// The text of the lesson in the lesson editor, or of the lesson of a link. None for a lesson that was opened from a file.
+    pub(crate) own_text: RwSignal<Option<String>>,
+    /// Whether that text came in a link for a class, which does not edit it.
+    pub(crate) is_for_class: RwSignal<bool>,
+    /// Whether the open lesson is presented to a class.
+    pub(crate) presenting: RwSignal<Presenting>,
+    /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
+    pub(crate) progress: RwSignal<Progress>,
+    /// The reader's answers to questions, on this visit and earlier ones.
+    given_answers: RwSignal<GivenAnswers>,
+    /// The lesson and the card, from 0, that the reader saw last.
+    pub(crate) last_card: RwSignal<Option<(String, usize)>>,
+    /// The lecture that a teacher presents: its lessons follow each other. None in the order of the course.
+    pub(crate) lecture: RwSignal<Option<&'static [CourseStretch]>>,
+}
+
+impl LessonSignals {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: RwSignal::new(LessonState::default()),
+            own: RwSignal::new(None),
+            own_text: RwSignal::new(None),
+            is_for_class: RwSignal::new(false),
+            presenting: RwSignal::new(Presenting::No),
+            progress: RwSignal::new(progress::recall()),
+            given_answers: RwSignal::new(question::recall()),
+            last_card: RwSignal::new(progress::recall_last()),
+            lecture: RwSignal::new(None),
+        }
+    }
+}
+
+/// No lesson has as many cards: the last one is shown.
+const LAST_CARD: usize = 999;
+
+/// The ids of a lecture's lessons, in their order.
+pub(crate) fn lecture_lessons(lecture: &'static [CourseStretch]) -> Vec<&'static str> {
+    lecture.iter().flat_map(|stretch| stretch.lessons).map(|(id, _)| *id).collect()
+}
+
+/// Steps a second while a card plays.
+const CARD_SPEED: f32 = 0.9;
+
+impl Feature<LessonSignals> {
+    /// What the process has beside PyTorch's segments at the moment that the open lesson shows; none where the lesson says nothing of it.
+    /// Reads signals.
+    pub(crate) fn outside(self) -> Option<OutsideMemory> {
+        let lesson = self.session.open_lesson()?;
+        let (card, is_revealed) = self.state.with(|state| (state.card, state.is_revealed));
+        let shown = lesson.cards.get(card)?;
+        // Until it is answered, a question is about the moment before the card.
+        let before = card.checked_sub(1).filter(|_| shown.question.is_some() && !is_revealed);
+        let before = before.and_then(|before| lesson.cards.get(before)).filter(|card| card.run == shown.run);
+        before.unwrap_or(shown).outside.clone()
+    }
+
+    /// Whether the card has a question that the reader has not answered. Reads signals.
+    pub(crate) fn is_asked(self) -> bool {
+        let (card, is_revealed) = self.state.with(|state| (state.card, state.is_revealed));
+        let lesson = self.session.open_lesson();
+        let card = lesson.as_ref().and_then(|lesson| lesson.cards.get(card));
+        !is_revealed && card.is_some_and(|card| card.question.is_some())
+    }
+
+    /// After how many steps the run is hidden: where the first question stands that the reader has not answered, on this card or a later one.
+    /// None where everything may be seen. Reads signals.
+    pub(crate) fn hidden_after(self) -> Option<usize> {
+        let lesson = self.session.open_lesson()?;
+        let (card, is_revealed, has_run) =
+            self.state.with(|state| (state.card, state.is_revealed, state.has_run()));
+        let run = lesson.cards.get(card).filter(|_| !has_run)?.run;
+        let is_open = |place: usize| {
+            let is_answered =
+                || self.given_answers.with(|answers| answers.contains_key(&(lesson.id.clone(), place)));
+            if place == card { !is_revealed } else { !is_answered() }
+        };
+        let asking = lesson.cards.iter().enumerate().skip(card);
+        let mut asking = asking.filter(|(_, card)| card.run == run && card.question.is_some());
+        asking.find(|(place, _)| is_open(*place)).map(|(_, card)| card.steps.start)
+    }
+
+    /// Opens a lesson of the page, one of `files`, at a card, counted from 0.
+    pub(crate) fn start(self, id: &str, card: usize, files: &[LessonFile]) -> Result<(), OpenLessonError> {
+        let is_open = untrack(|| self.session.open_lesson()).is_some_and(|lesson| lesson.id == id);
+        if !is_open {
+            self.session.show(Source::Lesson(PtrEq::new(OpenLesson::bundled(id, files)?)));
+        }
+        self.show_card(card);
+        Ok(())
+    }
+
+    /// Opens a lesson of the reader's own.
+    pub(crate) fn open_own(self, lesson: OpenLesson) {
+        let lesson = PtrEq::new(lesson);
+        self.own.set(Some(lesson.clone()));
+        self.show_own(lesson, 0);
+    }
+
+    /// Shows a card of a lesson of the reader's own, counted from 0.
+    pub(crate) fn show_own(self, lesson: PtrEq<OpenLesson>, card: usize) {
+        self.session.show(Source::Lesson(lesson));
+        self.show_card(card);
+        self.session.navigation().place.set(Place::OwnLesson);
+    }
+
+    /// Goes to the beginning of a card, and plays its steps unless the card asks a question.
+    pub(crate) fn show_card(self, card: usize) {
+        let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
+        // A lesson has at least one card, or it could not have been read. An address may name a card after the last one.
+        let card = card.min(lesson.cards.len().saturating_sub(1));
+        let before = self.state.get_untracked().card;
+        let drafts = self.state.with_untracked(|state| state.drafts.clone());
+        let mut state = LessonState::at(&lesson, card, drafts);
+        let Some(played) = lesson.cards.get(card) else { return };
+        state.answer =
+            played.question.as_ref().and_then(|question| self.answer_to(&lesson.id, card, question));
+        // A frame with a figure alone does not ask, and shows the same to each reader.
+        let is_figure = matches!(self.session.navigation().embed, Some(Embed::Figure | Embed::Stage));
+        state.is_revealed = state.answer.is_some() || is_figure;
+        let is_asked = played.question.is_some() && !state.is_revealed;
+        self.state.set(state);
+        let is_same_run = lesson.cards.get(before).is_some_and(|before| before.run == played.run);
+        self.session.figures().select(None);
+        self.session.stop_at.set(Some(played.steps.end));
+        if !is_same_run || !self.session.player.with_untracked(|player| player.steps == played.steps.start) {
+            self.session.player.set(Player { speed: CARD_SPEED, ..Player::default() });
+            self.session.dispatch(PlayerAction::SeekStep(played.steps.start));
+        }
+        self.session.player.update(|player| player.speed = CARD_SPEED);
+        if !is_asked {
+            self.play_card();
+        }
+        if let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) {
+            self.remember_card(&id, card);
+            self.add_progress(&id, card, false);
+        }
+    }
+
+    /// Plays the card's steps. If the reader's system asks for reduced motion, goes to their end instead.
+    pub(crate) fn play_card(self) {
+        let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
+        let card = self.state.with_untracked(|state| state.card);
+        let Some(Range { start, end }) = lesson.cards.get(card).map(|card| card.steps.clone()) else {
+            return;
+        };
+        self.session.stop_at.set(Some(end));
+        let is_there = self.session.player.with_untracked(|player| (start..end).contains(&player.steps));
+        if !is_there {
+            self.session.dispatch(PlayerAction::SeekStep(start));
+        }
+        if start >= end {
+            return;
+        }
+        if browser::is_motion_reduced() {
+            self.session.dispatch(PlayerAction::SeekStep(end));
+        } else {
+            self.session.dispatch(PlayerAction::Forward);
+            if start + 1 < end {
+                self.session.dispatch(PlayerAction::Play);
+            }
+        }
+    }
+
+    /// Opens the lesson after the open one, or the list of lessons after the last. An embedded lesson begins again.
+    pub(crate) fn show_next(self) {
+        if self.session.navigation().embed.is_some() {
+            return self.show_card(0);
+        }
+        match self.neighbor(true) {
+            Some(id) => self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: 0 }),
+            None => self.session.navigation().go_to(Place::Lessons),
+        }
+    }
+
+    /// Opens the last card of the lesson before the open one, if there is one.
+    pub(crate) fn show_previous(self) {
+        if let Some(id) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
+            self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: LAST_CARD });
+        }
+    }
+
+    /// The lesson after the open one, or before it, in the lecture or else in the course.
+    fn neighbor(self, is_after: bool) -> Option<&'static str> {
+        let open = untrack(|| self.session.open_lesson())?;
+        let course = || blockyard_lessons::course().map(|lesson| lesson.id).collect::<Vec<_>>();
+        let lecture = self.lecture.get_untracked().map(lecture_lessons);
+        let ids = lecture.filter(|ids| ids.iter().any(|id| *id == open.id)).unwrap_or_else(course);
+        let place = ids.iter().position(|id| *id == open.id)?;
+        let place = if is_after { place.checked_add(1) } else { place.checked_sub(1) };
+        ids.get(place?).copied()
+    }
+
+    /// Presents the lessons of a lecture, one after the other.
+    pub(crate) fn present_lecture(self, lecture: &'static [CourseStretch]) {
+        self.lecture.set(Some(lecture));
+        if let Some(id) = lecture_lessons(lecture).first() {
+            self.session.navigation().go_to(Place::Lesson { id: (*id).to_owned(), card: 0 });
+            self.present();
+        }
+    }
+}

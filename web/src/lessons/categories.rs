@@ -1,0 +1,118 @@
+//! The categories of tensors in the workload of a lesson, by their names: a workload says nothing else of what a tensor is for.
+
+use blockyard_figure::{Role, Scene};
+use blockyard_record::{BlockState, Bytes, MemoryState};
+use blockyard_workload::{TensorId, Workload};
+use leptos::prelude::*;
+
+use super::LessonSignals;
+use crate::program::CATEGORIES;
+use crate::session::Feature;
+
+/// The place in [`CATEGORIES`] of each name that lessons about a training use.
+const NAMES: [(&str, usize); 18] = [
+    ("weight", 0),
+    ("bias", 0),
+    ("grad", 1),
+    ("buckets", 1),
+    ("average", 2),
+    ("square", 2),
+    ("count", 2),
+    ("activation", 3),
+    ("hidden", 3),
+    ("linear", 3),
+    ("output", 3),
+    ("wide", 3),
+    ("loss", 3),
+    ("batch", 4),
+    ("x", 4),
+    ("workspace", 5),
+    ("counter", 5),
+    ("partial", 5),
+];
+/// What a training makes beside these.
+const TEMPORARY: usize = CATEGORIES.len() - 1;
+
+/// `weight.grad[2]` is a gradient, `average.bias[2]` a state of the optimizer, and `batch.copy` a part of the input.
+pub(crate) fn category_of(name: &str) -> usize {
+    let name = name.split('[').next().unwrap_or_default();
+    let known = |part: &str| NAMES.iter().find(|(known, _)| *known == part).map(|(_, place)| *place);
+    let is_gradient = name.split('.').any(|part| part == "grad");
+    let of_name = || name.split('.').find_map(known);
+    if is_gradient { 1 } else { of_name().unwrap_or(TEMPORARY) }
+}
+
+/// Whether the tensors are those of a training: one is a parameter.
+fn is_of_training(workload: &Workload) -> bool {
+    let mut names = (0..).map_while(|number| workload.tensor_name(TensorId::new(number)));
+    names.any(|name| category_of(&name) == 0)
+}
+
+impl Feature<LessonSignals> {
+    /// Gives the blocks of a lesson about a training the colors of their categories. Reads signals.
+    pub(crate) fn color_blocks(self, scene: &mut Scene, state: &MemoryState) {
+        let run = self.session.run.get();
+        if self.session.open_lesson().is_none() || !is_of_training(&run.workload) {
+            return;
+        }
+        scene.color_blocks(|block| {
+            let place = category_of(run.recording.name(state.block(block)?.allocation?)?);
+            Role::CATEGORIES.get(place).copied()
+        });
+    }
+
+    /// Whether the shown run is that of a text about a training, whose names say the categories. Reads signals.
+    pub(crate) fn has_category_names(self) -> bool {
+        self.session.shows_text() && !self.has_no_categories()
+    }
+
+    /// Whether the open lesson is not about a training. Reads signals.
+    pub(crate) fn has_no_categories(self) -> bool {
+        !is_of_training(&self.session.run.get().workload)
+    }
+
+    /// The bytes of a lesson's blocks by category; none if the lesson is not about a training. Reads signals.
+    pub(crate) fn categories(self) -> [Bytes; CATEGORIES.len()] {
+        let sums = self.session.with_state(|run, state| {
+            let mut sums = [Bytes::ZERO; CATEGORIES.len()];
+            if !is_of_training(&run.workload) {
+                return sums;
+            }
+            let segments = state.snapshot().segments;
+            let blocks = segments.iter().flat_map(|segment| &segment.blocks);
+            for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+                let name = block.allocation.and_then(|allocation| run.recording.name(allocation));
+                if let Some(sum) = name.and_then(|name| sums.get_mut(category_of(name))) {
+                    *sum = sum.saturating_add(block.size);
+                }
+            }
+            sums
+        });
+        sums.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_a_tensor_is_for() {
+        let named = [
+            "weight[0]",
+            "weight.grad[3]",
+            "average.bias[1]",
+            "linear[2]",
+            "batch.copy",
+            "workspace.lt",
+            "flow",
+        ];
+        let places = named.map(category_of);
+        assert_eq!(
+            places.map(|place| CATEGORIES[place]),
+            ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"]
+        );
+    }
+}

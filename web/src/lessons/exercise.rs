@@ -1,0 +1,188 @@
+//! The reader's answer to an exercise: a workload is graded at once, a Python program once the interpreter has run it.
+
+use std::ops::Range;
+
+use blockyard_figure::PlayerAction;
+use blockyard_lessons::{Exercise, ExerciseLanguage, Grade, GradeError, ProgramEnd};
+use blockyard_program::{ProgramJob, ProgramRun};
+use blockyard_rules::Release;
+use leptos::prelude::*;
+
+use super::LessonSignals;
+use crate::browser;
+use crate::interpreter::{self, ProgramReport};
+use crate::messages::sentence;
+use crate::program::ProgramStatus;
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+use crate::session::Feature;
+
+/// The result of an exercise.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GradedExercise {
+    pub(crate) is_passed: bool,
+    pub(crate) sentence: String,
+    /// The goals, each with whether it is met, in the order of the exercise. The sentence has the numbers.
+    pub(crate) goals: Vec<(String, bool)>,
+    /// The run of the reader's text; `None` if the text could not be run.
+    pub(crate) run: Option<PtrEq<Run>>,
+}
+
+/// The reader's program of an exercise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ExerciseRun {
+    pub(crate) status: ProgramStatus,
+    /// What it printed.
+    pub(crate) printed: String,
+    /// The traceback of an exception that nobody caught; empty without one.
+    pub(crate) traceback: String,
+}
+
+impl ExerciseRun {
+    /// Whether the program runs, or waits for the interpreter.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.status, ProgramStatus::Running | ProgramStatus::Loading(_) | ProgramStatus::Building)
+    }
+}
+
+/// The storage key of the reader's lines of an exercise.
+fn key(lesson: &str, card: usize) -> String {
+    format!("blockyard.exercise/{lesson}/{card}")
+}
+
+/// The reader's lines of an earlier visit.
+pub(super) fn recall_draft(lesson: &str, card: usize) -> Option<String> {
+    browser::recall(&key(lesson, card))
+}
+
+/// Keeps the reader's lines for the next visit, on the reader's machine only.
+pub(super) fn remember_draft(lesson: &str, card: usize, text: &str) {
+    browser::remember(&key(lesson, card), text);
+}
+
+/// The lines of an exercise that the reader may change.
+pub(crate) fn region(exercise: &Exercise) -> String {
+    let Range { start, end } = exercise.region();
+    let lines: Vec<_> = exercise.start().lines().collect();
+    lines.get(start..end).unwrap_or_default().join("\n")
+}
+
+impl Feature<LessonSignals> {
+    /// Takes the reader's lines of the card's exercise. They are kept when another card is shown, and for the next visit.
+    pub(crate) fn write_exercise(self, text: String) {
+        let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
+        if self.session.navigation().embed.is_none() {
+            remember_draft(&id, self.state.with_untracked(|state| state.card), &text);
+        }
+        self.state.update(|state| {
+            state.drafts.insert((id, state.card), text.clone());
+            state.text = text;
+        });
+    }
+
+    /// Grades the reader's exercise, and shows its run.
+    pub(crate) fn grade(self, exercise: &PtrEq<Exercise>) {
+        let text = exercise.with_region(&self.state.with_untracked(|state| state.text.clone()));
+        match exercise.language {
+            ExerciseLanguage::Workload => self.take_grade(exercise.grade(&text)),
+            ExerciseLanguage::Python => self.run_exercise(exercise.clone(), text),
+        }
+    }
+
+    /// Ends the reader's program.
+    pub(crate) fn stop_exercise(self) {
+        interpreter::stop();
+        self.set_exercise_status(ProgramStatus::Failed("stopped; the output stays".to_owned()));
+    }
+
+    /// Runs the reader's program on the exercise's device. A program that still runs is stopped first.
+    fn run_exercise(self, exercise: PtrEq<Exercise>, text: String) {
+        let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
+        let card = self.state.with_untracked(|state| state.card);
+        let job = ProgramJob {
+            source: text.clone(),
+            arguments: Vec::new(),
+            gpu: exercise.profile.clone(),
+            release: Release::OF_RECORDED_OPERATORS,
+            capacity: Some(exercise.capacity),
+            is_shared: false,
+            config: exercise.settings.clone(),
+            referrers_at: None,
+        };
+        let run = ExerciseRun { status: ProgramStatus::Running, ..ExerciseRun::default() };
+        self.state.update(|state| state.exercise_run = run);
+        interpreter::run(job, move |report| {
+            let is_here = self.state.with_untracked(|state| state.card) == card;
+            // The reader may have gone to another card, lesson or part of the page.
+            if is_here && untrack(|| self.session.open_lesson()).is_some_and(|open| open == lesson) {
+                self.follow_exercise(&exercise, &text, report);
+            }
+        });
+    }
+
+    fn follow_exercise(self, exercise: &Exercise, text: &str, report: ProgramReport) {
+        match report {
+            ProgramReport::Loading(bytes) => self.set_exercise_status(ProgramStatus::Loading(bytes)),
+            ProgramReport::Building => self.set_exercise_status(ProgramStatus::Building),
+            ProgramReport::Started => self.set_exercise_status(ProgramStatus::Running),
+            ProgramReport::Printed(pieces) => self.state.update(|state| {
+                for piece in &pieces {
+                    state.exercise_run.printed.push_str(&piece.text);
+                }
+            }),
+            ProgramReport::Done(done) => match *done {
+                Ok(run) => self.grade_program(exercise, text, run),
+                Err(error) => self.set_exercise_status(ProgramStatus::Failed(error.to_string())),
+            },
+            ProgramReport::Failed(why) => self.set_exercise_status(ProgramStatus::Failed(why.to_string())),
+        }
+    }
+
+    fn grade_program(self, exercise: &Exercise, text: &str, run: ProgramRun) {
+        let traceback = run.traceback.clone().unwrap_or_default();
+        self.state.update(|state| state.exercise_run.traceback = traceback);
+        let Some(recording) = run.recording else {
+            return self.set_exercise_status(ProgramStatus::Failed(
+                "the program's run could not be recorded".to_owned(),
+            ));
+        };
+        self.set_exercise_status(ProgramStatus::Idle);
+        let end = ProgramEnd { recording, status: run.status, traceback: run.traceback };
+        self.take_grade(exercise.grade_program(text, end));
+    }
+
+    fn set_exercise_status(self, status: ProgramStatus) {
+        self.state.update(|state| state.exercise_run.status = status);
+    }
+
+    fn take_grade(self, grade: Result<Grade, GradeError>) {
+        let graded = match grade {
+            Ok(grade) => graded(grade),
+            Err(error) => GradedExercise {
+                is_passed: false,
+                sentence: sentence(&error.to_string()),
+                goals: Vec::new(),
+                run: None,
+            },
+        };
+        let (is_passed, has_run) = (graded.is_passed, graded.run.is_some());
+        self.session.stop_at.set(None);
+        self.state.update(|state| state.graded = Some(graded));
+        if has_run {
+            self.session.dispatch(PlayerAction::End);
+        }
+        if is_passed && let Some(lesson) = untrack(|| self.session.open_lesson()) {
+            self.add_progress(&lesson.id, self.state.with_untracked(|state| state.card), true);
+        }
+    }
+}
+
+fn graded(grade: Grade) -> GradedExercise {
+    let goals = grade.goals.iter().map(|goal| (goal.goal.clone(), goal.is_met)).collect();
+    GradedExercise {
+        is_passed: grade.is_passed,
+        sentence: grade.sentence,
+        goals,
+        run: Some(PtrEq::new(Run::of(grade.workload, grade.recording))),
+    }
+}

@@ -1,0 +1,70 @@
+//! A lesson that is open: its cards, and the runs that the stage shows for them.
+
+use blockyard_lessons::{Handout, Lesson, LessonError, LessonFile, PlayedCard, PlayedLesson};
+use thiserror::Error;
+
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+
+/// A lesson with its runs, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct OpenLesson {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) cards: Vec<PlayedCard>,
+    pub(crate) runs: Vec<PtrEq<Run>>,
+}
+
+/// Why a lesson cannot be opened.
+#[derive(Debug, Error)]
+pub(crate) enum OpenLessonError {
+    #[error("there is no lesson \"{0}\" here")]
+    Unknown(String),
+    #[error(transparent)]
+    Lesson(#[from] LessonError),
+}
+
+impl OpenLesson {
+    /// The lesson that comes with the page under this id, one of `files`.
+    pub(super) fn bundled(id: &str, files: &[LessonFile]) -> Result<Self, OpenLessonError> {
+        let file = files.iter().find(|file| file.id == id);
+        let file = file.ok_or_else(|| OpenLessonError::Unknown(id.to_owned()))?;
+        Ok(Self::read(file.text)?)
+    }
+
+    /// The lessons that come with the page under these ids, separated by commas, as HTML for paper; or why not. Without an id, the lesson
+    /// with the text `own`. Only the module with the texts calls this.
+    pub(crate) fn handout(ids: &str, own: Option<&str>) -> Result<Handout, String> {
+        let text_of = |id: &str| {
+            let file = blockyard_lessons::lessons().iter().find(|file| file.id == id);
+            let text = if id.is_empty() { own } else { file.map(|file| file.text) };
+            text.map(str::to_owned).ok_or_else(|| OpenLessonError::Unknown(id.to_owned()).to_string())
+        };
+        let mut all = Handout { cards: String::new(), answers: String::new() };
+        for id in ids.split(',') {
+            let text = text_of(id)?;
+            let played = Lesson::parse(&text).and_then(|lesson| lesson.play());
+            let played = played.map_err(|error| error.to_string())?;
+            let one = blockyard_lessons::handout(&played).map_err(|error| error.to_string())?;
+            all.cards.push_str(&one.cards);
+            all.answers.push_str(&one.answers);
+        }
+        Ok(all)
+    }
+
+    /// The lesson in a file.
+    pub(crate) fn read(text: &str) -> Result<Self, LessonError> {
+        Lesson::parse(text).and_then(|lesson| lesson.play()).map(Self::of)
+    }
+
+    fn of(played: PlayedLesson) -> Self {
+        let PlayedLesson { id, title, cards, runs, .. } = played;
+        let runs = runs.into_iter().map(|run| PtrEq::new(Run::of(run.workload, run.recording))).collect();
+        Self { id, title, cards, runs }
+    }
+
+    /// The run that the stage shows for a card.
+    pub(crate) fn run(&self, card: usize) -> Option<PtrEq<Run>> {
+        self.runs.get(self.cards.get(card)?.run).cloned()
+    }
+}

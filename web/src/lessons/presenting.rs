@@ -1,0 +1,72 @@
+//! A lesson before a class, in a lecture room: the whole screen, large letters.
+
+use leptos::prelude::*;
+
+use super::LessonSignals;
+use crate::browser;
+use crate::session::Feature;
+use crate::view::scroll_card;
+
+/// Whether the open lesson is presented to a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Presenting {
+    #[default]
+    No,
+    /// Large, on the whole screen.
+    Shown,
+    /// With a dark screen, so that the class looks at the teacher.
+    Blank,
+    /// At its last card, whose end was passed once: the next key goes on with the next lesson.
+    AtEnd,
+}
+
+impl Feature<LessonSignals> {
+    /// Presents the open lesson, on the whole screen if the browser allows it.
+    pub(crate) fn present(self) {
+        self.presenting.set(Presenting::Shown);
+        browser::ask_for_whole_screen();
+        // Space goes on with the lesson, and presses no button.
+        let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
+        self.draw_for_other_letters();
+    }
+
+    /// Draws the figures again once the page's letters have their new size. In one column figures keep their width, and with it the size
+    /// that they were drawn for.
+    fn draw_for_other_letters(self) {
+        if self.session.appearance().is_narrow.get_untracked() {
+            return;
+        }
+        let _ = browser::after_millis(60, move || self.session.appearance().draw_again());
+    }
+
+    pub(crate) fn end_presenting(self) {
+        if self.presenting.get_untracked() == Presenting::No {
+            return;
+        }
+        self.presenting.set(Presenting::No);
+        self.draw_for_other_letters();
+        if let Some(document) = browser::document().filter(browser::is_whole_screen) {
+            document.exit_fullscreen();
+        }
+    }
+
+    /// Shows what comes next in a lecture: the answer to the card's question, the rest of a long card, or else the next card. After the last
+    /// card it says so, and then goes on to the next lesson.
+    pub(crate) fn go_on(self) {
+        let Some(lesson) = untrack(|| self.session.open_lesson()) else { return };
+        let (card, is_revealed) = self.state.with_untracked(|state| (state.card, state.is_revealed));
+        let is_asked = lesson.cards.get(card).is_some_and(|played| played.question.is_some());
+        if is_asked && !is_revealed {
+            self.reveal();
+        } else if scroll_card(self.session) {
+            // The card's next lines are in sight.
+        } else if card + 1 < lesson.cards.len() {
+            self.show_card(card + 1);
+        } else if self.presenting.get_untracked() == Presenting::AtEnd {
+            self.presenting.set(Presenting::Shown);
+            self.show_next();
+        } else {
+            self.presenting.set(Presenting::AtEnd);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What the page tells the reader: messages, the progress of a job, and texts for screen readers.
+
+use blockyard_worker::ReadPart;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::jobs::JobReport;
+use crate::session::Feature;
+
+/// A message for the reader. It stays until it is dismissed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Message {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+}
+
+/// A job in the worker.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunningJob {
+    pub(crate) title: String,
+    pub(crate) phase: String,
+    pub(crate) done: u64,
+    pub(crate) total: u64,
+    /// Whether the progress is shown. The progress of short jobs is never shown.
+    pub(crate) is_shown: bool,
+    /// Memory over time as far as the trace of a file has been read.
+    pub(crate) read: Option<ReadPart>,
+}
+
+/// What the page tells the reader.
+pub(crate) struct MessageSignals {
+    pub(crate) message: RwSignal<Option<Message>>,
+    /// The job whose progress is shown.
+    pub(crate) work: RwSignal<Option<RunningJob>>,
+    /// A text that a screen reader announces. The step is announced without it.
+    pub(crate) spoken: RwSignal<String>,
+}
+
+impl MessageSignals {
+    pub(crate) fn new() -> Self {
+        Self { message: RwSignal::new(None), work: RwSignal::new(None), spoken: RwSignal::new(String::new()) }
+    }
+}
+
+impl Feature<MessageSignals> {
+    pub(crate) fn show_note(self, text: impl Into<String>) {
+        self.message.set(Some(Message { text: text.into(), is_error: false }));
+    }
+
+    pub(crate) fn show_error(self, text: impl Into<String>) {
+        self.message.set(Some(Message { text: text.into(), is_error: true }));
+    }
+
+    /// Removes the message.
+    pub(crate) fn clear(self) {
+        if self.message.with_untracked(Option::is_some) {
+            self.message.set(None);
+        }
+    }
+
+    /// Lets screen readers announce a text.
+    pub(crate) fn announce(self, text: String) {
+        self.spoken.set(text);
+    }
+
+    /// Begins to show a job. Its progress appears only if the job takes a while, so that short jobs do not flicker.
+    pub(crate) fn show_work(self, title: &str) {
+        let work = RunningJob {
+            title: title.to_owned(),
+            phase: String::new(),
+            done: 0,
+            total: 0,
+            is_shown: false,
+            read: None,
+        };
+        self.work.set(Some(work));
+        let _ = browser::after_millis(300, move || {
+            if self.work.with_untracked(Option::is_some) {
+                self.work.update(|work| {
+                    if let Some(work) = work {
+                        work.is_shown = true;
+                    }
+                });
+            }
+        });
+    }
+
+    pub(crate) fn show_report(self, report: JobReport) {
+        self.work.update(|work| {
+            let Some(work) = work else { return };
+            match report {
+                JobReport::Progress(progress) => {
+                    // The growing figure is about the phase in which the file is read, and goes when another phase begins.
+                    work.read = work.read.take().filter(|_| progress.phase == work.phase);
+                    (work.phase, work.done, work.total) = (progress.phase, progress.done, progress.total);
+                }
+                JobReport::Read(part) => work.read = Some(part),
+            }
+        });
+    }
+}
+
+/// A message of a library as a sentence: with a capital letter and a full stop.
+pub(crate) fn sentence(message: &str) -> String {
+    let mut letters = message.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase().to_string()).unwrap_or_default();
+    let stop = if message.ends_with(['.', '!', '?']) { "" } else { "." };
+    format!("{first}{}{stop}", letters.as_str())
+}

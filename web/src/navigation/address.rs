@@ -1,0 +1,173 @@
+//! Keeps the page's address equal to what is shown.
+
+use blockyard_figure::Unit;
+use blockyard_workload::presets::presets;
+use leptos::prelude::*;
+
+use super::{NavigationSignals, Place};
+use crate::browser;
+use crate::files::{SAMPLES, Samples};
+use crate::lab::QuestionKind;
+use crate::link::{Link, MOST_CHARS, Target};
+use crate::session::{Feature, Session};
+use crate::view::kit::effect;
+use crate::workbench::Tab;
+use crate::workload::SettingsTexts;
+
+/// A longer text is not written into the address: compressing it would delay the key, and programs would cut off the address.
+const MOST_PACKED_BYTES: usize = 200_000;
+
+/// The step is written into the address when the cursor has rested for this long.
+const PAUSE_MILLIS: i32 = 250;
+
+impl Feature<NavigationSignals> {
+    /// The address of the present view. Reads signals.
+    pub(crate) fn link(self) -> Link {
+        match self.place.get() {
+            Place::Home => Link::default(),
+            // A lesson that lies beside the page opens for others too.
+            Place::OwnLesson => {
+                let card = self.session.lessons().state.with(|state| state.card) + 1;
+                match (self.session.files().beside.get(), self.session.lessons().own_text.get()) {
+                    (Some(name), _) => Target::Beside(name).into(),
+                    (None, Some(text)) => Target::LessonText {
+                        text,
+                        card,
+                        is_for_class: self.session.lessons().is_for_class.get(),
+                    }
+                    .into(),
+                    (None, None) => Target::OwnLesson(card).into(),
+                }
+            }
+            Place::MakeLesson => Target::MakeLesson.into(),
+            Place::Workbench => self.with_question(self.workbench_link()),
+            Place::Program => self.session.program().link(),
+            Place::Lessons => Target::Lessons.into(),
+            Place::Lesson { id, .. } => {
+                Target::Lesson { id, card: self.session.lessons().state.with(|state| state.card) + 1 }.into()
+            }
+            Place::Handout(id) => Target::Handout(id).into(),
+            Place::Glossary(entry) => Target::Glossary(entry).into(),
+            Place::Quiz => Target::Quiz.into(),
+            Place::Teachers => Target::Teachers.into(),
+        }
+    }
+
+    /// The link with the question of the lab that is shown.
+    fn with_question(self, link: Link) -> Link {
+        if self.session.workbench().tab.get() != Tab::Lab {
+            return link;
+        }
+        let lab = self.session.lab();
+        let kind = lab.kind.get();
+        // A file opens with its verdict.
+        if kind == QuestionKind::Verdict {
+            return link;
+        }
+        let typed = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let with = if kind == QuestionKind::WhatIf { typed(lab.conf.get()) } else { None };
+        let (on, limit) = (typed(lab.capacity.get()), typed(lab.limit.get()));
+        Link { lab: Some(kind.id().to_owned()), with, on, limit, ..link }
+    }
+
+    fn workbench_link(self) -> Link {
+        let block = self.session.figures().selected().map(|block| u64::from(block.get()));
+        let (steps, event) = self.session.player.with(|player| {
+            let is_event = player.unit == Unit::Event;
+            (player.steps, is_event.then_some(player.cursor))
+        });
+        let link = Link { step: Some(steps), event, block, ..Link::default() };
+        if let Some(opened) = self.session.shown_recording() {
+            let sample = SAMPLES.iter().find(|sample| opened.name == sample.file_name());
+            let is_beside = self.session.files().beside.with(|beside| beside.as_ref() == Some(&opened.name));
+            return match sample {
+                _ if is_beside => Link { target: Target::Beside(opened.name.clone()), ..link },
+                Some(sample) => Link { target: Target::Sample(sample.name.to_owned()), ..link },
+                None => Link { target: Target::OwnFile, ..link },
+            };
+        }
+        let SettingsTexts { title, config, capacity } = self.session.workload().settings.get();
+        let text = self.session.workload().history.with(|history| history.text().to_owned());
+        if let Some(preset) = presets().iter().find(|preset| preset.text == text) {
+            return Link {
+                target: Target::Preset(preset.id.to_owned()),
+                config: (config.trim() != preset.config).then_some(config),
+                capacity: (capacity != preset.capacity.to_string()).then_some(capacity),
+                ..link
+            };
+        }
+        if text.len() > MOST_PACKED_BYTES {
+            return Target::Workbench.into();
+        }
+        let config = (!config.trim().is_empty()).then_some(config);
+        let target = Target::Text { title, text };
+        Link { target, config, capacity: Some(capacity), ..link }
+    }
+}
+
+/// Shows what the page's address names, now and when it changes, and writes what is shown into the address.
+pub(crate) fn keep_address(session: Session, samples: Samples) {
+    let read = move || {
+        let (link, problems) = Link::read(&browser::hash());
+        session.navigation().follow_link(link, samples);
+        if !problems.is_empty() {
+            session
+                .messages()
+                .show_error(format!("Not all of this link was understood: {}.", problems.join("; ")));
+        }
+    };
+    read();
+    if let Some(window) = browser::window() {
+        browser::listen(&window, "popstate", move |_: web_sys::Event| read());
+    }
+    let written = StoredValue::new(untrack(|| session.navigation().link()));
+    let timer = StoredValue::new(None::<i32>);
+    effect(move || {
+        let link = session.navigation().link();
+        let is_playing = session.player.with(|player| player.is_playing);
+        browser::cancel(timer.get_value());
+        let before = written.get_value();
+        if before == link {
+            return;
+        }
+        // Steps and typed letters follow each other quickly, and browsers limit how often a page may change its address.
+        let without_steps = |link: &Link| {
+            let (step, event, block) = (None, None, None);
+            let (with, on, limit) = (None, None, None);
+            Link { step, event, block, with, on, limit, ..link.clone() }
+        };
+        let is_step = without_steps(&before) == without_steps(&link);
+        // While it plays, the step is not written. Another place or another card is, at once: its address may be copied.
+        if is_step && is_playing {
+            return;
+        }
+        let write = move || {
+            let hash = link.write();
+            let hash = if hash.len() > MOST_CHARS { Target::Workbench.hash() } else { hash };
+            // After a reload, the address is already right.
+            if browser::hash().trim_start_matches('#') != hash {
+                browser::set_hash(&hash, is_elsewhere(&before.target, &link.target));
+            }
+            written.set_value(link);
+        };
+        if is_step {
+            timer.set_value(browser::after_millis(PAUSE_MILLIS, write));
+        } else {
+            write();
+        }
+    });
+    effect(move || {
+        if let Some(document) = browser::document() {
+            document.set_title(&session.navigation().title());
+        }
+    });
+}
+
+/// Whether the browser's button "Back" should lead from `after` to `before`. It should between places and between documents, and not
+/// between two versions of a text.
+fn is_elsewhere(before: &Target, after: &Target) -> bool {
+    match (before, after) {
+        (Target::Text { .. }, Target::Text { .. }) => false,
+        _ => before != after,
+    }
+}

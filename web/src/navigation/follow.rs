@@ -1,0 +1,201 @@
+//! Shows what an address names.
+
+use blockyard_figure::{PlayerAction, Unit};
+use blockyard_record::BlockId;
+use blockyard_workload::presets::presets;
+use leptos::prelude::*;
+
+use super::{NavigationSignals, Place};
+use crate::appearance::ThemeChoice;
+use crate::files::{SAMPLES, Samples};
+use crate::lab::QuestionKind;
+use crate::lessons::OpenLesson;
+use crate::link::{Link, Target};
+use crate::messages::sentence;
+use crate::session::{Feature, Source};
+use crate::workload::SettingsTexts;
+
+impl Feature<NavigationSignals> {
+    /// Shows what an address names.
+    pub(crate) fn follow_link(self, link: Link, samples: Samples) {
+        if let Some(theme) = &link.theme {
+            self.session.appearance().theme.set(ThemeChoice::from_name(theme));
+        }
+        match link.target.clone() {
+            Target::Home => self.go_to(Place::Home),
+            Target::Python(id) => self.session.program().follow_example(&id),
+            Target::Program(text) => self.session.program().follow_text(text, &link),
+            Target::Lessons => self.go_to(Place::Lessons),
+            Target::Handout(id) => self.go_to(Place::Handout(id)),
+            Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),
+            Target::Quiz => self.go_to(Place::Quiz),
+            Target::Teachers => self.go_to(Place::Teachers),
+            Target::MakeLesson => self.go_to(Place::MakeLesson),
+            Target::LessonText { text, card, is_for_class } => {
+                self.session.lessons().is_for_class.set(is_for_class);
+                self.follow_lesson_text(text, card.saturating_sub(1));
+            }
+            Target::Workbench => self.go_to(Place::Workbench),
+            Target::Lesson { id, card } => {
+                // Addresses count cards from 1. The number 0 stands for the first card too.
+                self.go_to_and(Place::Lesson { id, card: card.saturating_sub(1) }, move || {
+                    if link.step.is_some() {
+                        self.follow_moment(&link);
+                    }
+                });
+            }
+            Target::Preset(id) => self.follow_preset(&id, &link),
+            Target::Text { title, text } => {
+                let config = link.config.clone().unwrap_or_default();
+                let capacity = link.capacity.clone().unwrap_or_else(|| "1 GiB".to_owned());
+                self.session.workload().open_text(text, SettingsTexts { title, config, capacity });
+                self.follow_moment(&link);
+                self.follow_question(&link);
+            }
+            Target::Sample(name) => self.follow_sample(&name, link, samples),
+            Target::Beside(name) => self.follow_beside(name, link),
+            Target::OwnFile => self.follow_own_file(link),
+            // Counted from 1, as above.
+            Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
+        }
+    }
+
+    fn follow_preset(self, id: &str, link: &Link) {
+        let Some(preset) = presets().iter().find(|preset| preset.id == id) else {
+            self.go_to(Place::Home);
+            return self
+                .session
+                .messages()
+                .show_error(format!("This link names the workload \"{id}\", which does not exist."));
+        };
+        let own = SettingsTexts::of(preset);
+        let settings = SettingsTexts {
+            config: link.config.clone().unwrap_or(own.config),
+            capacity: link.capacity.clone().unwrap_or(own.capacity),
+            title: own.title,
+        };
+        self.session.workload().open_text(preset.text.to_owned(), settings);
+        self.follow_moment(link);
+        self.follow_question(link);
+    }
+
+    fn follow_sample(self, name: &str, link: Link, samples: Samples) {
+        let Some(sample) = SAMPLES.iter().find(|sample| sample.name == name) else {
+            self.go_to(Place::Home);
+            return self
+                .session
+                .messages()
+                .show_error(format!("This link names the sample \"{name}\", which does not exist."));
+        };
+        let is_open = untrack(|| self.session.shown_recording())
+            .is_some_and(|opened| opened.name == sample.file_name());
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+            self.follow_question(&link);
+        };
+        if is_open { place() } else { samples.open_and(self.session, sample, place) }
+    }
+
+    fn follow_beside(self, name: String, link: Link) {
+        let is_open = untrack(|| self.session.shown_recording()).is_some_and(|opened| opened.name == name);
+        if self.embed.is_some() && !is_open {
+            // The frame must not show the page's own workload for a moment before the file is open.
+            self.session.workload().load_empty();
+        }
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+        };
+        if is_open { place() } else { self.session.files().open_beside(name, place) }
+    }
+
+    fn follow_own_file(self, link: Link) {
+        let opened =
+            self.session.files().opened.get_untracked().filter(|opened| self.session.files().is_own(opened));
+        self.go_to(Place::Workbench);
+        let place = move || {
+            if link.step.is_some() {
+                self.follow_moment(&link);
+            }
+            self.follow_question(&link);
+        };
+        match opened {
+            Some(opened) => {
+                self.session.show(Source::Recording(opened));
+                place();
+            }
+            None => self.session.files().open_kept(place),
+        }
+    }
+
+    /// Shows the lesson whose text is in a link, unless it is open.
+    fn follow_lesson_text(self, text: String, card: usize) {
+        let open = self.session.lessons().own.get_untracked();
+        let is_open = self.session.lessons().own_text.with_untracked(|before| before.as_ref() == Some(&text));
+        if let Some(lesson) = open.filter(|_| is_open) {
+            return self.session.lessons().show_own(lesson, card);
+        }
+        match OpenLesson::read(&text) {
+            Ok(lesson) => {
+                self.session.files().beside.set(None);
+                self.session.lessons().own_text.set(Some(text));
+                self.session.lessons().open_own(lesson);
+                self.session.lessons().show_card(card);
+            }
+            Err(why) => {
+                self.go_to(Place::Lessons);
+                self.session.messages().show_error(sentence(&why.to_string()));
+            }
+        }
+    }
+
+    fn follow_own_lesson(self, card: usize) {
+        if let Some(lesson) = self.session.lessons().own.get_untracked() {
+            return self.session.lessons().show_own(lesson, card);
+        }
+        self.go_to(Place::Lessons);
+        self.session.files().open_kept(move || {
+            if let Some(lesson) = self.session.lessons().own.get_untracked() {
+                self.session.lessons().show_own(lesson, card);
+            }
+        });
+    }
+
+    /// Goes to the step or the event of a link, and chooses the block of the link.
+    fn follow_moment(self, link: &Link) {
+        if let Some(step) = link.step {
+            self.session.dispatch(PlayerAction::SetUnit(Unit::Step));
+            self.session.dispatch(PlayerAction::SeekStep(step));
+        }
+        if let Some(event) = link.event {
+            self.session.dispatch(PlayerAction::SetUnit(Unit::Event));
+            self.session.dispatch(PlayerAction::SeekEvent(event));
+        }
+        let block = link.block.and_then(|number| number.try_into().ok());
+        self.session.figures().select(block.map(BlockId::new));
+    }
+
+    /// Asks the question of a link. The run of the link has to be shown already.
+    fn follow_question(self, link: &Link) {
+        let Some(id) = &link.lab else { return };
+        let Some(kind) = QuestionKind::from_id(id) else {
+            return self
+                .session
+                .messages()
+                .show_error(format!("This link asks the question \"{id}\", which does not exist."));
+        };
+        let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
+        self.session.lab().capacity.set(or_empty(&link.on));
+        self.session.lab().limit.set(or_empty(&link.limit));
+        if kind == QuestionKind::WhatIf {
+            self.session.lab().conf.set(or_empty(&link.with));
+        }
+        self.session.lab().open(kind);
+        self.session.lab().ask();
+    }
+}

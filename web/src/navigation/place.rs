@@ -1,0 +1,72 @@
+//! The parts of the page.
+
+use crate::browser;
+
+/// A part of the page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The first screen.
+    Home,
+    /// The list of lessons.
+    Lessons,
+    /// A card of a lesson, counted from 0.
+    Lesson {
+        /// The lesson's id.
+        id: String,
+        /// The card.
+        card: usize,
+    },
+    /// A lesson that the reader opened from a file.
+    OwnLesson,
+    /// Lessons to be printed, by their ids with commas between them; empty for the lesson in the editor.
+    Handout(String),
+    /// The glossary, at an entry by its id; empty for the first entry.
+    Glossary(String),
+    /// All questions of all lessons.
+    Quiz,
+    /// The page for teachers.
+    Teachers,
+    /// The editor of a lesson.
+    MakeLesson,
+    /// A Python program with its figures.
+    Program,
+    /// The figures, the player and the tabs, for a workload or a recording.
+    Workbench,
+}
+
+/// What another page shows of this page in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Embed {
+    /// The stage with its timeline and its controls.
+    Stage,
+    /// The stage alone.
+    Figure,
+    /// A lesson's card beside its stage.
+    Lesson,
+}
+
+impl Embed {
+    pub(crate) const ALL: [Self; 3] = [Self::Stage, Self::Figure, Self::Lesson];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stage => "stage",
+            Self::Figure => "figure",
+            Self::Lesson => "lesson",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Stage => "stage with its timeline",
+            Self::Figure => "figure alone",
+            Self::Lesson => "lesson",
+        }
+    }
+
+    /// What the page's address names, such as `?embed=stage`.
+    pub(crate) fn of_address() -> Option<Self> {
+        let name = browser::query("embed")?;
+        Self::ALL.into_iter().find(|embed| embed.name() == name)
+    }
+}

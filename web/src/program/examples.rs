@@ -1,0 +1,54 @@
+//! The programs that come with the page, and the GPUs to choose from.
+
+/// A program that comes with the page. A text file beside it has the output of PyTorch on an H200.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Example {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+}
+
+pub(crate) static EXAMPLES: [Example; 5] = [
+    Example { id: "mlp_adam", title: "An MLP with Adam" },
+    Example { id: "language_model", title: "A small language model" },
+    Example { id: "autoencoder", title: "An autoencoder with BatchNorm" },
+    Example { id: "checkpoint_and_autocast", title: "Checkpointing and autocast" },
+    Example { id: "memory_of_operators", title: "What operators allocate" },
+];
+
+/// The GPU whose numbers were compared with recordings.
+pub(crate) const DEFAULT_GPU: &str = "h200";
+
+/// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
+pub(crate) static GPUS: [(&str, &str); 7] = [
+    ("h200", "NVIDIA H200"),
+    ("h100", "NVIDIA H100 80 GB"),
+    ("a100", "NVIDIA A100 80 GB"),
+    ("a100-40g", "NVIDIA A100 40 GB"),
+    ("l4", "NVIDIA L4"),
+    ("t4", "Tesla T4"),
+    ("rtx4090", "GeForce RTX 4090"),
+];
+
+/// The program in the editor on the first visit.
+pub(crate) const FIRST_PROGRAM: &str = r#"import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(1024, 4096), nn.ReLU(), nn.Linear(4096, 10)).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+print("parameters:", torch.cuda.memory_allocated(), "bytes")
+
+for step in range(3):
+    inputs = torch.randn(256, 1024, device="cuda")
+    targets = torch.randint(0, 10, (256,), device="cuda")
+    loss = nn.functional.cross_entropy(model(inputs), targets)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print("step", step, "loss", loss.item(), "allocated", torch.cuda.memory_allocated())
+
+print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory_reserved())
+"#;
+
+/// What is said of every GPU but the H200.
+pub(crate) const DERIVED_NUMBERS: &str =
+    "the numbers of this GPU are derived; those of the H200 were checked against recordings";

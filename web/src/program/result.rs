@@ -1,0 +1,141 @@
+//! A finished run of a program: its recording, and where each of its allocations came from.
+
+use std::collections::{BTreeMap, HashMap};
+
+use blockyard_lab::Simulation;
+use blockyard_program::{AllocationOrigin, ProgramRun};
+use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState};
+use blockyard_workload::Workload;
+
+use super::ProgramInput;
+use super::examples::{DEFAULT_GPU, DERIVED_NUMBERS, GPUS};
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
+
+/// The categories of memory, in the order in which they are shown.
+pub(crate) const CATEGORIES: [&str; 7] =
+    ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"];
+
+/// A finished run, ready to be drawn.
+#[derive(Debug)]
+pub(crate) struct ProgramResult {
+    /// The program that was run.
+    pub(crate) input: ProgramInput,
+    pub(crate) run: PtrEq<Run>,
+    /// The result without its recording, which is in `run`.
+    pub(crate) details: ProgramRun,
+    /// The index of each allocation in the origins of `details`.
+    by_allocation: HashMap<AllocationId, usize>,
+    /// The index in the origins of `details` of the allocation that a step made.
+    by_step: HashMap<usize, usize>,
+}
+
+impl ProgramResult {
+    /// The result of a run. A program that used no GPU has an empty run.
+    pub(crate) fn new(input: ProgramInput, mut details: ProgramRun) -> Self {
+        let run = match details.recording.take() {
+            Some(recording) => Run::of(Workload::default(), recording),
+            None => Run::empty(),
+        };
+        let origins = details.origins.iter().enumerate();
+        let by_allocation = origins.filter_map(|(index, origin)| Some((origin.allocation?, index))).collect();
+        let steps = details.origins.iter().enumerate();
+        let made_at = |(index, origin): (usize, &AllocationOrigin)| {
+            Some((run.recording.allocated_at(origin.allocation?)?, index))
+        };
+        let by_step = steps.filter_map(made_at).collect();
+        Self { input, run: PtrEq::new(run), details, by_allocation, by_step }
+    }
+
+    /// Where an allocation came from.
+    pub(crate) fn origin(&self, allocation: AllocationId) -> Option<&AllocationOrigin> {
+        self.details.origins.get(*self.by_allocation.get(&allocation)?)
+    }
+
+    /// Where the allocation that a step made came from.
+    pub(crate) fn made_at(&self, step: usize) -> Option<&AllocationOrigin> {
+        self.details.origins.get(*self.by_step.get(&step)?)
+    }
+
+    /// The index of an allocation's category in [`CATEGORIES`].
+    pub(crate) fn category(&self, allocation: AllocationId) -> Option<usize> {
+        let origin = self.origin(allocation)?;
+        CATEGORIES.iter().position(|category| *category == origin.category)
+    }
+
+    /// The line of the program at a step, counted from 1.
+    pub(crate) fn line(&self, step: usize) -> Option<u32> {
+        self.details.step_lines.get(step).copied().filter(|line| *line > 0)
+    }
+
+    /// The steps of a line.
+    pub(crate) fn steps_of(&self, line: u32) -> impl Iterator<Item = usize> + '_ {
+        let steps = self.details.step_lines.iter().enumerate();
+        steps.filter(move |(_, of)| **of == line).map(|(step, _)| step)
+    }
+
+    /// The next step of the line at or after the step `after`, or else the line's first step.
+    pub(crate) fn next_step_of(&self, line: u32, after: usize) -> Option<usize> {
+        let steps = || self.details.step_lines.iter().enumerate();
+        let of_line = |(step, of): (usize, &u32)| (*of == line).then_some(step);
+        steps().skip(after).find_map(of_line).or_else(|| steps().find_map(of_line))
+    }
+}
+
+impl ProgramResult {
+    /// What is known of the run beside its requests.
+    pub(crate) fn simulation(&self) -> Simulation {
+        let input = &self.input;
+        let gpu = GPUS.iter().find(|(id, _)| *id == input.gpu).map_or(input.gpu.as_str(), |(_, name)| name);
+        let capacity = self.run.recording.info().capacity;
+        let at = |line: u32| if line == 0 { String::new() } else { format!("line {line}: ") };
+        let derived = (input.gpu != DEFAULT_GPU).then(|| DERIVED_NUMBERS.to_owned());
+        let notes = self.details.notes.iter().map(|note| format!("{}{}", at(note.line), note.text));
+        let estimates = self.details.estimates.iter().map(|estimate| {
+            format!("{}estimated, {}: {}", at(estimate.line), estimate.operator, estimate.reason)
+        });
+        Simulation {
+            program: input.text.clone(),
+            arguments: input.arguments.clone(),
+            gpu: gpu.to_owned(),
+            total: capacity.saturating_add(self.details.outside),
+            capacity,
+            release: input.release,
+            caveats: derived.into_iter().chain(notes).chain(estimates).collect(),
+        }
+    }
+}
+
+/// The bytes of allocated blocks at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AliveBytes {
+    /// Bytes of blocks, by line of the program.
+    pub(crate) lines: BTreeMap<u32, Bytes>,
+    /// Requested bytes, by line of the program.
+    pub(crate) requested: BTreeMap<u32, Bytes>,
+    /// Bytes of blocks by category, in the order of [`CATEGORIES`].
+    pub(crate) categories: [Bytes; CATEGORIES.len()],
+}
+
+impl AliveBytes {
+    pub(crate) fn of(result: &ProgramResult, state: &MemoryState) -> Self {
+        let mut alive = Self::default();
+        let snapshot = state.snapshot();
+        let blocks = snapshot.segments.iter().flat_map(|segment| &segment.blocks);
+        for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+            let Some(origin) = block.allocation.and_then(|allocation| result.origin(allocation)) else {
+                continue;
+            };
+            // Blocks do not overlap: their sizes add up to less than 2^64.
+            let of_line = alive.lines.entry(origin.line).or_default();
+            *of_line = of_line.saturating_add(block.size);
+            let of_line = alive.requested.entry(origin.line).or_default();
+            *of_line = of_line.saturating_add(block.requested);
+            let category = block.allocation.and_then(|allocation| result.category(allocation));
+            if let Some(sum) = category.and_then(|category| alive.categories.get_mut(category)) {
+                *sum = sum.saturating_add(block.size);
+            }
+        }
+        alive
+    }
+}

@@ -1,0 +1,467 @@
+//! All allocations from their allocation to their free: at their addresses, or stacked.
+
+mod painting;
+mod paper;
+mod picture;
+mod pointer;
+mod save;
+mod words;
+
+use blockyard_figure::{
+    Allocations, ColorBy, DIMMED_PERCENT, GridCursor, GridKind, GridView, Groups, LegendEntry, Point,
+    RESERVED_PERCENT, Rects, Role, Scene, Size, blended, grid_cursor, grid_plot, grid_scene,
+};
+use blockyard_record::Recording;
+use leptos::ev;
+use leptos::html;
+use leptos::prelude::*;
+use web_sys::HtmlCanvasElement;
+
+use self::picture::{GridColors, GridPart, Picture};
+use self::pointer::Grabbed;
+pub(crate) use self::words::allocation_lines;
+use crate::browser;
+use crate::figures::Columns;
+use crate::frames::{self, Slot};
+use crate::painter::Painter;
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+use crate::surface::{self, pixels};
+use crate::view::divider::{SizedPanel, divider};
+use crate::view::holders::picked_card;
+use crate::view::kit::{button, choice, choices, click, effect, flag, on, select, text};
+use crate::view::numbers::grouped_count;
+use crate::view::tip::Tip;
+
+/// How long the page's thread computes the picture in one frame.
+const SLICE_MILLIS: f64 = 1.5;
+/// The same in a frame in which the shown part moves, and the figures over time are drawn again.
+const MOVING_SLICE_MILLIS: f64 = 0.4;
+/// With more allocations than these the names of groups are written and not their own.
+const MOST_NAMED: usize = 400;
+/// How many steps are shown around the peak.
+const AROUND_PEAK: usize = 200;
+/// While the GPU draws, the grid is computed again after the view has not changed for so long.
+const REST_MILLIS: i32 = 120;
+
+/// The parts of the figure that its handlers share.
+#[derive(Clone, Copy)]
+struct AllocationsFigure {
+    session: Session,
+    size: RwSignal<Size>,
+    base: NodeRef<html::Canvas>,
+    picture: StoredValue<Picture, LocalStorage>,
+    /// The colors of the picture; `None` until the allocations are collected.
+    colors: StoredValue<Option<GridColors>, LocalStorage>,
+    /// Draws the allocations at their addresses on the GPU; `None` without a GPU.
+    painter: StoredValue<Option<Painter>, LocalStorage>,
+    /// Whether a painter was opened or could not be opened.
+    is_painter_begun: StoredValue<bool>,
+    /// Whether the painter can draw.
+    is_painted: RwSignal<bool>,
+    /// The allocations as the painter draws them; `None` without a painter.
+    rects: Memo<Option<PtrEq<Rects>>>,
+    /// Whether the shown part changed since the last slice of the picture.
+    has_moved: StoredValue<bool>,
+    /// The number of changes of the shown part.
+    changes: StoredValue<u32>,
+    /// The number of pictures that were made.
+    drawn: RwSignal<u32>,
+    groups: Memo<PtrEq<Groups>>,
+    /// The names of groups in their areas, of a picture that is complete.
+    names: Memo<PtrEq<Scene>>,
+    pointer: RwSignal<Option<Point>>,
+    /// Two opposite corners of the part that the reader marks with Shift.
+    brush: RwSignal<Option<(Point, Point)>>,
+    grabbed: StoredValue<Option<Grabbed>>,
+    tip: Tip,
+}
+
+pub(crate) fn allocations(session: Session) -> AnyView {
+    frames::forget_with_view(&[Slot::Grid, Slot::GridTip, Slot::Cross]);
+    effect(move || {
+        session.run.track();
+        // A separate command, which runs after the effects of the change.
+        let _ = browser::after_millis(0, move || session.figures().collect_allocations());
+    });
+    session.figures().paper.set_value(Some(paper::part));
+    let area = NodeRef::<html::Div>::new();
+    let base = NodeRef::<html::Canvas>::new();
+    let painted = NodeRef::<html::Canvas>::new();
+    let overlay = NodeRef::<html::Canvas>::new();
+    let it = AllocationsFigure::new(session, surface::size_of(area), base);
+    painting::start(it, painted);
+    effect(move || it.lay_out());
+    effect(move || it.choose_colors());
+    effect(move || {
+        if let Some(canvas) = base.get() {
+            it.show(&canvas);
+        }
+    });
+    let steps = Memo::new(move |_| session.player.with(|player| player.steps));
+    effect(move || {
+        if let Some(canvas) = overlay.get() {
+            it.draw_cursor(&canvas, steps.get());
+        }
+    });
+    // Keys, the wheel and a picture that is complete change what is under a pointer that rests.
+    effect(move || {
+        session.figures().timeline_view.track();
+        it.drawn.track();
+        frames::plan(Slot::GridTip, move || it.say_again());
+    });
+    let hidden = text(move || it.hidden_words());
+    let label = text(move || it.words());
+    view! {
+        <section class="panel lifetimes" aria-label="Allocations over time">
+            {head(it)}
+            <div class="canvas-box" node_ref=area
+                on:pointerdown=on(move |event: ev::PointerEvent| it.down(&event))
+                on:pointermove=on(move |event: ev::PointerEvent| it.moved(&event))
+                on:pointerup=on(move |event: ev::PointerEvent| it.up(&event))
+                on:pointercancel=on(move |_: ev::PointerEvent| it.let_go())
+                on:pointerleave=on(move |_: ev::PointerEvent| it.leave())
+                on:wheel=on(move |event: ev::WheelEvent| it.wheel(&event))
+                on:dblclick=click(move || it.fit())
+            >
+                <canvas node_ref=painted class="painted" aria-hidden="true"
+                    hidden=flag(move || !it.paints())></canvas>
+                <canvas node_ref=base role="img" data-testid="lifetimes" aria-label=label></canvas>
+                <canvas node_ref=overlay class="overlay" aria-hidden="true"></canvas>
+            </div>
+            {divider(SizedPanel::Allocations)}
+            {legend(it)}
+            {move || picked_card(session, "picked-card")}
+            <p class="hint quiet" data-testid="too-small">{hidden}</p>
+            {it.tip.view()}
+        </section>
+    }
+    .into_any()
+}
+
+fn head(it: AllocationsFigure) -> AnyView {
+    let (session, figures) = (it.session, it.session.figures());
+    let kind = move |kind: GridKind, id: &'static str, label: &'static str| {
+        let set = click(move || {
+            figures.range.set(None);
+            figures.kind.set(kind);
+        });
+        choice(id, label, flag(move || figures.kind.get() == kind), set)
+    };
+    let colors = Signal::derive(move || {
+        let columns = session.figures().columns();
+        let has_stacks = columns.as_ref().is_some_and(|columns| columns.has_stacks);
+        let has_names = columns.is_some_and(|columns| columns.has_names);
+        let has_categories = session.shown_program().is_some() || session.lessons().has_category_names();
+        let shown = ColorBy::ALL.into_iter().filter(|by| match by {
+            ColorBy::Stack => has_stacks,
+            ColorBy::Category => has_stacks || has_categories,
+            ColorBy::Name => has_names,
+            _ => true,
+        });
+        shown.map(|by| (by.name().to_owned(), format!("color: {}", by.name()))).collect()
+    });
+    let pick_color = move |name: String| {
+        figures.filtered.set(0);
+        figures.chosen_colors.set(ColorBy::from_name(&name));
+    };
+    let is_fit =
+        flag(move || figures.range.get().is_none() && session.figures().timeline_view.get().is_none());
+    view! {
+        <div class="head">
+            <h2>"Allocations over time"</h2>
+            {choices("Vertical axis", Signal::stored(false), vec![
+                kind(GridKind::Address, "by-address", "At their addresses"),
+                kind(GridKind::Stacked, "by-stack", "Stacked"),
+            ])}
+            {select("color-by", "What colors say", colors, text(move || session.figures().color_by().name().to_owned()), pick_color)}
+            <span class="spacer"></span>
+            <span hidden=flag(move || session.run.get().recording.step_count() < 2 * AROUND_PEAK)>
+                {button("", "to-peak", "Around the peak", "Show 200 steps around the moment where most is allocated", click(move || session.figures().show_around_peak(AROUND_PEAK)))}
+            </span>
+            <span hidden=is_fit>
+                {button("", "fit", "Show all", "Show the whole recording again (0, double click)", click(move || it.fit()))}
+            </span>
+            {button("plain", "lifetimes-svg", "SVG", "Save the figure as SVG", click(move || it.save(true)))}
+            {button("plain", "lifetimes-png", "PNG", "Save the figure as PNG", click(move || it.save(false)))}
+        </div>
+    }
+    .into_any()
+}
+
+fn legend(it: AllocationsFigure) -> AnyView {
+    let filtered = it.session.figures().filtered;
+    let entries = move || {
+        let groups = it.groups.get();
+        let entries = groups.legend().iter().enumerate().map(|(place, entry)| {
+            let bit = 1_u16.checked_shl(u32::try_from(place).unwrap_or(0)).unwrap_or(0);
+            let is_shown = text(move || (filtered.get() & bit == 0).to_string());
+            let swatch = swatch(entry);
+            let title = format!(
+                "{}: {} allocations, {} in all. Click to hide or show.",
+                entry.text,
+                grouped_count(entry.count),
+                entry.bytes
+            );
+            let toggle = click(move || filtered.update(|filtered| *filtered ^= bit));
+            view! {
+                <button type="button" class="entry" aria-pressed=is_shown title=title on:click=toggle>
+                    <span class="swatch" style=swatch aria-hidden="true"></span>
+                    <span>{entry.text.clone()}</span>
+                </button>
+            }
+            .into_any()
+        });
+        entries.collect::<Vec<_>>()
+    };
+    view! { <div class="legend" role="group" aria-label="Colors" data-testid="legend">{entries}</div> }
+        .into_any()
+}
+
+impl AllocationsFigure {
+    fn new(session: Session, size: RwSignal<Size>, base: NodeRef<html::Canvas>) -> Self {
+        let is_painted = RwSignal::new(false);
+        let (drawn, picture) = (RwSignal::new(0), StoredValue::new_local(Picture::new()));
+        let groups = Memo::new(move |_| PtrEq::new(session.figures().color_groups().unwrap_or_default()));
+        let names = Memo::new(move |_| {
+            drawn.track();
+            session.figures().timeline_view.track();
+            let (groups, filtered, plot) =
+                (groups.get(), session.figures().filtered.get(), grid_plot(size.get()));
+            let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+            let names = picture.with_value(|picture| {
+                let grid = picture.grid().filter(|grid| grid.is_done())?;
+                // Few tensors are known by their names; many allocations by what they have in common.
+                let columns = session.figures().columns()?;
+                let (allocations, recording) = (&columns.allocations, &columns.recording);
+                let rows = allocations.len();
+                if rows <= MOST_NAMED && (0..rows).any(|row| name_of(allocations, recording, row).is_some()) {
+                    let name = |row: usize| {
+                        name_of(allocations, recording, row).filter(|_| is_shown(groups.place(row)))
+                    };
+                    // What is too low for the names of its allocations has the name that they share.
+                    let mut names = grid.row_names(rows, name, plot);
+                    names.marks.extend(grid.names(&groups, is_shown, plot, &names).marks);
+                    return Some(names);
+                }
+                Some(grid.names(&groups, is_shown, plot, &Scene::new(0.0, 0.0)))
+            });
+            PtrEq::new(names.unwrap_or_default())
+        });
+        let rects = Memo::new(move |_| {
+            // Only the painter uses them.
+            let columns = session.figures().columns().filter(|_| is_painted.get())?;
+            Some(PtrEq::new(Rects::new(&columns.allocations, &columns.map)))
+        });
+        Self {
+            session,
+            size,
+            base,
+            picture,
+            colors: StoredValue::new_local(None),
+            painter: StoredValue::new_local(None),
+            is_painter_begun: StoredValue::new(false),
+            is_painted,
+            rects,
+            has_moved: StoredValue::new(false),
+            changes: StoredValue::new(0),
+            drawn,
+            groups,
+            names,
+            pointer: RwSignal::new(None),
+            brush: RwSignal::new(None),
+            grabbed: StoredValue::new(None),
+            tip: Tip::new(),
+        }
+    }
+
+    /// Draws the cursor, the mark, the lines of the pointer and the marked part. Reads signals.
+    fn draw_cursor(self, canvas: &HtmlCanvasElement, moment: usize) {
+        let (session, size) = (self.session, self.size.get());
+        if size.width_px < 1.0 {
+            return;
+        }
+        let cursor = GridCursor {
+            moment,
+            mark: session.figures().mark.get(),
+            pointer: self.pointer.get(),
+            brush: self.brush.get(),
+        };
+        let mut scene = grid_cursor(&session.figures().timeline_view_or_fit(), &cursor, size);
+        // Over the line of the cursor, which leaves them in sight.
+        scene.marks.extend(self.names.get().marks.iter().cloned());
+        surface::fit(canvas, &scene);
+        session.appearance().draw(canvas, &scene);
+    }
+
+    /// The part that is shown. Reads signals.
+    fn shown_now(self, columns: &Columns) -> GridPart {
+        let session = self.session;
+        let steps = session.figures().timeline_view_or_fit();
+        let (low, high) = session.figures().byte_range(columns, &steps);
+        let plot = grid_plot(self.size.get());
+        let ratio = pixels(browser::canvas_ratio());
+        let (width, height) = (cells(plot.width_px * ratio), cells(plot.height_px * ratio));
+        GridPart { kind: session.figures().kind.get(), view: GridView { steps, low, high }, width, height }
+    }
+
+    /// Begins a picture of the part that is shown now. Reads signals.
+    fn lay_out(self) {
+        let session = self.session;
+        let (columns, size) = (session.figures().columns(), self.size.get());
+        session.appearance().version.track();
+        let Some(columns) = columns.filter(|_| size.width_px >= 1.0) else {
+            self.picture.update_value(Picture::clear);
+            return;
+        };
+        let (shown, groups) = (self.shown_now(&columns), self.groups.get());
+        self.has_moved.set_value(true);
+        let begin = move || {
+            self.picture.update_value(|picture| {
+                picture.want(Some(shown), &columns.recording, &columns.allocations, groups.clone());
+            });
+            self.go_on(columns);
+        };
+        let change = self.changes.with_value(|changes| changes.wrapping_add(1));
+        self.changes.set_value(change);
+        if !self.paints() {
+            return begin();
+        }
+        // The GPU draws. The grid is needed only for what is under the pointer and for what is too small to be drawn, so it
+        // waits until the view has not changed for a while.
+        self.picture.update_value(Picture::clear);
+        let _ = browser::after_millis(REST_MILLIS, move || {
+            if self.changes.try_with_value(|changes| *changes == change) == Some(true) {
+                begin();
+            }
+        });
+    }
+
+    /// Computes the picture in this frame and the next ones, until it is complete.
+    fn go_on(self, columns: PtrEq<Columns>) {
+        frames::plan(Slot::Grid, move || {
+            let begun = browser::now_millis();
+            let has_moved = self.has_moved.try_update_value(std::mem::take) == Some(true);
+            let slice = if has_moved { MOVING_SLICE_MILLIS } else { SLICE_MILLIS };
+            let is_over = || browser::now_millis() - begun > slice;
+            let paints = untrack(|| self.paints());
+            let progress = self.picture.try_update_value(|picture| {
+                self.colors.with_value(|colors| {
+                    let colors = colors.as_ref().filter(|_| !paints);
+                    picture.advance(&columns.allocations, &columns.map, colors, is_over)
+                })
+            });
+            let Some(progress) = progress else { return };
+            if progress.is_new {
+                let _ = self.drawn.try_update(|drawn| *drawn = drawn.wrapping_add(1));
+            }
+            if progress.has_more {
+                self.go_on(columns);
+            }
+        });
+    }
+
+    /// Finds the colors of all groups, and draws the picture again with them. Reads signals.
+    fn choose_colors(self) {
+        let session = self.session;
+        let Some(columns) = session.figures().columns() else { return };
+        let groups = self.groups.get();
+        let filtered = session.figures().filtered.get();
+        let marked = self.marked(&columns);
+        let mut roles = vec![Role::Background, Role::Cached, Role::Group(Role::GROUPS - 1), Role::TextMuted];
+        roles.extend(groups.legend().iter().map(|entry| entry.role));
+        let colors = session.appearance().rgb(&roles);
+        let ground = colors.first().copied().unwrap_or([255; 3]);
+        let color = |place: usize| colors.get(place).copied().unwrap_or([128; 3]);
+        let reserved = opaque(blended(color(1), ground, RESERVED_PERCENT));
+        let dimmed = opaque(blended(color(3), ground, DIMMED_PERCENT));
+        let of_place = |place: usize| {
+            if filtered >> place.min(15) & 1 == 1 {
+                return [reserved; 2];
+            }
+            [opaque(color(place + 4)), dimmed]
+        };
+        self.colors.set_value(Some(GridColors {
+            colors: (0..groups.legend().len()).map(of_place).collect(),
+            groups,
+            marked,
+            reserved,
+            small: opaque(blended(color(2), ground, 55)),
+            ground: opaque(ground),
+        }));
+        self.picture.update_value(Picture::recolor);
+        self.go_on(columns);
+    }
+
+    /// Draws the last picture with its axes on the canvas. Reads signals.
+    fn show(self, canvas: &HtmlCanvasElement) {
+        self.drawn.track();
+        let (session, size) = (self.session, self.size.get());
+        let Some(columns) = session.figures().columns().filter(|_| size.width_px >= 1.0) else {
+            // While a run is read, the figure of the run before must not be shown.
+            canvas.set_width(0);
+            return;
+        };
+        let shown = self.shown_now(&columns);
+        if self.paints() {
+            return;
+        }
+        let scene = grid_scene(shown.kind, &shown.view, &columns.map, size);
+        surface::fit(canvas, &scene);
+        session.appearance().draw(canvas, &scene);
+        self.picture.with_value(|picture| {
+            picture.show(canvas, &shown, grid_plot(size));
+        });
+    }
+
+    /// Which rows are chosen: the picked ones, and the allocation of the chosen block; `None` if no row is. Reads signals.
+    fn marked(self, columns: &Columns) -> Option<Vec<bool>> {
+        let picked = self.session.figures().picked.get();
+        let selected = self.session.figures().selected();
+        let row = selected.and_then(|block| {
+            let allocation =
+                self.session.with_state_now(|_, state| state.block(block).and_then(|block| block.allocation));
+            columns.allocations.row(allocation.flatten()?)
+        });
+        if picked.is_none() && row.is_none() {
+            return None;
+        }
+        let mut marked = vec![false; columns.allocations.len()];
+        let rows = picked.iter().flat_map(|picked| picked.rows.iter().copied()).chain(row);
+        for row in rows {
+            if let Some(place) = marked.get_mut(row) {
+                *place = true;
+            }
+        }
+        Some(marked)
+    }
+}
+
+/// The style of a legend's color.
+pub(crate) fn swatch(entry: &LegendEntry) -> String {
+    let color = entry.role.css_variable();
+    if entry.is_hatched() {
+        format!("background:repeating-linear-gradient(135deg,var({color}) 0 2px,transparent 2px 4px)")
+    } else {
+        format!("background:var({color})")
+    }
+}
+
+/// The program's name of an allocation.
+fn name_of<'a>(allocations: &Allocations, recording: &'a Recording, row: usize) -> Option<&'a str> {
+    recording.name(allocations.id(row)?)
+}
+
+/// A length in whole pixels, which is also a count of cells of the grid.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to integer casts saturate"
+)]
+fn cells(length_px: f32) -> usize {
+    length_px.max(0.0) as usize
+}
+
+fn opaque([red, green, blue]: [u8; 3]) -> [u8; 4] {
+    [red, green, blue, 255]
+}

@@ -1,0 +1,63 @@
+//! The allocations on paper: the figure, and what held the memory at the peak.
+//!
+//! The sheet is made by a part of the page that is loaded first, and reaches this one through a function that the figure sets.
+
+use std::fmt::Write as _;
+
+use blockyard_figure::{Scope, Size, Theme, bytes_of, holder_texts, holders, rows_in};
+use leptos::prelude::*;
+
+use super::save::whole_scene;
+use crate::session::Session;
+use crate::view::numbers::grouped_count;
+use crate::view::paper::{WIDTH_PX, escaped};
+
+const ALLOCATIONS_PX: f32 = 340.0;
+
+/// The most groups of what held the memory at the peak that are printed.
+const MOST_HOLDERS: usize = 20;
+
+/// The part of the sheet as HTML. Reads signals.
+pub(super) fn part(session: Session, title: &str) -> String {
+    let mut out = String::new();
+    write_allocations(&mut out, session, title);
+    write_peak(&mut out, session);
+    out
+}
+
+/// The allocations over time, as they are shown.
+fn write_allocations(out: &mut String, session: Session, title: &str) {
+    let Some(groups) = session.figures().color_groups() else { return };
+    let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
+    let Some(scene) = whole_scene(session, &groups, size) else { return };
+    let words = format!("Colors by {}.", session.figures().color_by().name());
+    let svg = scene.to_svg(Theme::Light, &format!("{title}: allocations over time"), &words);
+    let _ =
+        write!(out, "<figure><h2>Allocations over time</h2>{svg}<figcaption>{words}</figcaption></figure>");
+}
+
+/// What held the memory at the peak, the largest first.
+fn write_peak(out: &mut String, session: Session) {
+    let Some(columns) = session.figures().columns() else { return };
+    let (allocations, recording) = (&columns.allocations, &columns.recording);
+    let peak = session.run.with(|run| run.series.peak_steps(recording).0);
+    let rows = rows_in(allocations, Scope::At(peak));
+    let by = session.figures().group_by();
+    let mut found = holders(allocations, recording, &rows, by);
+    let all = found.len();
+    found.truncate(MOST_HOLDERS);
+    let _ = write!(
+        out,
+        "<h2>What held the memory at the peak, after step {}: {}</h2><table><tbody>",
+        grouped_count(peak),
+        bytes_of(allocations, &rows)
+    );
+    for (holder, text) in found.iter().zip(holder_texts(recording, &found)) {
+        let (bytes, count) = (holder.bytes, grouped_count(holder.count));
+        let _ = write!(out, "<tr><td>{bytes}</td><td>{count}</td><td>{}</td></tr>", escaped(&text));
+    }
+    let _ = write!(out, "</tbody></table>");
+    if all > MOST_HOLDERS {
+        let _ = write!(out, "<p>And {} more.</p>", grouped_count(all - MOST_HOLDERS));
+    }
+}

@@ -1,0 +1,58 @@
+//! Saves the figure as a file.
+
+use blockyard_figure::{Grid, GridKind, GridView, Groups, Rect, Scene, Size, grid_plot, grid_scene};
+use leptos::prelude::*;
+
+use super::{AllocationsFigure, cells};
+use crate::export;
+use crate::session::Session;
+
+impl AllocationsFigure {
+    /// Saves the figure as SVG, or else as PNG.
+    pub(super) fn save(self, is_svg: bool) {
+        let session = self.session;
+        let groups = self.groups.get_untracked();
+        let Some(scene) = untrack(|| whole_scene(session, &groups, Size::new(1200.0, 560.0))) else { return };
+        let kind = session.figures().kind.get_untracked();
+        let name = match kind {
+            GridKind::Address => "addresses over time",
+            GridKind::Stacked => "allocations over time",
+        };
+        if is_svg {
+            export::figure_svg(session, &scene, name, &untrack(|| self.words()));
+        } else {
+            export::figure_png(session, &scene, name);
+        }
+    }
+}
+
+/// The part of the figure that is shown now, with its legend, as marks; `None` until the allocations are collected. Reads signals.
+pub(super) fn whole_scene(session: Session, groups: &Groups, size: Size) -> Option<Scene> {
+    let columns = session.figures().columns()?;
+    let plot = grid_plot(size);
+    let steps = session.figures().timeline_view_or_fit();
+    let (low, high) = session.figures().byte_range(&columns, &steps);
+    let kind = session.figures().kind.get();
+    let view = GridView { steps, low, high };
+    let (width, height) = (cells(plot.width_px), cells(plot.height_px));
+    let filtered = session.figures().filtered.get();
+    let grid = Grid::new(&columns.allocations, kind, view, width, height)
+        .by_groups(groups)
+        .drawn(&columns.allocations, &columns.map);
+    let mut scene = grid_scene(kind, grid.view(), &columns.map, size);
+    let is_shown = |place: usize| filtered >> place.min(15) & 1 == 0;
+    scene.marks.extend(grid.rects(groups, is_shown, plot).marks);
+    scene.marks.extend(grid.names(groups, is_shown, plot, &Scene::new(0.0, 0.0)).marks);
+    add_legend(&mut scene, groups);
+    Some(scene)
+}
+
+/// Adds the legend below the figure.
+fn add_legend(scene: &mut Scene, groups: &Groups) {
+    for entry in groups.legend() {
+        let top = scene.height_px + 4.0;
+        scene.add_swatch(Rect::new(64.0, top, 12.0, 12.0), entry.fill(), &entry.text);
+        scene.height_px += 18.0;
+    }
+    scene.height_px += 6.0;
+}

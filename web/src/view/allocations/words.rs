@@ -1,0 +1,107 @@
+//! The figure and its allocations in words.
+
+use blockyard_figure::{AllocationLifetime, GridKind};
+use leptos::prelude::*;
+
+use super::AllocationsFigure;
+use crate::browser;
+use crate::figures::Columns;
+use crate::view::numbers::grouped_count;
+
+impl AllocationsFigure {
+    /// How many allocations are too small to be drawn, and how the figure is used.
+    pub(super) fn hidden_words(self) -> String {
+        self.drawn.track();
+        if self.session.figures().columns().is_none() {
+            return "Finding all allocations of the recording …".to_owned();
+        }
+        let found = self.picture.with_value(|picture| {
+            let grid = picture.grid()?;
+            Some((grid.most_hidden(), grid.is_done()))
+        });
+        let help = if browser::is_touch() {
+            "Two fingers zoom, one moves, a tap chooses."
+        } else {
+            "Ctrl + wheel zooms (with Shift: bytes), drag moves, Shift + drag zooms to a part, click chooses."
+        };
+        // The ticks have a separate color and no number.
+        let gaps = match self.session.figures().kind.get() {
+            GridKind::Address => " An orange tick: addresses that nothing ever reserves are left out there.",
+            GridKind::Stacked => "",
+        };
+        let help = format!("{help}{gaps}");
+        match found {
+            Some((hidden, true)) if hidden.count > 0 => format!(
+                "Too small to draw: at most {} allocations of {} in all at a time. {help}",
+                grouped_count(hidden.count),
+                hidden.bytes
+            ),
+            Some((_, true)) => format!("No allocation of a shown moment is too small to draw. {help}"),
+            _ => help,
+        }
+    }
+
+    /// The figure in words.
+    pub(super) fn words(self) -> String {
+        let Some(columns) = self.session.figures().columns() else {
+            return "Allocations over time".to_owned();
+        };
+        let steps = self.session.figures().timeline_view_or_fit();
+        let what = match self.session.figures().kind.get() {
+            GridKind::Address => format!("at their addresses, {} of addresses", columns.map.total()),
+            GridKind::Stacked => "stacked, a color on top of another".to_owned(),
+        };
+        let groups = self.groups.get();
+        let colors: Vec<String> = groups
+            .legend()
+            .iter()
+            .map(|entry| format!("{} ({})", entry.text, grouped_count(entry.count)))
+            .collect();
+        format!(
+            "{} allocations over time {what}. At most {} active at once. Colors by {}: {}. The table of holders says the same in words.",
+            grouped_count(columns.allocations.len()),
+            columns.allocations.most_active(&steps),
+            self.session.figures().color_by().name(),
+            colors.join(", ")
+        )
+    }
+}
+
+/// An allocation in words, a line for each fact, without its stack.
+pub(crate) fn allocation_lines(columns: &Columns, row: usize, found: &AllocationLifetime) -> Vec<String> {
+    let recording = &columns.recording;
+    let name = recording.name(found.id).map_or_else(|| format!("allocation #{}", found.id), str::to_owned);
+    let begin = match found.start {
+        0 => "allocated before the recording began".to_owned(),
+        step => format!("allocated in step {}", grouped_count(step)),
+    };
+    let end = match found.freed {
+        None => "not freed in the recording".to_owned(),
+        Some(step) => {
+            format!(
+                "freed in step {} ({} later)",
+                grouped_count(step),
+                grouped_count(step - found.start.min(step))
+            )
+        }
+    };
+    let group =
+        blockyard_figure::group_key(&columns.allocations, recording, row, blockyard_figure::GroupBy::Pool)
+            .map(|key| blockyard_figure::group_text(recording, key));
+    vec![
+        format!(
+            "{name}: {} ({} bytes, {} requested)",
+            found.size,
+            blockyard_record::grouped(found.size.get()),
+            found.requested
+        ),
+        format!("{begin}, {end}"),
+        format!(
+            "at {}, segment #{}, {}, stream {}",
+            found.addr,
+            found.segment,
+            group.unwrap_or_default(),
+            recording.stream_name(found.stream)
+        ),
+    ]
+}

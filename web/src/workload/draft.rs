@@ -1,0 +1,74 @@
+//! The workload of the last visit, remembered by the browser so that a reload loses nothing.
+
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::run::Input;
+use crate::session::Session;
+use crate::view::kit::effect;
+use crate::workload::SettingsTexts;
+
+const KEY: &str = "blockyard.workload";
+/// A longer text is not remembered, because the browser's storage has room for some megabytes only and is written at each key.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Remembers the workload whenever it changes.
+pub(crate) fn follow(session: Session) {
+    effect(move || {
+        session.workload().input.with(|input| match written(input) {
+            Some(draft) => browser::remember(KEY, &draft),
+            // Otherwise a reload would bring back an older text.
+            None => browser::forget(KEY),
+        });
+    });
+}
+
+/// The remembered workload, if there is one.
+pub(crate) fn recall() -> Option<(String, SettingsTexts)> {
+    read(&browser::recall(KEY)?)
+}
+
+/// The stored form: title, settings and capacity on a line each, then the text. `None` if the workload cannot be stored.
+fn written(input: &Input) -> Option<String> {
+    let Input { title, config, capacity, text, .. } = input;
+    let is_kept =
+        text.len() <= MOST_BYTES && ![title, config, capacity].iter().any(|line| line.contains('\n'));
+    is_kept.then(|| format!("{title}\n{config}\n{capacity}\n{text}"))
+}
+
+fn read(draft: &str) -> Option<(String, SettingsTexts)> {
+    let mut parts = draft.splitn(4, '\n').map(str::to_owned);
+    let (title, config, capacity) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((parts.next()?, SettingsTexts { title, config, capacity }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    fn input(text: &str) -> Input {
+        let [title, config, capacity] = ["Mine", "max_split_size_mb:64", "2 GiB"].map(str::to_owned);
+        Input { title, config, capacity, text: text.to_owned(), on_gpu: false }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in ["", "a = alloc 3 MiB", "\n\na = alloc 3 MiB\nfree a\n"] {
+            let (read_text, settings) = read(&written(&input(text)).unwrap()).unwrap();
+            assert_eq!(read_text, text);
+            assert_eq!(settings.title, "Mine");
+            assert_eq!(settings.config, "max_split_size_mb:64");
+            assert_eq!(settings.capacity, "2 GiB");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_written_and_what_is_damaged_is_not_read() {
+        assert_eq!(written(&input(&"#".repeat(MOST_BYTES + 1))), None);
+        assert_eq!(written(&Input { config: "a\nb".to_owned(), ..input("") }), None);
+        assert_eq!(read("only a title"), None);
+        assert_eq!(read(""), None);
+    }
+}
