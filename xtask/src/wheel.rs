@@ -21,6 +21,14 @@ const STYLE: [&str; 1] = ["ruff==0.17.6"];
 /// The most lines of a module of the library that programs run over.
 const MOST_LINES: usize = 500;
 
+/// Modules that are longer still, each with the most lines of its own: none may grow.
+const LONGER: [(&str, usize); 4] = [
+    ("numpy/__init__.py", 975),
+    ("torch/__init__.py", 800),
+    ("torch/_tensor.py", 540),
+    ("torch/nn/module.py", 610),
+];
+
 /// A C compiler and linker for other targets, which maturin takes from Python.
 const ZIG: &str = "ziglang==0.15.2";
 
@@ -110,7 +118,9 @@ pub(crate) fn style(workspace: &Workspace, fix: bool) -> Result<()> {
     let files = bundle::files_below(&library)?;
     for path in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "py")) {
         let lines = fs::read_to_string(library.join(path))?.lines().count();
-        ensure!(lines <= MOST_LINES, "{} has {lines} lines: more than {MOST_LINES}", path.display());
+        let longer = LONGER.iter().find(|(name, _)| Path::new(name) == path.as_path());
+        let most = longer.map_or(MOST_LINES, |(_, most)| *most);
+        ensure!(lines <= most, "{} has {lines} lines: more than {most}", path.display());
     }
     Ok(())
 }

@@ -27,8 +27,8 @@ pub(crate) use clamp::clamp;
 use clamp::clamp_in_place;
 pub(crate) use masked::{masked_fill, masked_fill_in_place, where_};
 use power::pow;
+pub(super) use power::{ldexp, pow_of_number};
 pub(crate) use power::{pow_backward, pow_scalar};
-pub(super) use power::{pow_of_number, power};
 use ternary::{addc, lerp};
 
 /// A new result of an elementwise kernel.

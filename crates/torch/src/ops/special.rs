@@ -198,40 +198,6 @@ fn copysign(own: &Tensor, other: &Tensor) -> Result<Value> {
     Ok(output.into())
 }
 
-/// `ldexp`: `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
-fn ldexp(own: &Tensor, other: &Tensor) -> Result<Value> {
-    let output = {
-        let _below = GradModeGuard::new(false);
-        if own.dtype().is_floating() && other.dtype().is_integral() {
-            // Whole exponents are one kernel.
-            pointwise::elementwise(&[own, other], own.dtype(), None)?
-        } else {
-            let power = if own.dtype().is_integral() || own.dtype() == Dtype::F32 {
-                pointwise::pow_of_number(&number(2.0), other)?
-            } else {
-                pointwise::power(&creation::full(&[], Scalar::Int(2), own.dtype(), own.device())?, other)?
-            };
-            mul(own, &power)?
-        }
-    };
-    let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
-    record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {
-        let grad = first(grads)?;
-        let to_other = if ctx.wants(1) {
-            Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
-        } else {
-            None
-        };
-        let to_own = if ctx.wants(0) {
-            Some(mul(grad, &pointwise::pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?)?)
-        } else {
-            None
-        };
-        Ok(vec![to_own, to_other])
-    })?;
-    Ok(output.into())
-}
-
 /// `dist`: a norm of the difference, with one node for both.
 fn dist(own: &Tensor, other: &Tensor, order: f64) -> Result<Value> {
     let cast = crate::autocast::Cast::full(own.device());
@@ -485,7 +451,7 @@ pub(crate) const TABLE: &[Entry] = &[
     op!("copysign_(Tensor self, Operand other)", |tensor: &Tensor, other: &Tensor| {
         COPYSIGN.call_in_place(tensor, other)
     }),
-    op!("ldexp(Tensor self, Operand other)", ldexp),
+    op!("ldexp(Tensor self, Operand other)", pointwise::ldexp),
     op!("dist(Tensor self, Tensor other, Scalar p=2)", dist),
     op!(
         "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)",

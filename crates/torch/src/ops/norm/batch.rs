@@ -113,6 +113,10 @@ impl BatchNorm<'_> {
             staging(input, input.size(1), 4)?;
         } else if self.is_training && !kernels.are_cudnn && !input.is_contiguous() {
             // Any other order: `var_mean`.
+            if input.strides().contains(&0) {
+                crate::session()
+                    .mark_estimated("batch_norm", "the statistics of repeated elements were not recorded");
+            }
             let mask: Vec<bool> = (0..input.dim()).map(|dim| dim != 1).collect();
             reduce::run(input, &mask, reduce::Kernel::welford(input.dtype()))?;
         }

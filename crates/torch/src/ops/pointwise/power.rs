@@ -2,11 +2,11 @@
 
 use crate::arguments::Operand;
 use crate::autocast::Cast;
-use crate::autograd::{Save, nodes, record};
+use crate::autograd::{GradModeGuard, Save, nodes, record};
 use crate::iterator::result_type;
-use crate::{Result, Scalar, Tensor};
+use crate::{Dtype, Result, Scalar, Tensor};
 
-use super::super::creation::{wrapped, zeros_like};
+use super::super::creation::{full, wrapped, zeros_like};
 use super::super::views::first;
 use super::binary::POW;
 use super::{dtype_by, elementwise, in_type, mul, scale};
@@ -67,6 +67,38 @@ pub(in crate::ops) fn pow_of_number(base: &Tensor, exponent: &Tensor) -> Result<
         }
         let product = scale(&ctx.saved(1)?, logarithm)?;
         Ok(vec![Some(mul(first(grads)?, &product)?)])
+    })?;
+    Ok(output)
+}
+
+/// `ldexp`: one kernel for whole exponents, else `self * 2 ** other`. The type decides whether the 2 is a number or a tensor of the GPU.
+pub(in crate::ops) fn ldexp(own: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let output = {
+        let _below = GradModeGuard::new(false);
+        if own.dtype().is_floating() && other.dtype().is_integral() {
+            elementwise(&[own, other], own.dtype(), None)?
+        } else {
+            let is_number = own.dtype().is_integral() || own.dtype() == Dtype::F32;
+            let two = || full(&[], Scalar::Int(2), own.dtype(), own.device());
+            let number = wrapped(Scalar::Float(2.0));
+            let power = if is_number { pow_of_number(&number, other)? } else { power(&two()?, other)? };
+            mul(own, &power)?
+        }
+    };
+    let saved = [Save::InputIf(own.requires_grad(), other), Save::Output(0)];
+    record(nodes::LdexpBackward0, &[own, other], &[&output], &saved, |ctx, grads| {
+        let grad = first(grads)?;
+        let to_other = if ctx.wants(1) {
+            Some(scale(&mul(grad, &ctx.saved(1)?)?, std::f64::consts::LN_2)?)
+        } else {
+            None
+        };
+        let to_own = if ctx.wants(0) {
+            Some(mul(grad, &pow_of_number(&wrapped(Scalar::Int(2)), &ctx.saved(0)?)?)?)
+        } else {
+            None
+        };
+        Ok(vec![to_own, to_other])
     })?;
     Ok(output)
 }
