@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
 
-use blockyard_gpus::tables::{LayerSize, LayerTable, Request, estimate, size_in_layers};
+use blockyard_gpus::tables::{
+    LayerSize, LayerTable, Operands, Request, estimate, hash, recorded_size, size_in_layers, size_in_networks,
+};
 
 /// A question and its answer.
 struct Asked {
@@ -54,16 +56,55 @@ impl Asked {
     }
 }
 
+/// What the tables of operators have: `tables.bin` and `networks.bin`.
+fn of_operators(request: &Request<'_>) -> Option<u64> {
+    let bytes =
+        |sizes: &[i64], element: u64| sizes.iter().map(|size| size.unsigned_abs()).product::<u64>() * element;
+    let at_once = i64::try_from(16 / request.element).unwrap_or(4);
+    let padded = |sizes: &[i64], places: usize| {
+        let mut sizes = sizes.to_vec();
+        for size in sizes.iter_mut().skip(2 - places).take(places) {
+            *size = (*size + at_once - 1) / at_once * at_once;
+        }
+        bytes(&sizes, request.element)
+    };
+    let operator = |pass: usize, is_transposed: bool, input: &[i64], output: &[i64]| {
+        let groups = request.input.get(1)?.checked_div(*request.filter.get(1)?)?;
+        let pass = i64::try_from(pass).unwrap_or(0);
+        let last = i64::from(request.is_channels_last);
+        let mut numbers = vec![1, pass, i64::from(is_transposed), request.dtype, last, groups];
+        for list in [input, request.filter, request.stride, request.padding, request.dilation] {
+            numbers.push(-1);
+            numbers.extend(list);
+        }
+        let operands = Operands {
+            plain: [input, request.filter, output].map(|sizes| bytes(sizes, request.element)),
+            padded: [padded(input, 1), padded(request.filter, 2), padded(output, 1)],
+            partial: bytes(request.filter, 4),
+            batch: input.first()?.unsigned_abs(),
+        };
+        let key = hash(&numbers);
+        recorded_size(key, &operands).or_else(|| size_in_networks(key, &operands))
+    };
+    let (own, input, output) = (request.operation, request.input, request.output);
+    let other = [1, 0, 2].get(own).copied()?;
+    operator(own, false, input, output).or_else(|| operator(other, true, output, input))
+}
+
 /// Sizes, and how many of them are right by each way.
 #[derive(Default)]
 struct Counts {
     all: u64,
     tree: u64,
+    /// In the tables of operators, right there, and right by them or else by the trees.
+    older: u64,
+    older_right: u64,
+    before: u64,
     recorded: u64,
     recorded_right: u64,
     near: u64,
     near_right: u64,
-    /// The table's, else the tree's.
+    /// The table's, else that of an operator, else the tree's.
     best: u64,
 }
 
@@ -78,6 +119,7 @@ fn main() -> std::io::Result<()> {
         let Some(asked) = Asked::read(&line?) else { continue };
         let request = asked.request();
         let tree = estimate(&request).unwrap_or(0);
+        let older = of_operators(&request);
         let found = match &table {
             Some(table) => table.find(&request),
             None => size_in_layers(&request),
@@ -87,6 +129,9 @@ fn main() -> std::io::Result<()> {
             let counts = by_operation.entry(row.to_owned()).or_default();
             counts.all += 1;
             counts.tree += u64::from(tree == asked.bytes);
+            counts.older += u64::from(older.is_some());
+            counts.older_right += u64::from(older == Some(asked.bytes));
+            counts.before += u64::from(older.unwrap_or(tree) == asked.bytes);
             let best = match found {
                 Some(LayerSize::Recorded(size)) => {
                     counts.recorded += 1;
@@ -98,15 +143,27 @@ fn main() -> std::io::Result<()> {
                     counts.near_right += u64::from(size == asked.bytes);
                     size
                 }
-                None => tree,
+                None => older.unwrap_or(tree),
             };
             counts.best += u64::from(best == asked.bytes);
         }
     }
     for (row, counts) in by_operation {
-        let Counts { all, tree, recorded, recorded_right, near, near_right, best } = counts;
+        let Counts {
+            all,
+            tree,
+            older,
+            older_right,
+            before,
+            recorded,
+            recorded_right,
+            near,
+            near_right,
+            best,
+        } = counts;
         println!(
-            "{row}: {all} sizes; trees {tree}; recorded {recorded_right} of {recorded}; near {near_right} of {near}; together {best}"
+            "{row}: {all} sizes; trees {tree}; tables of operators {older_right} of {older}, else trees {before}; recorded \
+             {recorded_right} of {recorded}; near {near_right} of {near}; together {best}"
         );
     }
     Ok(())

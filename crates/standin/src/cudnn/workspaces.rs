@@ -89,6 +89,11 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
     let (input, output) = (asked.input.sizes.as_slice(), asked.output.sizes.as_slice());
     let is_last =
         [&asked.input, &asked.output, &asked.filter].into_iter().find_map(is_channels_last).unwrap_or(false);
+    // Layers first: their keys are longer, so that none is taken for another.
+    let of_layer = in_layers(asked, is_last);
+    if let Some(LayerSize::Recorded(size)) = of_layer {
+        return (size, None);
+    }
     let own = i64::try_from(asked.operation).unwrap_or(0);
     let other = match asked.operation {
         0 => 1,
@@ -105,15 +110,20 @@ pub(super) fn of_convolution(asked: &Convolution) -> (u64, Option<&'static str>)
             ),
         ),
         (Some(size), _) | (None, Some(size)) => (size, None),
-        (None, None) => not_in_tables(asked, is_last),
+        (None, None) => {
+            let remark = "cuDNN's workspace of a convolution is not recorded, and is estimated";
+            let size = match of_layer {
+                Some(LayerSize::Near(size) | LayerSize::Recorded(size)) => Some(size),
+                None => request(asked, is_last).and_then(|request| estimate(&request)),
+            };
+            (size.unwrap_or(0), Some(remark))
+        }
     }
 }
 
-/// Bytes of a convolution that no table of operators has: recorded with the layer of a known network, or an estimate.
-fn not_in_tables(asked: &Convolution, is_last: bool) -> (u64, Option<&'static str>) {
-    let remark = "cuDNN's workspace of a convolution is not recorded, and is estimated";
-    let Some((number, element)) = kind(asked.input.kind) else { return (0, Some(remark)) };
-    let request = Request {
+fn request(asked: &Convolution, is_last: bool) -> Option<Request<'_>> {
+    let (number, element) = kind(asked.input.kind)?;
+    Some(Request {
         operation: asked.operation,
         dtype: number,
         element,
@@ -124,12 +134,12 @@ fn not_in_tables(asked: &Convolution, is_last: bool) -> (u64, Option<&'static st
         stride: &asked.stride,
         padding: &asked.padding,
         dilation: &asked.dilation,
-    };
-    match size_in_layers(&request) {
-        Some(LayerSize::Recorded(size)) => (size, None),
-        Some(LayerSize::Near(size)) => (size, Some(remark)),
-        None => (estimate(&request).unwrap_or(0), Some(remark)),
-    }
+    })
+}
+
+/// Bytes of a convolution that known networks have, perhaps with another batch.
+fn in_layers(asked: &Convolution, is_last: bool) -> Option<LayerSize> {
+    size_in_layers(&request(asked, is_last)?)
 }
 
 /// Bytes of workspace and reserve of a recurrent layer, and why they are an estimate.
@@ -199,7 +209,17 @@ mod tests {
         };
         assert_eq!(of_convolution(&asked(1)), (27_295_891, None));
         assert_eq!(of_convolution(&asked(2)), (30_704_831, None));
-        let other = Convolution { input: tensor([127, 832, 7, 7]), ..asked(1) };
+        let odd = |batch| Convolution {
+            input: tensor([batch, 832, 7, 7]),
+            output: tensor([batch, 256, 7, 7]),
+            ..asked(1)
+        };
+        assert_eq!(
+            of_convolution(&odd(27)).1,
+            None,
+            "of a layer that networks have, such batches are recorded too"
+        );
+        let other = odd(127);
         assert!(of_convolution(&other).1.is_some(), "a batch that was not recorded is an estimate");
     }
 }
