@@ -21,7 +21,7 @@ const STYLE: [&str; 1] = ["ruff==0.17.6"];
 /// The most lines of a module of the library that programs run over.
 const MOST_LINES: usize = 500;
 
-/// Modules that are longer still, each with the most lines as a separate one: none may grow.
+/// Modules that are longer still, each with its greatest length: none may grow.
 const LONGER: [(&str, usize); 4] = [
     ("numpy/__init__.py", 975),
     ("torch/__init__.py", 800),
