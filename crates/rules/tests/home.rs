@@ -23,7 +23,7 @@ const OTHER_NUMBERS: [(&str, usize, &str); 21] = [
     ("crates/torch/src/generator.rs", 1, "a number of elements"),
     ("crates/torch/src/limits.rs", 1, "a number of parts"),
     ("crates/torch/src/ops/conv.rs", 1, "a number of channels"),
-    ("crates/torch/src/ops/norm.rs", 4, "threads of a kernel"),
+    ("crates/torch/src/ops/norm/batch.rs", 3, "threads of a kernel"),
     ("crates/torch/src/ops/reduce/scratch.rs", 1, "threads of a kernel"),
     ("crates/torch/src/ops/sort.rs", 1, "counters of a kernel"),
     ("crates/wheel/src/file.rs", 1, "a reader's buffer"),

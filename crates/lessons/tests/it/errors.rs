@@ -125,7 +125,7 @@ fn cards_are_checked() {
         line 9, column 1: an exercise has no "goal"
         line 10, column 1: expected a condition such as "peak reserved at most 40 MiB", "reserved falls" or "x passes", found "well done"
         line 13, column 5: expected "alloc" and a size, found "allok"
-        line 12, column 1: "# edit from here" and then "# edit to here" stand once each, or not at all
+        line 12, column 1: "# edit from here" and then "# edit to here" occur once each, or not at all
     "###]].assert_eq(&found);
 }
 
