@@ -1,4 +1,4 @@
-//! Harnesses that tests share; the tests stand in `tests/`, recordings of PyTorch's allocator in `fixtures/`.
+//! Harnesses that tests share; the tests are in `tests/`, recordings of PyTorch's allocator in `fixtures/`.
 //!
 //! One conformance suite holds for every [`DeviceMemory`](blockyard_device::DeviceMemory): [`conformance`] asks for what the
 //! trait promises, [`workload`] drives the allocator over the device and proves with [`PatternMemory`] that no block's bytes

@@ -6,7 +6,7 @@
 //!
 //! To find the way: `session` has what all features share (the source of a run, the run, the moment in it), and a handle for each
 //! feature, such as `session.lessons()`. The module of a feature has its signals and everything that can be done with it: `workload`,
-//! `program`, `story`, `lessons` and `files` are what the figures can show; `figures`, `lab` and `workbench` stand around a run;
+//! `program`, `story`, `lessons` and `files` are what the figures can show; `figures`, `lab` and `workbench` belong to the run that is shown;
 //! `navigation` (with `link`, the form of an address), `appearance` and `messages` belong to the page as a whole. `view` has the views,
 //! `jobs`, `interpreter`, `lab/pool` and `painter` the workers, `browser` the calls of the browser.
 //!
@@ -30,7 +30,7 @@
 //!   asks `parts::with_lessons` for the files. Trunk builds the same page whole.
 //! - **The page holds nothing of an opened file.** The worker gets the `File` and reads pieces of 4 MiB, since the reader of snapshots is
 //!   a stream. The recording goes to the page as soon as it is made, and the comparison with our allocator follows as a message.
-//! - **One source and one place**: `session::Source` says what the figures show, `navigation::Place` which part of the page stands around them.
+//! - **One source and one place**: `session::Source` says what the figures show, `navigation::Place` which part of the page is open.
 //!   `link` writes both into the address and reads them back. `open_blob` in `files` is where a file's bytes become a source.
 //!
 //! What runs:

@@ -81,10 +81,10 @@ pub(crate) fn build_interpreter_last<R>(
     let served = serve()?;
     println!("    building the Python interpreter; the page takes it when it is ready");
     if let Err(error) = add_programs(&mut files, workspace, &metadata, &late) {
-        // The page is there all the same, and says that it has no interpreter.
+        // The page works without the interpreter, and says that it has none.
         println!("    the Python interpreter was not built: {error:#}");
     }
-    // The interpreter is whole before the page hears that it is there.
+    // The interpreter is written before the file that says it is being built is removed.
     update(&out, &with_service_worker(files.clone()))?;
     files.remove(Path::new(BUILDING));
     update(&out, &with_service_worker(files.clone()))?;

@@ -50,7 +50,7 @@ pub(crate) fn fitted(text: &str, size_px: f32, weight: Weight, room_px: f32) -> 
     let mut kept = "";
     let mut before = ' ';
     for (at, character) in text.char_indices() {
-        // A word ends before a character that is part of none, and behind one.
+        // A word ends before, and after, a character that is not alphanumeric.
         if !(character.is_alphanumeric() && before.is_alphanumeric()) {
             kept = text.get(..at).unwrap_or_default();
         }

@@ -419,7 +419,7 @@ fn with_memory_from_before(workload: &Workload, start: &Snapshot) -> (Workload, 
         return (workload.clone(), 0);
     }
     let count = before.len();
-    // A label too far on stands behind the last request.
+    // A label whose position is too large moves to the end, after the last request.
     let moved = |at: u32| at.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
     before.extend_from_slice(workload.requests());
     let mut all = Workload::from_requests(before);

@@ -138,7 +138,7 @@ pub(crate) fn forget() {
 fn free_last_to_first(object: &PyObject, vm: &VirtualMachine) -> PyResult<()> {
     let is_ordered =
         |items: &[PyObjectRef]| items.iter().filter(|item| item.strong_count() == 1).nth(1).is_some();
-    // Two references are those of whoever calls this for a dying object.
+    // The caller that frees a dying object holds two references to it.
     if object.strong_count() != 2 || DEPTH.get() >= DEEPEST {
         return Ok(());
     }

@@ -251,7 +251,7 @@ pub fn run_on_thread(
     let (done, wait) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("python".to_owned()).stack_size(STACK);
     let thread = thread.spawn(move || {
-        // Whoever gave the program up no longer listens.
+        // The receiver does not exist any more if the caller gave the program up.
         let _given_up = done.send(run(&program, &settings, Box::new(output)));
     })?;
     let finished = match limit {

@@ -5,7 +5,8 @@
 //! in `arguments.rs`): a row that does not agree does not compile. The row says `.copies_or_fills()` of an operator whose kernels make
 //! the driver load nothing, and `.composed(&["Node"])` of backward functions whose every statement is an operator.
 //!
-//! A derivative is `autograd::record` in the function.
+//! `op!("relu(Tensor self) -> Tensor", relu)` would be a row, and `fn relu(input: &Tensor) -> Result<Tensor>` its function. A derivative is
+//! `autograd::record` in the function.
 
 pub(crate) mod attention;
 mod bce;

@@ -160,7 +160,7 @@ impl MemoryBefore {
     }
 
     fn undo_release(&mut self, addr: u64, size: Bytes, stream: StreamId) -> Result<(), UndoError> {
-        // A segment that is there afterwards was not released, and no segment ends behind the last address.
+        // A segment that exists afterwards was not released, and no segment ends after the last address.
         let end = addr.checked_add(size.get()).filter(|end| *end > addr).ok_or(UndoError::MemoryInUse)?;
         let below = self.segments.range(..end).next_back();
         if below.is_some_and(|(base, other)| base.saturating_add(other.size.get()) > addr) {

@@ -18,7 +18,7 @@ pub(crate) static EXAMPLES: [Example; 5] = [
 /// The GPU whose numbers were compared with recordings.
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
-/// The GPUs to choose from, as `blockyard_torch::GpuProfile::ALL` has them.
+/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them; the list is separate, since the page's module has no code of that crate.
 pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h200", "NVIDIA H200"),
     ("h100", "NVIDIA H100 80 GB"),

@@ -74,7 +74,7 @@ fn named(row: &Row) -> String {
 
 /// A row as JSON: the numbers are those at the lower bound of the limit.
 pub(crate) fn row_json(row: &Row, run: &Run) -> SettingOutcome {
-    // A capacity stands beside it.
+    // The field `capacity` has it already.
     let limit = row.limit.filter(|limit| limit.source != LimitSource::Capacity);
     SettingOutcome {
         conf: row.conditions.conf.clone(),

@@ -86,7 +86,7 @@ impl Grid {
     fn color_column(&self, column: usize, paint: &GridPaint<'_>, colors: &mut Vec<[u8; 4]>) {
         let cells = self.column(column);
         let before = column.checked_sub(1).map_or(cells, |before| self.column(before));
-        // Nothing behind the last columns.
+        // The last columns have no column after them.
         let behind = self.column(column + DIVIDED);
         let begun = colors.len();
         let mut below = None;

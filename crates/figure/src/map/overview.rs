@@ -293,7 +293,7 @@ impl Column {
     fn heights_px(&self) -> [usize; 3] {
         let whole = floor_count(f64::from(STRIP_PX));
         let sum = (self.allocated + self.pending + self.cached).max(1.0);
-        // What is there is seen, so that each class has a pixel of its own.
+        // Each class with any bytes gets at least one pixel.
         let least = |bytes: f64| usize::from(bytes > 0.0);
         let height = |bytes: f64, most: usize| {
             floor_count((bytes / sum * f64::from(STRIP_PX)).round()).clamp(least(bytes), most)

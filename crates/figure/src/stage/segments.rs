@@ -244,7 +244,7 @@ impl Painter<'_> {
         let left = self.ruler.x_px(start).round().min(width_px - width.min(width_px)).max(self.ruler.left_px);
         let rect = Rect::new(left, top, width.min(width_px - left), height);
         self.scene.rect(rect, Fill { role: Role::Failure, pattern: Pattern::Faint }, None);
-        // Its end stands at the end of what is free: what hangs over at the front is missing.
+        // The request ends where the free range ends: the part that sticks out at the front is the missing memory.
         let missing = self.ruler.x_px(start).round() - rect.x_px;
         if missing >= 1.0 && missing < rect.width_px {
             let part = Rect::new(rect.x_px, rect.y_px, missing, rect.height_px);

@@ -89,7 +89,7 @@ fn with_frees(run: &Run, requests: &[u64], before: usize) -> (Run, usize) {
         .collect();
     let mut requests = run.requests().get(..before).unwrap_or_default().to_vec();
     requests.extend(tensors.iter().map(|tensor| Request::Free { tensor: *tensor }));
-    // They are gone by then.
+    // Later frees and uses of these tensors are left out: the tensors are freed above.
     let is_later_use = |request: &Request| match request {
         Request::Free { tensor } | Request::RecordStream { tensor, .. } => tensors.contains(tensor),
         _ => false,
@@ -120,7 +120,7 @@ pub fn try_change(
     let replay = Replay::of(run, conditions, &mut tell)?;
     let run = replay.run();
     let baseline = replay.row(&conditions.conf, samples, &mut tell)?;
-    // A request behind the last one stands for the end of the run.
+    // A number after the last request means the end of the run.
     let index = usize::try_from(request.saturating_sub(1)).map_or(total, |index| index.min(total));
     let changed = ChangedRun::of(run, conditions, change, index);
     let row = row(&changed.run, &changed.conditions, samples, &mut tell)?;

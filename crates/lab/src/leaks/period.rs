@@ -38,7 +38,7 @@ pub(super) fn period(run: &Run, sites: &Sites, lifetimes: &[Lifetime]) -> Option
             return None;
         }
         let mut ends: Vec<usize> = (from..=to).step_by(period).skip(1).take_while(|end| *end <= to).collect();
-        // A few requests behind the loop belong to its last iteration: the one that fails, mostly.
+        // A few requests after the loop belong to its last iteration, mostly because that iteration fails.
         if ends.last().is_some_and(|last| total.saturating_sub(*last) < period.max(2)) {
             ends.pop();
         }

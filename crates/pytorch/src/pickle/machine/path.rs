@@ -54,7 +54,7 @@ impl<R: Read> Machine<'_, '_, R> {
             Some(Value::Object(object)) => Some(matches!(self.heap.object(*object), Object::Dict(_))),
             _ => None,
         };
-        // A dictionary behind a list goes into that list.
+        // A dictionary that follows a list is added to that list.
         let is_inner = child > mark && is_dict(child) == Some(true) && is_dict(child - 1) == Some(false);
         let outer = if is_inner { child - 1 } else { child };
         push_index(path, self.heap.length(*container) + (outer - mark));
