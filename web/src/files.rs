@@ -335,6 +335,7 @@ impl Feature<FileSignals> {
         let is_unplaced = run.opened.as_ref().is_some_and(|file| file.unplaced.is_some());
         self.session.workbench().tab.set(if is_unplaced { Tab::Source } else { Tab::Holders });
         self.opened.set(Some(opened.clone()));
+        self.session.lab().empty_fields();
         self.session.show(Source::Recording(opened));
         self.session.player.set(Player { speed: speed_for(&run.recording), ..Player::default() });
         self.session.seek_opening_moment();

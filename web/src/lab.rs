@@ -257,7 +257,8 @@ impl Feature<LabSignals> {
 
     /// Makes the verdict again where the last question was asked under other conditions than those of the verdict.
     fn renew_verdict(self) {
-        if self.is_verdict_old() {
+        // A search has only begun when its settings are known, and another question would end it.
+        if self.work.with_untracked(Option::is_none) && self.is_verdict_old() {
             self.make_verdict();
         }
     }

@@ -74,10 +74,15 @@ impl Feature<LabSignals> {
 
     /// Empties the fields of the device, the limit and the release, and makes the verdict for the run as it was.
     pub(crate) fn forget_given(self) {
+        self.empty_fields();
+        self.make_verdict();
+    }
+
+    /// Empties the fields of the device, the limit and the release: what was given for one file says nothing about another.
+    pub(crate) fn empty_fields(self) {
         self.capacity.set(String::new());
         self.limit.set(String::new());
         self.release.set(None);
-        self.make_verdict();
     }
 }
 

@@ -207,8 +207,14 @@ fn the_verdict_is_made_anew_for_a_limit_that_is_given_and_names_the_setting_of_t
         page.click(&id("lab-ask"))?;
         page.wait_text(&id("verdict-headline"), "It fits")?;
         page.wait_gone(&id("lab-given"))?;
+        // What was given for one file is not asked about another.
+        page.fill(&id("lab-limit"), "2 GiB")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("verdict-headline"), "With at most 2 GiB reserved: out of memory")?;
         page.upload(&id("file"), &snapshot("snapshots/checkerboard_default_100"))?;
         page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        page.wait_until("document.querySelector('[data-testid=lab-limit]').value === ''")?;
+        page.wait_gone(&id("lab-given"))?;
         agree(page)
     })
 }

@@ -14,6 +14,10 @@ use crate::view::paper::{WIDTH_PX, escaped};
 
 const ALLOCATIONS_PX: f32 = 340.0;
 
+/// A figure of more rectangles, lines and texts is not printed: browsers write each into the file, which made 147 MB of a training of 17,000
+/// allocations.
+const MOST_MARKS: usize = 5_000;
+
 /// The most groups of what held the memory at the peak that are printed.
 const MOST_HOLDERS: usize = 20;
 
@@ -30,6 +34,13 @@ fn write_allocations(out: &mut String, session: Session, title: &str) {
     let Some(groups) = session.figures().color_groups() else { return };
     let size = Size::new(WIDTH_PX, ALLOCATIONS_PX);
     let Some(scene) = whole_scene(session, &groups, size) else { return };
+    if scene.marks.len() > MOST_MARKS {
+        let _ = write!(
+            out,
+            "<h2>Allocations over time</h2><p>The figure has too many parts for paper. The button PNG of the figure saves it as a picture.</p>"
+        );
+        return;
+    }
     let words = format!("Colors by {}.", session.figures().color_by().name());
     let svg = scene.to_svg(Theme::Light, &format!("{title}: allocations over time"), &words);
     let _ =
