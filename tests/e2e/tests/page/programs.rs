@@ -54,7 +54,7 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.wait_text(&id("categories"), "input")?;
         // The figures have the categories' colors.
         page.wait_until("document.querySelector('[data-testid=color-by]')?.value === 'category'")?;
-        page.wait_text(&id("legend"), "activation")?;
+        page.wait_text(&id("legend"), "input")?;
         page.check_accessible()?;
         // Back at the first tensor, the last line is yet to be printed.
         page.click(&id("start"))?;

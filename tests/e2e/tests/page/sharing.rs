@@ -153,7 +153,7 @@ fn a_recording_is_printed_with_its_charts_and_its_name() -> Result<()> {
         let printed = page.execute("return window.printed", &[])?;
         ensure!(printed["text"] == json!(NAME), "{printed}");
         let figures: Vec<u64> = serde_json::from_value(printed["figures"].clone())?;
-        ensure!(figures.len() == 2 && figures.iter().all(|marks| *marks > 20), "{figures:?}");
+        ensure!(figures.len() == 3 && figures.iter().all(|marks| *marks > 20), "{figures:?}");
         // The same sheet without its figures.
         page.execute(
             "document.head.insertAdjacentHTML('beforeend', '<style id=bare>.paper svg { visibility: hidden }</style>')",
