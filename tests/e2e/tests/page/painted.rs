@@ -22,7 +22,8 @@ fn open(page: &Page) -> Result<()> {
     page.wait_text(&id("too-small"), "oo small to draw")
 }
 
-/// The colors at points of the figure's plot, as the canvas with this selector shows them.
+/// The colors at points of the figure's plot, as the canvas with this selector shows them: of each point its own color and those of the four
+/// points beside it.
 fn colors(page: &Page, canvas: &str) -> Result<Vec<Value>> {
     let script = "
         const canvas = document.querySelector(arguments[0]);
@@ -36,7 +37,10 @@ fn colors(page: &Page, canvas: &str) -> Result<Vec<Value>> {
         const found = [];
         for (let y = 3; y < height; y += 7)
             for (let x = 3; x < width; x += 7)
-                found.push([...data.slice(4 * (y * width + x), 4 * (y * width + x) + 4)].join());
+                found.push([[0, 0], [0, -1], [0, 1], [-1, 0], [1, 0]].map(([right, down]) => {
+                    const at = 4 * ((y + down) * width + x + right);
+                    return [...data.slice(at, at + 4)].join();
+                }));
         return found;";
     let plot = "
         const { left, top, width, height } = document.querySelector('canvas.painted').style;
@@ -98,18 +102,44 @@ fn wait_for_same_picture(page: &Page, canvas: &str) -> Result<()> {
 /// The share of the points at which both have the same color.
 fn same(one: &[Value], other: &[Value]) -> Result<f64> {
     ensure!(one.len() == other.len() && one.len() > 1000, "{} and {} points", one.len(), other.len());
-    let distinct: std::collections::BTreeSet<String> = one.iter().map(ToString::to_string).collect();
+    let distinct: std::collections::BTreeSet<String> =
+        one.iter().map(|colors| colors[0].to_string()).collect();
     ensure!(distinct.len() > 5, "hardly anything is drawn: {distinct:?}");
     // The GPU rounds the mean of two colors to the nearest number, the page's own picture cuts it off: that is the same color.
-    let is_same = |one: &Value, other: &Value| {
+    let is_color = |one: &Value, other: &Value| {
         let numbers = |color: &Value| -> Vec<i32> {
             color.as_str().unwrap_or_default().split(',').filter_map(|number| number.parse().ok()).collect()
         };
         let (one, other) = (numbers(one), numbers(other));
         one.len() == 4 && one.iter().zip(&other).all(|(one, other)| one.abs_diff(*other) <= 1)
     };
-    let same = one.iter().zip(other).filter(|(one, other)| is_same(one, other)).count();
-    Ok(f64::from(u32::try_from(same)?) / f64::from(u32::try_from(one.len())?))
+    // Edges of blocks and lines between them may lie a pixel apart, so that a row of points may lie on such a line in one picture alone: the
+    // color of each has to be at the point of the other or beside it.
+    let is_near = |one: &Value, other: &Value| {
+        other.as_array().is_some_and(|colors| colors.iter().any(|color| is_color(&one[0], color)))
+    };
+    let is_same = |one: &Value, other: &Value| is_near(one, other) && is_near(other, one);
+    // The page's own picture has a white line between neighbors where the GPU's has the mean of white and their color, which is a known
+    // difference: points on such a line are not compared, and there may be few of them, so that no block is missing in one picture.
+    let is_white = |colors: &Value| is_color(&colors[0], &json!("255,255,255,255"));
+    let pairs = one.iter().zip(other);
+    let pairs: Vec<_> = pairs.filter(|(one, other)| is_white(one) == is_white(other)).collect();
+    ensure!(
+        pairs.len() * 100 > one.len() * 91,
+        "{} of {} points lie on lines",
+        one.len() - pairs.len(),
+        one.len()
+    );
+    let (same, all) = (pairs.iter().filter(|(one, other)| is_same(one, other)).count(), pairs.len());
+    // The pairs that differ most often, so that a failure says what is drawn otherwise.
+    let mut differing = std::collections::BTreeMap::<(String, String), usize>::new();
+    for (one, other) in pairs.iter().filter(|(one, other)| !is_same(one, other)) {
+        *differing.entry((one[0].to_string(), other[0].to_string())).or_default() += 1;
+    }
+    let mut differing: Vec<_> = differing.into_iter().collect();
+    differing.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    println!("most often different: {:?}", differing.iter().take(6).collect::<Vec<_>>());
+    Ok(f64::from(u32::try_from(same)?) / f64::from(u32::try_from(all)?))
 }
 
 #[test]
