@@ -183,3 +183,39 @@ fn a_solution_that_does_not_pass_is_refused_with_its_line_and_what_it_misses() {
     assert!(refused("solution\nfree nothing").contains("\"nothing\" is not allocated"));
     assert!(refused("python solution\nx = 1").contains("a block \"exercise\" and a block \"start\""));
 }
+
+#[test]
+fn a_program_without_a_tensor_on_the_gpu_is_told_so_and_a_stopped_one_has_met_nothing() {
+    let exercise = program("goal: most_allocated at most 3 MiB\ngoal: allocations exactly 1");
+    let grade = |end| exercise.grade_program(&exercise.with_region("x = 1"), end).unwrap();
+    assert_eq!(
+        grade(end("", None)).sentence,
+        "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
+    );
+    let stopped = grade(end("a = alloc 2 MiB", Some("ZeroDivisionError: division by zero\n")));
+    assert!(!stopped.is_passed && stopped.goals.iter().all(|goal| !goal.is_met), "{:?}", stopped.goals);
+    assert_eq!(stopped.goals.len(), 1);
+}
+
+#[test]
+fn an_exercise_that_its_start_solves_has_a_note() {
+    let notes = |start: &str| {
+        let text = format!(
+            "## Exercise\nTask.\n```exercise\ngoal: reserved at most 2 MiB\nhint: Try.\n```\n```start\n{start}\n```\n\
+             ```solution\na = alloc 1 MiB\n```\n"
+        );
+        play(&text).notes
+    };
+    assert_eq!(notes("a = alloc 3 MiB"), []);
+    let solved = notes("a = alloc 512 KiB");
+    assert_eq!(solved[0].text, "the exercise is solved before the reader changes a line");
+}
+
+#[test]
+fn a_block_without_its_end_is_named_by_its_first_line() {
+    let text =
+        crate::language::text("## One\nText.\n```workload\na = alloc 1 MiB\n\nText.\n```python\nx\n```\n");
+    let line = text.lines().position(|line| line == "```workload").unwrap() + 1;
+    let error = Lesson::parse(&text).unwrap_err().to_string();
+    assert_eq!(error, format!("line {line}, column 1: this \"```\" is never closed"));
+}

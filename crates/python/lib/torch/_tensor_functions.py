@@ -1,4 +1,4 @@
-"""Functions behind the methods of tensors."""
+"""Functions that the methods of tensors call."""
 
 from _torch import operator as _operator
 
