@@ -228,8 +228,7 @@ impl Feature<FigureSignals> {
         let Some(groups) = self.kept_groups(&columns, by) else { return };
         scene.color_blocks(|block| {
             let row = columns.allocations.row(state.block(block)?.allocation?)?;
-            // Without a stack a block keeps the color of live memory: a hatch would lie below its text.
-            groups.legend().get(groups.place(row)).filter(|entry| !entry.is_hatched()).map(|entry| entry.role)
+            groups.legend().get(groups.place(row)).map(|entry| entry.role)
         });
     }
 

@@ -51,8 +51,6 @@ pub enum Pattern {
     Cross,
     /// Thin level lines on a tint.
     Lines,
-    /// Thin upright lines on a tint: many blocks side by side.
-    Bars,
 }
 
 /// What a pattern repeats, in pixels of a square tile.
@@ -72,7 +70,7 @@ pub struct Tile {
 
 impl Pattern {
     /// Every pattern.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Solid,
         Self::Faint,
         Self::Tint,
@@ -82,7 +80,6 @@ impl Pattern {
         Self::Dots,
         Self::Cross,
         Self::Lines,
-        Self::Bars,
     ];
 
     /// The name, for identifiers of renderers.
@@ -98,7 +95,6 @@ impl Pattern {
             Self::Dots => "dots",
             Self::Cross => "cross",
             Self::Lines => "lines",
-            Self::Bars => "bars",
         }
     }
 
@@ -135,9 +131,6 @@ impl Pattern {
                 line_px: 1.0,
                 ..plain
             },
-            Self::Bars => {
-                Tile { size_px: 4.0, tint: 0.45, lines: &[[1.0, 0.0, 1.0, 4.0]], line_px: 2.0, ..plain }
-            }
             Self::Lines => {
                 Tile { size_px: 4.0, tint: 0.3, lines: &[[0.0, 2.0, 4.0, 2.0]], line_px: 1.0, ..plain }
             }

@@ -7,7 +7,7 @@ use blockyard_record::{AllocationId, Bytes, Recording, StackId};
 use rustc_hash::FxHashMap;
 
 use crate::allocations::{Allocations, NEVER};
-use crate::fill::{Fill, Pattern};
+use crate::fill::Fill;
 use crate::holders::{GroupBy, GroupKey, StackCategory, group_key, group_text};
 use crate::numbers::{grouped_count, step_u32};
 use crate::role::Role;
@@ -72,17 +72,10 @@ pub struct LegendEntry {
 }
 
 impl LegendEntry {
-    /// The color, hatched where no stack was recorded: such allocations have no site.
+    /// The color without a pattern.
     #[must_use]
     pub fn fill(&self) -> Fill {
-        let pattern = if self.is_hatched() { Pattern::Hatch } else { Pattern::Solid };
-        Fill { role: self.role, pattern }
-    }
-
-    /// Whether the color is hatched.
-    #[must_use]
-    pub fn is_hatched(&self) -> bool {
-        self.role == Role::Site(Role::SITES - 1)
+        Fill::solid(self.role)
     }
 }
 
@@ -359,7 +352,13 @@ impl Sites<'_> {
         let shown = if order.len() > NAMED + 1 { NAMED } else { order.len() };
         let named = order.iter().take(shown).zip(0_u8..);
         let mut entries: Vec<(String, Role)> = named
-            .filter_map(|(number, place)| Some((site(*number)?.text.clone(), Role::Group(place))))
+            .filter_map(|(number, place)| {
+                let site = site(*number)?;
+                // What has no stack has one color in every figure.
+                let is_unknown = site.category == Some(StackCategory::Unknown);
+                let role = if is_unknown { site_role(site.category, 0) } else { Role::Group(place) };
+                Some((site.text.clone(), role))
+            })
             .collect();
         if order.len() > shown {
             entries.push((format!("{} others", grouped_count(order.len() - shown)), REST));

@@ -105,6 +105,7 @@ pub use map::{
     pan_segment, scroll_to, segment_map, segment_map_height, zoom_segment,
 };
 pub use moments::steps_at_allocation;
+pub use numbers::ByteUnit;
 pub use player::{MANY, Player, PlayerAction, SPEEDS, Unit, reduce};
 pub use rects::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RECT_WORDS, RESERVED_COLOR, Rects};
 pub use role::{BreakdownClass, Role};

@@ -3,6 +3,7 @@
 //! Only visible rows are laid out, so that thousands of segments cost as much as thirty.
 
 mod blocks;
+mod coverage;
 mod draw;
 mod emphasis;
 mod gutter;

@@ -79,9 +79,87 @@ pub(crate) fn percent(part: Bytes, whole: Bytes) -> String {
     }
 }
 
+/// A binary unit, the same for all numbers of an axis or of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteUnit {
+    /// Its place among the units: 0 for bytes.
+    place: u32,
+}
+
+impl ByteUnit {
+    /// The largest unit that the highest of the numbers has one of.
+    #[must_use]
+    pub fn of(highest: Bytes) -> Self {
+        Self { place: highest.get().max(1).ilog2() / 10 }
+    }
+
+    /// The unit of an axis up to `highest` with ticks in this distance, which is a power of two: each number has at most two decimals.
+    pub(crate) fn of_ticks(step: Bytes, highest: Bytes) -> Self {
+        Self { place: Self::of(highest).place.min(step.get().max(1).ilog2().saturating_add(2) / 10) }
+    }
+
+    /// Its name: `MiB`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(self.place as usize).copied().unwrap_or_default()
+    }
+
+    /// How many bytes it is.
+    pub(crate) fn bytes(self) -> f64 {
+        (0..self.place).fold(1.0, |unit, _| unit * 1024.0)
+    }
+
+    /// The number of a tick of an axis, in this unit, with as many decimals as the distance of the ticks has.
+    pub(crate) fn tick(self, tick: Bytes, step: Bytes) -> String {
+        let step = bytes_f64(step) / self.bytes();
+        let digits = if step >= 1.0 {
+            0
+        } else if step >= 0.5 {
+            1
+        } else {
+            2
+        };
+        if tick.is_zero() { "0".to_owned() } else { format!("{:.digits$}", bytes_f64(tick) / self.bytes()) }
+    }
+
+    /// Bytes in this unit, for a column of numbers: `344.72`, and `<0.01` for what would be zero.
+    #[must_use]
+    pub fn number(self, bytes: Bytes) -> String {
+        let value = bytes_f64(bytes) / self.bytes();
+        match self.place {
+            0 => grouped(bytes.get()),
+            _ if bytes.is_zero() => "0".to_owned(),
+            _ if value < 0.005 => "<0.01".to_owned(),
+            _ => format!("{value:.2}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_has_one_unit() {
+        let unit = ByteUnit::of(Bytes::mib(345));
+        assert_eq!(unit.name(), "MiB");
+        let numbers = [Bytes::mib(345), Bytes::kib(512), Bytes::new(512), Bytes::ZERO];
+        assert_eq!(numbers.map(|bytes| unit.number(bytes)), ["345.00", "0.50", "<0.01", "0"]);
+        assert_eq!(ByteUnit::of(Bytes::new(700)).number(Bytes::new(512)), "512");
+    }
+
+    #[test]
+    fn an_axis_has_one_unit_and_at_most_two_decimals() {
+        for (step, highest, unit, last) in [
+            (Bytes::mib(128), Bytes::gib(1), "MiB", "1024"),
+            (Bytes::mib(256), Bytes::gib(2), "GiB", "2.00"),
+            (Bytes::mib(512), Bytes::gib(2), "GiB", "2.0"),
+            (Bytes::kib(64), Bytes::gib(1), "KiB", "1048576"),
+        ] {
+            let found = ByteUnit::of_ticks(step, highest);
+            assert_eq!((found.name(), found.tick(highest, step).as_str()), (unit, last), "{step}");
+        }
+    }
 
     #[test]
     fn thousands_are_grouped() {

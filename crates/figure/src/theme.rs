@@ -92,28 +92,28 @@ const COLORS: [(Role, &str, &str); Role::ALL.len()] = [
     (Role::Group(9), "#727379", "#86908d"),
     // Five hues with four shades each, and a grey for what has no stack: violet, brown red, magenta, ochre, and nearly none for other code. Blue
     // and green are those of live and cached memory, so that none of these has them. A shade and the next are far apart in lightness, which every
-    // vision has.
-    (Role::Site(0), "#4d198a", "#b885ff"),
-    (Role::Site(1), "#9560c2", "#994db6"),
-    (Role::Site(2), "#380c54", "#f1c1fb"),
-    (Role::Site(3), "#a387ca", "#8b689f"),
-    (Role::Site(4), "#7c2a23", "#e04739"),
-    (Role::Site(5), "#d77773", "#f8a197"),
-    (Role::Site(6), "#b02319", "#ff785c"),
-    (Role::Site(7), "#4c1002", "#a85954"),
-    (Role::Site(8), "#ad0f88", "#f464cc"),
-    (Role::Site(9), "#f654a1", "#ffadcc"),
-    (Role::Site(10), "#670247", "#c03a95"),
-    (Role::Site(11), "#d052ad", "#e685ba"),
-    (Role::Site(12), "#7a7035", "#e5c437"),
-    (Role::Site(13), "#b68309", "#7e691c"),
-    (Role::Site(14), "#a39354", "#ad9f5a"),
-    (Role::Site(15), "#5d4b06", "#fae46e"),
-    (Role::Site(16), "#585648", "#e1f2ff"),
-    (Role::Site(17), "#1e2828", "#847c7c"),
-    (Role::Site(18), "#455760", "#d3d0c0"),
-    (Role::Site(19), "#868f9d", "#8f96a4"),
-    (Role::Site(20), "#010404", "#fff7ea"),
+    // vision has; the first shades of the hues are farther apart from each other than all else, for they are the categories in a stack.
+    (Role::Site(0), "#110662", "#826ed6"),
+    (Role::Site(1), "#905dbb", "#e4acf0"),
+    (Role::Site(2), "#3c0756", "#926399"),
+    (Role::Site(3), "#a184ce", "#6f5bb7"),
+    (Role::Site(4), "#5f1001", "#cd5647"),
+    (Role::Site(5), "#8e4339", "#fba090"),
+    (Role::Site(6), "#df6a5d", "#e57153"),
+    (Role::Site(7), "#4d0e08", "#ad5958"),
+    (Role::Site(8), "#981d80", "#dd6fc2"),
+    (Role::Site(9), "#de5ab0", "#955482"),
+    (Role::Site(10), "#6e0a57", "#ff8bd1"),
+    (Role::Site(11), "#c0479e", "#b93368"),
+    (Role::Site(12), "#8a6c36", "#f2cd62"),
+    (Role::Site(13), "#ae6c0c", "#7d691b"),
+    (Role::Site(14), "#583f05", "#dbb174"),
+    (Role::Site(15), "#a08040", "#9c9324"),
+    (Role::Site(16), "#52645e", "#e7f4ff"),
+    (Role::Site(17), "#000000", "#858284"),
+    (Role::Site(18), "#403d47", "#e2d8ce"),
+    (Role::Site(19), "#6d7e86", "#868e9b"),
+    (Role::Site(20), "#2c2123", "#bdb1b1"),
     // One hue whose lightness says the order.
     (Role::Step(0), "#c07ca8", "#95608a"),
     (Role::Step(1), "#a85f93", "#ac739f"),
@@ -179,8 +179,12 @@ mod tests {
                     assert!(ratio >= 4.5, "{text:?} on {ground:?} has {ratio:.2}:1 in {theme:?}");
                 }
             }
-            let ratio = contrast(&theme.color(Role::TextOnRequested), &theme.color(Role::Requested));
-            assert!(ratio >= 4.5, "text on requested has {ratio:.2}:1 in {theme:?}");
+            // Blocks have the colors of categories, too.
+            let of_blocks = (0..Role::SITES).step_by(Role::SHADES.into()).map(Role::Site);
+            for ground in std::iter::once(Role::Requested).chain(of_blocks) {
+                let ratio = contrast(&theme.color(Role::TextOnRequested), &theme.color(ground));
+                assert!(ratio >= 4.5, "text on {ground:?} has {ratio:.2}:1 in {theme:?}");
+            }
             for class in crate::BreakdownClass::ALL {
                 let fill = crate::Fill::of(class);
                 let tint = f64::from(fill.pattern.tile().tint);

@@ -3,6 +3,7 @@
 //! Positions on the x axis count complete steps: the memory after `k` steps fills the column from `k` to `k + 1`. The
 //! cost of a drawing grows with its width and never with the length of the recording.
 
+mod air;
 mod axis;
 mod bands;
 mod clock;

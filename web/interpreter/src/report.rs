@@ -58,13 +58,13 @@ fn origin(origin: &Origin) -> AllocationOrigin {
         Phase::Optimizer => "optimizer",
     };
     let category = match origin.category {
-        Category::Temporary => "temporary",
+        Category::Temporary => "temporaries",
         Category::Input => "input",
-        Category::Parameter => "parameter",
-        Category::Gradient => "gradient",
-        Category::OptimizerState => "optimizer state",
-        Category::Activation => "activation",
-        Category::Workspace => "workspace",
+        Category::Parameter => "parameters",
+        Category::Gradient => "gradients",
+        Category::OptimizerState => "optimizer",
+        Category::Activation => "activations",
+        Category::Workspace => "workspaces",
     };
     AllocationOrigin {
         allocation: origin.allocation,

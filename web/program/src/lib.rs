@@ -128,7 +128,7 @@ pub struct AllocationOrigin {
     pub operator: String,
     /// The phase of the training step: `forward`, `backward` or `optimizer`.
     pub phase: String,
-    /// The category of the memory: `parameter`, `gradient`, `optimizer state`, `activation`, `workspace`, `input`, `temporary`.
+    /// The category of the memory: `parameters`, `gradients`, `optimizer`, `activations`, `workspaces`, `input`, `temporaries`.
     pub category: String,
 }
 

@@ -112,7 +112,7 @@ mod tests {
         let places = named.map(category_of);
         assert_eq!(
             places.map(|place| CATEGORIES[place]),
-            ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"]
+            ["parameters", "gradients", "optimizer", "activations", "input", "workspaces", "temporaries"]
         );
     }
 }

@@ -12,9 +12,9 @@ use super::examples::{DEFAULT_GPU, DERIVED_NUMBERS, GPUS};
 use crate::ptr_eq::PtrEq;
 use crate::run::Run;
 
-/// The categories of memory, in the order in which they are shown.
+/// The categories of memory, in the order in which they are shown, under the names that they have in a file whose stacks tell them.
 pub(crate) const CATEGORIES: [&str; 7] =
-    ["parameter", "gradient", "optimizer state", "activation", "input", "workspace", "temporary"];
+    ["parameters", "gradients", "optimizer", "activations", "input", "workspaces", "temporaries"];
 
 /// A finished run, ready to be drawn.
 #[derive(Debug)]

@@ -439,12 +439,7 @@ impl AllocationsFigure {
 
 /// The style of a legend's color.
 pub(crate) fn swatch(entry: &LegendEntry) -> String {
-    let color = entry.role.css_variable();
-    if entry.is_hatched() {
-        format!("background:repeating-linear-gradient(135deg,var({color}) 0 2px,transparent 2px 4px)")
-    } else {
-        format!("background:var({color})")
-    }
+    format!("background:var({})", entry.role.css_variable())
 }
 
 /// The program's name of an allocation.

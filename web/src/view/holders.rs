@@ -2,8 +2,8 @@
 //! allocations.
 
 use blockyard_figure::{
-    GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_texts, holders as find_holders, rows_in,
-    stack_lines,
+    ByteUnit, GroupBy, Holder, Scope, Search, bytes_of, group_key, holder_texts, holders as find_holders,
+    rows_in, stack_lines,
 };
 use blockyard_record::{Bytes, grouped};
 use leptos::ev;
@@ -217,7 +217,9 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
             view! { <tr><td colspan="4" class="quiet">{words}</td></tr> }.into_any()
         });
         holders.truncate(MOST_ROWS);
-        let rows = holders.into_iter().map(|(text, holder)| row(session, &list, text, holder));
+        let most = list.holders.iter().map(|holder| holder.bytes).max();
+        let unit = ByteUnit::of(most.unwrap_or_default());
+        let rows = holders.into_iter().map(|(text, holder)| row(session, &list, text, holder, unit));
         let rows = rows.collect::<Vec<_>>();
         view! { {rows}{rest} }.into_any()
     };
@@ -238,7 +240,7 @@ fn table(session: Session, list: &PtrEq<HolderList>, order: RwSignal<Order>) -> 
     .into_any()
 }
 
-fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder) -> AnyView {
+fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder, unit: ByteUnit) -> AnyView {
     let share = percent(holder.bytes, list.whole.1);
     let bytes = format!("{} ({} bytes)", holder.bytes, blockyard_record::grouped(holder.bytes.get()));
     let oldest = if holder.oldest == 0 {
@@ -266,7 +268,7 @@ fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder)
                 <button type="button" class="holder" aria-pressed=is_picked on:click=choose>{name}</button>
                 <span class="held" aria-hidden="true"><span style=format!("width:{share}%")></span></span>
             </th>
-            <td title=bytes>{holder.bytes.to_string()}</td>
+            <td title=bytes>{unit_words(unit, holder.bytes)}</td>
             <td>{grouped_count(holder.count)}</td>
             <td>{oldest}</td>
         </tr>
@@ -277,10 +279,11 @@ fn row(session: Session, list: &PtrEq<HolderList>, name: String, holder: Holder)
 /// Rows of bytes with what holds them, in their order, and the share of each in all of them.
 pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> AnyView {
     let whole: Bytes = rows.iter().map(|(bytes, _)| *bytes).sum();
+    let unit = ByteUnit::of(rows.iter().map(|(bytes, _)| *bytes).max().unwrap_or_default());
     let row = |(bytes, what): (Bytes, AnyView)| {
         view! {
             <tr>
-                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{bytes.to_string()}</td>
+                <td class="number" title=format!("{} bytes", grouped(bytes.get()))>{unit_words(unit, bytes)}</td>
                 <td class="number">{format!("{} %", percent(bytes, whole))}</td>
                 <td>{what}</td>
             </tr>
@@ -297,6 +300,11 @@ pub(crate) fn holding_table(id: &'static str, rows: Vec<(Bytes, AnyView)>) -> An
         </table>
     }
     .into_any()
+}
+
+/// Bytes in the unit of their column.
+fn unit_words(unit: ByteUnit, bytes: Bytes) -> String {
+    format!("{} {}", unit.number(bytes), unit.name())
 }
 
 /// The part in percent of the whole, rounded to one decimal.

@@ -18,7 +18,7 @@ use crate::surface::{self, Drawn};
 use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
-use crate::view::kit::{button, check, click, effect, flag, on, text};
+use crate::view::kit::{button, check, click, effect, flag, on, select, text};
 use crate::view::map_actions::{MapActions, bytes_per_px};
 use crate::view::map_overview::map_overview;
 use crate::view::tip::Tip;
@@ -169,9 +169,12 @@ fn toolbar(session: Session) -> AnyView {
         summary.unwrap_or_default()
     });
     let is_zoomed = Memo::new(move |_| session.figures().map_view.with(|view| view.zoom.is_some()));
-    let set_scale = move |is_common| {
-        let scale = if is_common { MapScale::Common } else { MapScale::Each };
-        session.figures().map_view.update(|view| view.scale = scale);
+    let scales = MapScale::ALL.map(|scale| (scale.name().to_owned(), scale.name().to_owned())).to_vec();
+    let scale = text(move || session.figures().map_view.with(|view| view.scale.name().to_owned()));
+    let set_scale = move |name: String| {
+        if let Some(scale) = MapScale::ALL.into_iter().find(|scale| scale.name() == name) {
+            session.figures().map_view.update(|view| view.scale = scale);
+        }
     };
     let set_order = move |by_size| {
         let order = if by_size { MapOrder::Size } else { MapOrder::Address };
@@ -185,13 +188,7 @@ fn toolbar(session: Session) -> AnyView {
             <span hidden=flag(move || !is_zoomed.get())>
                 {button("", "zoom-out", "Whole segments", "Show whole segments again (Esc)", click(move || session.figures().map_view.update(|view| view.zoom = None)))}
             </span>
-            {check(
-                "scale",
-                "One scale",
-                "The same number of bytes takes the same width everywhere; else each segment fills its row",
-                flag(move || session.figures().map_view.with(|view| view.scale == MapScale::Common)),
-                set_scale,
-            )}
+            {select("scale", "How wide segments are", Signal::stored(scales), scale, set_scale)}
             {check(
                 "order",
                 "Largest first",

@@ -13,7 +13,7 @@ use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
 use crate::session::Session;
 use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
-use crate::view::{allocations, lab, map, player, scrubber, stage, step};
+use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline};
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
@@ -186,13 +186,17 @@ fn invitation(session: Session) -> AnyView {
 
 fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
     view! {
+        <section class="panel transport" aria-label="Run">
+            {player::player(session)}
+            <div class="over-time">
+                {timeline::timeline(session)}
+                {mini_map::mini_map(session)}
+                {player::slider(session)}
+            </div>
+        </section>
         <section class="panel stage-panel" aria-label="Memory of the device">
             {stage::stage(session, true)}
             {holding::categories(alive)}
-        </section>
-        <section class="panel transport" aria-label="Run">
-            {player::player(session)}
-            {scrubber::scrubber(session)}
         </section>
         {holding::lines(session, alive)}
         {answers(session)}

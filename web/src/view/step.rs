@@ -111,6 +111,8 @@ fn source_of(session: Session, run: &Run, step: usize) -> Option<String> {
 
 pub(crate) fn step(session: Session) -> AnyView {
     let description = Memo::new(move |_| describe(session));
+    // In a low window, where this panel is folded beside the others.
+    let is_open = RwSignal::new(false);
     let failure = move || {
         description
             .with(|description| description.failure.clone())
@@ -118,7 +120,10 @@ pub(crate) fn step(session: Session) -> AnyView {
     };
     let events = move || description.with(events);
     view! {
-        <section class="panel step" aria-label="This step" data-testid="step" tabindex="0">
+        <section class="panel step" class:is-open=flag(move || is_open.get()) aria-label="This step" data-testid="step" tabindex="0">
+            <button type="button" class="plain fold" data-testid="step-fold" aria-expanded=text(move || is_open.get().to_string())
+                on:click=click(move || is_open.update(|is_open| *is_open = !*is_open))
+            >{text(move || if is_open.get() { "Back to the panels" } else { "All of the step" }.to_owned())}</button>
             <h2 class="step-label" hidden=flag(move || description.with(|description| description.label.is_none()))>
                 {text(move || description.with(|description| description.label.clone().unwrap_or_default()))}
             </h2>

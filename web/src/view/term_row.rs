@@ -7,7 +7,7 @@ use leptos::prelude::*;
 
 use crate::run::Run;
 use crate::session::Session;
-use crate::view::kit::{on, text};
+use crate::view::kit::{flag, on, text};
 
 fn value(term: Term, state: &MemoryState) -> Bytes {
     let breakdown = state.breakdown();
@@ -50,22 +50,30 @@ pub(crate) fn compact(session: Session) -> AnyView {
     view! { <ul class="terms is-compact" aria-label="Terms">{entries}</ul> }.into_any()
 }
 
+/// Whether the file does not say how much memory the device has.
+fn is_capacity_open(run: &Run) -> bool {
+    run.recording.known_capacity().is_none()
+}
+
 fn entry(session: Session, term: Term) -> AnyView {
     let light = move |is_on: bool| session.figures().lit.set(is_on.then_some(term));
     let number = text(move || {
-        let is_unknown = |run: &Run| term == Term::Free && run.recording.known_capacity().is_none();
-        if session.run.with(|run| is_unknown(run)) {
-            return "unknown".to_owned();
-        }
+        let is_least = term == Term::Free && session.run.with(|run| is_capacity_open(run));
         let bytes = session.with_state(|_, state| value(term, state));
         let outside = session.lessons().outside().filter(|_| term == Term::Free);
         let outside = outside.map_or(Bytes::ZERO, |outside| outside.size);
-        bytes.map(|bytes| bytes.saturating_sub(outside).to_string()).unwrap_or_default()
+        let bytes = bytes.map(|bytes| bytes.saturating_sub(outside).to_string()).unwrap_or_default();
+        // The allocator's report of the failure says what was free then.
+        if is_least && !session.lab().fails_now() { format!("at least {bytes}") } else { bytes }
+    });
+    // Without a capacity and without a failure, nothing says what the device had free.
+    let is_open = flag(move || {
+        term == Term::Free && session.run.with(|run| is_capacity_open(run) && !run.has_failed())
     });
     let style = format!("--term:var({})", term.role().css_variable());
     let id = format!("term-{}", term.name().replace(' ', "-"));
     view! {
-        <li>
+        <li hidden=is_open>
             <button
                 type="button"
                 class="term-card"

@@ -6,7 +6,7 @@ use super::{AddressMap, Cell, Grid, GridKind, GridView};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::groups::{Groups, LegendEntry};
-use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
+use crate::numbers::{ByteUnit, bytes_f64, count_f64, count_px, floor_count, px, round_bytes};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, TextStyle};
 use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plot};
@@ -17,7 +17,8 @@ use crate::timeline::{TimelineView, XScale, draw_x_axis, tick_step, timeline_plo
 pub fn grid_plot(size: Size) -> Rect {
     let size = size.tame();
     let plot = timeline_plot(size);
-    Rect { y_px: 6.0, height_px: (size.height_px - 28.0).max(1.0), ..plot }
+    // The unit of the axis stands above.
+    Rect { y_px: 20.0, height_px: (size.height_px - 42.0).max(1.0), ..plot }
 }
 
 /// The axes of a figure of this size: what is drawn around its cells.
@@ -32,12 +33,14 @@ pub fn grid_scene(kind: GridKind, view: &GridView, map: &AddressMap, size: Size)
     let most = (plot.height_px / 28.0).clamp(1.0, 12.0);
     let most = u64::try_from(floor_count(f64::from(most))).unwrap_or(1);
     let step = tick_step(round_bytes(high - low), most);
+    let unit = ByteUnit::of_ticks(step, round_bytes(high));
+    let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
+    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 8.0), unit.name(), style);
     let mut tick = Bytes::new(round_bytes(low).get().next_multiple_of(step.get()));
     while bytes_f64(tick) <= high {
         let at = y(bytes_f64(tick)).round() - 0.5;
         scene.hairline(Point::new(plot.x_px - 4.0, at), Point::new(plot.x_px, at), Role::TextMuted);
-        let style = TextStyle::new(Role::TextMuted, 11.0).anchored(Anchor::End);
-        scene.text(Point::new(plot.x_px - 7.0, at + 4.0), tick.to_string(), style);
+        scene.text(Point::new(plot.x_px - 7.0, at + 4.0), unit.tick(tick, step), style);
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,

@@ -3,12 +3,14 @@ use crate::geometry::Rect;
 use crate::groups::Groups;
 use crate::labels::{PLATE_PX, Strip, plated_text, roomiest};
 use crate::numbers::count_px;
-use crate::scene::{Scene, Weight};
+use crate::scene::{Mark, Scene, Weight};
 use crate::text_width::text_width_px;
 
 const TEXT_PX: f32 = 11.0;
 /// The sizes in which a name is tried, the larger one first.
 const SIZES_PX: [f32; 2] = [TEXT_PX, 10.0];
+/// A name may lie over this many cells of something else, one above the other.
+const BRIDGED: usize = 2;
 /// This many columns are looked at, which is as exact as a name needs.
 const MOST_COLUMNS: usize = 400;
 
@@ -33,9 +35,16 @@ fn shorter_names(text: &str) -> Vec<&str> {
     names
 }
 
+fn texts_of(scene: &Scene) -> impl Iterator<Item = &str> {
+    scene.marks.iter().filter_map(|mark| match mark {
+        Mark::Text { text, .. } => Some(text.as_str()),
+        _ => None,
+    })
+}
+
 impl Grid {
     /// The names of groups within their areas, to be drawn over the cells in `plot`: each where its group is the highest, as far as
-    /// it has room there, and none over the names of `others`. `is_shown` says which places of the legend are drawn.
+    /// it has room there, and none over the names of `others` or again. `is_shown` says which places of the legend are drawn.
     #[must_use]
     pub fn names(
         &self,
@@ -51,7 +60,12 @@ impl Grid {
             if !is_shown(place) {
                 continue;
             }
+            // An allocation in the area may be called as the group is.
+            let is_said = |name: &&str| texts_of(others).any(|other| other == *name);
             let names = shorter_names(&entry.text);
+            if names.iter().any(is_said) {
+                continue;
+            }
             let sizes = || SIZES_PX.into_iter().flat_map(|size| names.iter().map(move |text| (size, *text)));
             let found = sizes().find_map(|(size_px, text)| {
                 let width = text_width_px(text, size_px, Weight::Bold).ceil() + 8.0;
@@ -90,7 +104,7 @@ impl Grid {
         scene
     }
 
-    /// The longest run of the cells with each number, of `count` numbers, in each of the columns that are looked at; `number_of` is that of
+    /// The longest run of the cells with each number, over gaps of a few cells, in which small allocations are, of `count` numbers, in each of the columns that are looked at; `number_of` is that of
     /// a row.
     fn strips(
         &self,
@@ -104,6 +118,7 @@ impl Grid {
         let mut strips: Vec<Vec<Strip>> = vec![Vec::new(); count];
         for column in (0..width).step_by(step) {
             let mut longest = vec![(0, 0); strips.len()];
+            let mut open = longest.clone();
             let mut at = 0;
             while at < height {
                 let group = self.number(&number_of, column, at);
@@ -111,10 +126,14 @@ impl Grid {
                 while at < height && self.number(&number_of, column, at) == group {
                     at += 1;
                 }
-                if let Some(kept) = group.and_then(|group| longest.get_mut(group))
-                    && at - from > kept.1 - kept.0
-                {
-                    *kept = (from, at);
+                let Some(group) = group else { continue };
+                let (Some(run), Some(kept)) = (open.get_mut(group), longest.get_mut(group)) else {
+                    continue;
+                };
+                let goes_on = run.1 > 0 && from - run.1 <= BRIDGED;
+                *run = (if goes_on { run.0 } else { from }, at);
+                if run.1 - run.0 > kept.1 - kept.0 {
+                    *kept = *run;
                 }
             }
             for (strips, (low, high)) in strips.iter_mut().zip(longest) {

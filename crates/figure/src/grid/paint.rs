@@ -12,8 +12,6 @@ pub struct GridPaint<'a> {
     pub ground: [u8; 4],
     /// Of an allocation, by its row.
     pub of_row: &'a dyn Fn(usize) -> [u8; 4],
-    /// Whether an allocation is hatched, by its row.
-    pub is_hatched: &'a dyn Fn(usize) -> bool,
 }
 
 impl std::fmt::Debug for GridPaint<'_> {
@@ -44,9 +42,6 @@ pub fn blended(color: [u8; 3], ground: [u8; 3], percent: u32) -> [u8; 3] {
 
 /// Neighbors are divided by a line where an allocation is at least this many cells high or wide.
 const DIVIDED: usize = 5;
-
-/// A line of a hatch and the gap to the next one, in cells.
-const HATCH: usize = 6;
 
 /// An allocation over another color is divided from it by a line where it is at least this many cells high.
 const BORDERED: usize = 3;
@@ -106,7 +101,6 @@ impl Grid {
                 continue;
             }
             let edge = halfway(color, paint.ground);
-            let is_hatched = matches!(cell, Cell::Row(found) if (paint.is_hatched)(found));
             let Some(added) = colors.get_mut(begun + from..) else { continue };
             for (place, (color, value)) in added.iter_mut().zip(run).enumerate() {
                 let at = from + place;
@@ -116,8 +110,7 @@ impl Grid {
                 }
                 let is_lowest = place == 0 && run.len() >= DIVIDED;
                 let is_first = before.get(at) != Some(value) && behind.get(at) == Some(value);
-                let is_gap = is_hatched && (column + at) % HATCH >= HATCH / 2;
-                if is_lowest || is_first || is_gap {
+                if is_lowest || is_first {
                     *color = edge;
                 }
             }
@@ -149,25 +142,17 @@ mod tests {
     use crate::timeline::TimelineView;
 
     #[test]
-    fn a_line_divides_two_colors_and_a_hatch_has_gaps() {
+    fn a_line_divides_two_colors() {
         let view = GridView { steps: TimelineView::fit(1), low: 0.0, high: 1.0 };
         let (width, height) = (4, 12);
         let mut grid = Grid::new(&Allocations::default(), GridKind::Stacked, view, width, height);
         let row = |at: usize| u32::from(at >= 4);
         grid.cells = (0..width).flat_map(|_| (0..height).map(row)).collect();
         let of_row = |row: usize| [if row == 0 { 10 } else { 200 }, 0, 0, 255];
-        let draw = |is_hatched: &dyn Fn(usize) -> bool| {
-            let paint =
-                GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row, is_hatched };
-            grid.pixels(&paint, 0..width)
-        };
-        let pixel = |image: &[u8], column: usize, at: usize| image[((height - 1 - at) * width + column) * 4];
-        let plain = draw(&|_| false);
-        assert_eq!([3, 4, 6].map(|at| pixel(&plain, 1, at)), [10, 255, 200]);
-        let hatched = draw(&|row| row == 1);
-        let colors: std::collections::BTreeSet<u8> = (5..height).map(|at| pixel(&hatched, 1, at)).collect();
-        assert!(colors.len() > 1 && colors.contains(&200), "{colors:?}");
-        assert_eq!(pixel(&hatched, 1, 3), 10, "only what has no stack is hatched");
+        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
+        let image = grid.pixels(&paint, 0..width);
+        let pixel = |at: usize| image[((height - 1 - at) * width + 1) * 4];
+        assert_eq!([3, 4, 6].map(pixel), [10, 255, 200]);
     }
 
     #[test]
@@ -178,13 +163,7 @@ mod tests {
         grid.cells =
             (0..width).flat_map(|column| [u32::try_from(column).unwrap(), RESERVED, NOTHING]).collect();
         let of_row = |row: usize| [u8::try_from(row).unwrap(), 0, 0, 255];
-        let paint = GridPaint {
-            reserved: [1; 4],
-            small: [2; 4],
-            ground: [255; 4],
-            of_row: &of_row,
-            is_hatched: &|_| false,
-        };
+        let paint = GridPaint { reserved: [1; 4], small: [2; 4], ground: [255; 4], of_row: &of_row };
         let image = grid.pixels(&paint, 0..width);
         assert_eq!(grid.pixels(&paint, 20..22)[..8], image[80..88]);
         let pixel = |column: usize, line: usize| &image[(line * width + column) * 4..][..4];

@@ -210,7 +210,7 @@ const EDGE_PX: f32 = 4.0;
 const ROW_PX: f32 = 22.0;
 
 /// The nodes below `focus`, with the path to it above them. Nodes narrower than a pixel are left out. Frames that only pass on to one other
-/// frame have no row: the frame that they lead to says how many they are. Nodes at which stacks end have the color that `role_of` gives to
+/// frame have no row: [`FlameGraph::passed_above`] has them. Nodes at which stacks end have the color that `role_of` gives to
 /// the stack; the others are grey.
 #[must_use]
 pub fn flame_scene(
@@ -288,9 +288,7 @@ fn text(graph: &FlameGraph, stacks: &Stacks, place: usize, room_px: f32) -> Opti
     let whole = graph.text(stacks, place);
     let bytes = node.bytes.to_string();
     let name = node.frame.map(|frame| stacks.frame(frame).name.to_owned()).filter(|name| !name.is_empty());
-    let passed = graph.passed_above(place).len();
-    let longest = (passed > 0).then(|| format!("{passed} \u{203a} {whole}  {bytes}"));
     let texts = [format!("{whole}  {bytes}"), whole];
-    let texts: Vec<String> = longest.into_iter().chain(texts).chain(name).chain([bytes]).collect();
+    let texts: Vec<String> = texts.into_iter().chain(name).chain([bytes]).collect();
     first_fitting(&texts, TEXT_PX, Weight::Normal, room_px).map(str::to_owned)
 }

@@ -90,12 +90,13 @@ fn draw_block(scene: &mut Scene, block: &BlockSnapshot, rect: &Rect) {
 }
 
 /// Draws narrow neighbors together: their classes as layers, in proportion. Returns their bytes.
-pub(super) fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect) -> Bytes {
+fn draw_run(scene: &mut Scene, blocks: &[BlockSnapshot], rect: &Rect) -> Bytes {
     let parts = sums(blocks);
     let heights = apportion(&parts, floor_count(f64::from(rect.height_px)));
     let mut bottom = rect.bottom_px();
     let fills = [
-        Fill { role: Role::Requested, pattern: Pattern::Bars },
+        // A tint and no lines, which would be taken for blocks.
+        Fill { role: Role::Requested, pattern: Pattern::Strong },
         Fill::of(BreakdownClass::Pending),
         Fill::of(BreakdownClass::Cached),
     ];

@@ -4,13 +4,14 @@ use crate::changes::{Changes, Ghost};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::map::blocks::{Hidden, draw_blocks, draw_run};
+use crate::map::blocks::{Hidden, draw_blocks};
+use crate::map::coverage::Coverage;
 use crate::map::emphasis::{draw_changes, draw_new_segment, draw_picked, draw_ring};
 use crate::map::gutter::{TEXT_PX, draw_pool_heading, draw_row_head};
-use crate::map::pieces::{BarScale, Piece, pieces};
+use crate::map::pieces::BarScale;
 use crate::map::rows::{OVERVIEW_PX, Row, Rows, bars_px};
 use crate::map::view::{MapScale, MapView};
-use crate::numbers::{floor_count, grouped_count, px, share};
+use crate::numbers::{ByteUnit, bytes_f64, floor_count, grouped_count, px, share};
 use crate::role::Role;
 use crate::scene::{Anchor, Dash, Scene, Target, TargetId, TextStyle, Weight};
 use crate::text_width::{first_fitting, text_width_px};
@@ -86,10 +87,13 @@ impl Map<'_> {
     /// Where a bar of `size` bytes ends.
     fn bar_right_px(&self, size: Bytes) -> f32 {
         let width = self.bars.1 - self.bars.0;
-        match self.view.scale {
-            MapScale::Each => self.bars.1,
-            MapScale::Common => self.bars.0 + (px(share(size, self.largest)) * width).round().max(2.0),
-        }
+        let share = share(size, self.largest);
+        let part = match self.view.scale {
+            MapScale::Each => return self.bars.1,
+            MapScale::Root => share.sqrt(),
+            MapScale::Common => share,
+        };
+        self.bars.0 + (px(part) * width).round().max(2.0)
     }
 
     fn draw_segment(&self, scene: &mut Scene, info: &SegmentInfo, top_px: f32, is_zoomed: bool) -> Hidden {
@@ -143,23 +147,15 @@ impl Map<'_> {
     /// The whole of a zoomed segment as a strip, with a frame around the part that is shown.
     fn draw_overview(&self, scene: &mut Scene, info: &SegmentInfo, window: (Bytes, Bytes), top_px: f32) {
         let Some(segment) = self.state.segment(info.id) else { return };
-        let whole = BarScale {
-            base: info.addr,
-            window: (Bytes::ZERO, info.size),
-            left_px: self.bars.0,
-            right_px: self.bars.1,
-            bar_px: 9.0,
-        };
         let strip = Rect::new(self.bars.0, top_px + 2.0, self.bars.1 - self.bars.0, 9.0);
-        for piece in pieces(&segment.blocks, &whole) {
-            let (left, right) = piece.edges_px();
-            let blocks = match piece {
-                Piece::Block { block, .. } => std::slice::from_ref(block),
-                Piece::Run { blocks, .. } => blocks,
-            };
-            draw_run(scene, blocks, &Rect::new(left, strip.y_px, right - left, strip.height_px));
+        let column_bytes = bytes_f64(info.size) / f64::from(strip.width_px);
+        let mut coverage = Coverage::new(floor_count(f64::from(strip.width_px)), column_bytes);
+        for block in &segment.blocks {
+            coverage.add(block, block.addr.offset_from(info.addr));
         }
-        let (left, right) = (whole.x_px(window.0), whole.x_px(window.1));
+        coverage.draw(scene, Point::new(strip.x_px, strip.y_px), strip.height_px);
+        let edge = |bytes: Bytes| self.bars.0 + (px(share(bytes, info.size)) * strip.width_px).round();
+        let (left, right) = (edge(window.0), edge(window.1));
         let part = Rect::new(left, strip.y_px, (right - left).max(3.0), strip.height_px);
         scene.frame(part.grown(2.0), Role::Background, Dash::Solid, 1.0);
         scene.frame(part.grown(1.0), Role::Cursor, Dash::Solid, 2.0);
@@ -195,6 +191,11 @@ impl Map<'_> {
         scene.text(Point::new(self.bars.1, 15.0), note, style.anchored(Anchor::End));
         let left = room - text_width_px(note, TEXT_PX, Weight::Normal) - 16.0;
         let captions = match self.view.scale {
+            MapScale::Root => [
+                "blocks by address; a segment twice as wide has 4 times the bytes",
+                "twice as wide: 4 times the bytes",
+                "width: root of the size",
+            ],
             MapScale::Each => [
                 "blocks by address, each segment fills its row; a line below is its length beside the largest",
                 "blocks by address, each segment fills its row",
@@ -215,6 +216,7 @@ impl Map<'_> {
         let room = self.bars.1 - self.bars.0;
         let most = u64::try_from(floor_count(f64::from(room / 64.0))).unwrap_or(1).clamp(1, 8);
         let distance = crate::timeline::tick_step(self.largest, most);
+        let unit = ByteUnit::of_ticks(distance, self.largest);
         let mut offset = Bytes::ZERO;
         while offset <= self.largest {
             let x = self.bars.0 + (px(share(offset, self.largest)) * room).round();
@@ -224,7 +226,7 @@ impl Map<'_> {
                 Point::new(x_line, height_px - 1.0),
                 Role::TextMuted,
             );
-            let text = offset.to_string();
+            let text = format!("{} {}", unit.tick(offset, distance), unit.name());
             let anchor = if offset.is_zero() { Anchor::Start } else { Anchor::Middle };
             if x + text_width_px(&text, TEXT_PX, Weight::Normal) / 2.0 <= self.bars.1 {
                 let style = TextStyle::new(Role::TextMuted, TEXT_PX).anchored(anchor);

@@ -91,6 +91,7 @@ impl BlockNavigation<'_> {
         let middle = bytes_f64(block.addr.offset_from(segment.addr)) + bytes_f64(block.size) / 2.0;
         let middle = match self.scale {
             MapScale::Common => middle,
+            MapScale::Root => middle * (bytes_f64(other.size) / bytes_f64(segment.size).max(1.0)).sqrt(),
             MapScale::Each => middle / bytes_f64(segment.size).max(1.0) * bytes_f64(other.size),
         };
         let end =

@@ -1,15 +1,16 @@
 //! All reserved memory as one strip, over the rows of the map: each segment is as wide as its bytes.
 
-use blockyard_record::{BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, SegmentId};
+use blockyard_record::{BlockId, Bytes, MemoryState, SegmentId};
 
 use crate::changes::Changes;
 use crate::fill::Fill;
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
+use crate::map::coverage::Coverage;
 use crate::map::gutter::TEXT_PX;
 use crate::map::rows::{Row, Rows, bars_px};
 use crate::map::view::MapView;
-use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, grouped_count, px, round_bytes};
+use crate::numbers::{bytes_f64, floor_count, grouped_count, px, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Anchor, Dash, Scene, TextStyle, Weight};
 use crate::text_width::first_fitting;
@@ -50,14 +51,6 @@ struct Span {
     size: Bytes,
     top_px: f32,
     bottom_px: f32,
-}
-
-/// The bytes of one column of pixels, by class.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Column {
-    allocated: f64,
-    pending: f64,
-    cached: f64,
 }
 
 impl MapOverview {
@@ -107,12 +100,8 @@ impl MapOverview {
             let rest = strip_rect(right_px, self.bars_px.1);
             scene.rect(rest, Fill::of(BreakdownClass::Free), None);
         }
-        let columns = self.columns(state);
-        let mut left = 0;
-        for run in columns.chunk_by(|one, other| one.heights_px() == other.heights_px()) {
-            self.draw_run(&mut scene, left, run);
-            left += run.len();
-        }
+        let coverage = self.coverage(state);
+        coverage.draw(&mut scene, Point::new(self.bars_px.0, STRIP_Y_PX), STRIP_PX);
         for span in self.spans.iter().skip(1) {
             let left = self.x_px(span.from);
             if self.x_px(span.from.saturating_add(span.size)) - left >= LEAST_BORDERED_PX {
@@ -195,19 +184,6 @@ impl MapOverview {
         }
     }
 
-    fn draw_run(&self, scene: &mut Scene, left: usize, run: &[Column]) {
-        let Some(heights) = run.first().map(Column::heights_px) else { return };
-        let left_px = self.bars_px.0 + count_px(left);
-        let right_px = left_px + count_px(run.len());
-        let mut bottom = STRIP_Y_PX + STRIP_PX;
-        let classes = [BreakdownClass::Requested, BreakdownClass::Pending, BreakdownClass::Cached];
-        for (class, height) in classes.into_iter().zip(heights).filter(|(_, height)| *height > 0) {
-            let height = count_px(height);
-            bottom -= height;
-            scene.rect(Rect::new(left_px, bottom, right_px - left_px, height), Fill::of(class), None);
-        }
-    }
-
     fn draw_changes(&self, scene: &mut Scene, state: &MemoryState, changed: &Changes) {
         let blocks =
             changed.allocated.iter().chain(&changed.pending).chain(&changed.freed).chain(&changed.merged);
@@ -226,36 +202,17 @@ impl MapOverview {
     }
 
     /// What each column of pixels holds, from the left edge of the strip to the last reserved byte.
-    fn columns(&self, state: &MemoryState) -> Vec<Column> {
+    fn coverage(&self, state: &MemoryState) -> Coverage {
         let width = (self.x_px(self.reserved) - self.bars_px.0).max(0.0);
-        let mut columns = vec![Column::default(); floor_count(f64::from(width))];
+        let column_bytes = bytes_f64(self.whole) / f64::from(self.bars_px.1 - self.bars_px.0);
+        let mut coverage = Coverage::new(floor_count(f64::from(width)), column_bytes);
         for span in &self.spans {
             let Some(segment) = state.segment(span.segment) else { continue };
             for block in &segment.blocks {
-                let from = span.from.saturating_add(block.addr.offset_from(segment.addr));
-                self.add_block(&mut columns, block, from);
+                coverage.add(block, span.from.saturating_add(block.addr.offset_from(segment.addr)));
             }
         }
-        columns
-    }
-
-    fn add_block(&self, columns: &mut [Column], block: &BlockSnapshot, from: Bytes) {
-        let column_bytes = bytes_f64(self.whole) / f64::from(self.bars_px.1 - self.bars_px.0);
-        let (start, end) = (bytes_f64(from), bytes_f64(from.saturating_add(block.size)));
-        let first = floor_count(start / column_bytes);
-        for (index, column) in columns.iter_mut().enumerate().skip(first) {
-            let left = count_f64(index) * column_bytes;
-            let bytes = end.min(left + column_bytes) - start.max(left);
-            if bytes <= 0.0 {
-                break;
-            }
-            match block.state {
-                BlockState::Allocated => column.allocated += bytes,
-                BlockState::PendingFree => column.pending += bytes,
-                BlockState::Inactive => column.cached += bytes,
-                BlockState::Unmapped => {}
-            }
-        }
+        coverage
     }
 
     /// Where a block is on the strip; `None` where the block does not exist any more.
@@ -286,21 +243,4 @@ impl MapOverview {
 
 fn strip_rect(left_px: f32, right_px: f32) -> Rect {
     Rect::new(left_px, STRIP_Y_PX, right_px - left_px, STRIP_PX)
-}
-
-impl Column {
-    /// The heights of what is allocated, pending and cached, in pixels that add up to the strip's height.
-    fn heights_px(&self) -> [usize; 3] {
-        let whole = floor_count(f64::from(STRIP_PX));
-        let sum = (self.allocated + self.pending + self.cached).max(1.0);
-        // Each class with any bytes gets at least one pixel.
-        let least = |bytes: f64| usize::from(bytes > 0.0);
-        let height = |bytes: f64, most: usize| {
-            floor_count((bytes / sum * f64::from(STRIP_PX)).round()).clamp(least(bytes), most)
-        };
-        let allocated = height(self.allocated, whole - least(self.pending) - least(self.cached));
-        let pending = height(self.pending, whole - allocated - least(self.cached));
-        let cached = if self.cached > 0.0 { whole - allocated - pending } else { 0 };
-        [allocated, pending, cached]
-    }
 }

@@ -156,7 +156,7 @@ fn in_pools(mut rows: Vec<Row>) -> Vec<Row> {
 
 pub(super) fn header_px(view: &MapView) -> f32 {
     match view.scale {
-        MapScale::Each => 24.0,
+        MapScale::Root | MapScale::Each => 24.0,
         MapScale::Common => 38.0,
     }
 }

@@ -44,11 +44,28 @@ pub struct SegmentZoom {
 /// How wide segments are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MapScale {
-    /// Each fills the width.
+    /// Twice the width is four times the bytes, so that small segments beside huge ones can be read, and are still the smaller ones.
     #[default]
+    Root,
+    /// Each fills the width.
     Each,
     /// The same number of bytes takes the same width everywhere.
     Common,
+}
+
+impl MapScale {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Root, Self::Common, Self::Each];
+
+    /// The name in a list.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Root => "twice the width: 4 times the bytes",
+            Self::Common => "all to one scale",
+            Self::Each => "each fills its row",
+        }
+    }
 }
 
 /// How high rows are.

@@ -412,10 +412,9 @@ impl Painter<'_> {
         let y = self.metrics.ruler_y_px() + 0.5;
         self.scene.hairline(Point::new(self.ruler.left_px, y), Point::new(width_px, y), Role::Grid);
         let mut free_from = 0.0;
-        for bytes in self.ruler.ticks(text_px * 6.5) {
+        for (bytes, text) in self.ruler.ticks(text_px * 6.5) {
             let x = self.ruler.x_px(bytes_f64(bytes)).round().clamp(1.0, width_px - 1.0);
             self.scene.hairline(Point::new(x - 0.5, y), Point::new(x - 0.5, y + 6.0), Role::TextMuted);
-            let text = if bytes.is_zero() { "0".to_owned() } else { bytes.to_string() };
             let width = text_width_px(&text, text_px, Weight::Normal);
             let left = (x - width / 2.0).min(width_px - width).max(0.0).round();
             if left >= free_from {

@@ -2,7 +2,7 @@
 
 use blockyard_record::Bytes;
 
-use crate::numbers::{bytes_f64, px};
+use crate::numbers::{ByteUnit, bytes_f64, px};
 
 /// The one scale of the stage: the bar, the ticks and the segments share it.
 #[derive(Clone, Copy, Debug)]
@@ -26,19 +26,24 @@ impl Ruler {
         self.x_px(bytes) - self.left_px
     }
 
-    /// Round values for ticks that are at least `gap_px` apart, from zero up.
-    pub(super) fn ticks(&self, gap_px: f32) -> Vec<Bytes> {
+    /// Round values for ticks that are at least `gap_px` apart, from zero up, each with its text in the unit that all share.
+    pub(super) fn ticks(&self, gap_px: f32) -> Vec<(Bytes, String)> {
         let room = ((self.width_px - self.left_px) / gap_px.max(1.0)).max(1.0);
         let least = bytes_f64(self.shown) / f64::from(room);
         let mut step = 512_u64;
         while bytes_f64(Bytes::new(step)) < least && step < 1 << 62 {
             step <<= 1;
         }
+        let unit = ByteUnit::of_ticks(Bytes::new(step), self.shown);
+        let text = |tick: Bytes| match unit.tick(tick, Bytes::new(step)) {
+            zero if tick.is_zero() => zero,
+            number => format!("{number} {}", unit.name()),
+        };
         (0_u64..)
-            .map(|index| index.saturating_mul(step))
-            .take_while(|at| *at <= self.shown.get())
+            .map(|index| Bytes::new(index.saturating_mul(step)))
+            .take_while(|at| *at <= self.shown)
             .take(200)
-            .map(Bytes::new)
+            .map(|at| (at, text(at)))
             .collect()
     }
 }

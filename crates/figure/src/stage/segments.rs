@@ -206,11 +206,9 @@ impl Painter<'_> {
             texts.push(format!("segment {number}, {kind}{stream}{pool}"));
             let names = [&segment.pool_name, &segment.stream_name].into_iter().flatten();
             texts.extend(names.map(|name| format!("segment {number}, {name}")));
-            texts.push(format!("{number}, {kind}"));
-        } else {
-            texts.push(format!("segment {number}"));
         }
-        texts.push(number.to_string());
+        // A number without the word would say nothing.
+        texts.push(format!("segment {number}"));
         let room = right - left - text_px;
         if let Some(text) = first_fitting(&texts, text_px, Weight::Normal, room) {
             let role = if segment.is_new { Role::Text } else { Role::TextMuted };

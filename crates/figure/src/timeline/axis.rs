@@ -2,7 +2,7 @@ use blockyard_record::{Bytes, Recording};
 
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect};
-use crate::numbers::{bytes_f64, count_f64, floor_count, grouped_count, px};
+use crate::numbers::{ByteUnit, bytes_f64, count_f64, floor_count, grouped_count, px};
 use crate::role::Role;
 use crate::scene::{Anchor, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
@@ -72,33 +72,18 @@ impl ByteTicks {
         self.top >> self.step_log
     }
 
-    /// The unit of all numbers, by its place among the binary units: the largest that the last tick has one of.
-    fn unit_place(&self) -> u32 {
-        self.step().saturating_mul(self.count()).max(1).ilog2() / 10
-    }
-
-    pub(super) fn unit(&self) -> &'static str {
-        let place = self.unit_place() as usize;
-        ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"].get(place).copied().unwrap_or_default()
+    /// The unit of all numbers.
+    pub(super) fn unit(&self) -> ByteUnit {
+        let step = Bytes::new(self.step());
+        ByteUnit::of_ticks(step, Bytes::new(self.step().saturating_mul(self.count())))
     }
 
     /// Where each tick is, and its number in the unit of all.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Bytes, String)> + '_ {
-        let unit = (0..self.unit_place()).fold(1.0, |unit: f64, _| unit * 1024.0);
-        // A step is a power of two, so that two digits write it out: the last tick is at least one unit, and at most five steps.
-        let step = bytes_f64(Bytes::new(self.step())) / unit;
-        let digits = if step >= 1.0 {
-            0
-        } else if step >= 0.5 {
-            1
-        } else {
-            2
-        };
+        let (unit, step) = (self.unit(), Bytes::new(self.step()));
         (0..=self.count()).map(move |place| {
             let tick = Bytes::new(self.step().saturating_mul(place));
-            let text =
-                if place == 0 { "0".to_owned() } else { format!("{:.digits$}", bytes_f64(tick) / unit) };
-            (tick, text)
+            (tick, unit.tick(tick, step))
         })
     }
 }
@@ -112,7 +97,7 @@ pub(super) fn draw_y_axis(scene: &mut Scene, scale: &YScale, plot: &Rect) {
         scene.hairline(Point::new(plot.x_px - 4.0, y), Point::new(plot.right_px(), y), Role::Grid);
         scene.text(Point::new(plot.x_px - 7.0, y + 4.0), text, style);
     }
-    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit(), style);
+    scene.text(Point::new(plot.x_px - 7.0, plot.y_px - 9.0), ticks.unit().name(), style);
 }
 
 /// The lines of the vertical axis once more, fine, over what is drawn in the plot.
@@ -245,7 +230,9 @@ pub(super) fn step_ticks(
         // At the right edge there may be room for the number alone.
         let texts = [label(tick), grouped_count(tick)].map(|text| Tick { x_px, text });
         let fitting = texts.into_iter().find(|tick| x_px + tick.half_width_px() <= plot.right_px() + 8.0);
-        ticks.extend(fitting.filter(|_| x_px >= plot.x_px - 0.5));
+        // The word for the axis stands left of the plot.
+        let is_clear = |tick: &Tick| tick.x_px - tick.half_width_px() >= plot.x_px - 8.0;
+        ticks.extend(fitting.filter(is_clear));
         match tick.checked_add(step) {
             Some(next) => tick = next,
             None => break,
@@ -305,7 +292,7 @@ mod tests {
     fn an_axis_of_bytes_has_four_to_six_round_ticks_and_one_unit() {
         let texts = |top: Bytes| {
             let ticks = ByteTicks::new(top, 240.0);
-            (ticks.iter().map(|(_, text)| text).collect::<Vec<_>>().join(" "), ticks.unit())
+            (ticks.iter().map(|(_, text)| text).collect::<Vec<_>>().join(" "), ticks.unit().name())
         };
         assert_eq!(texts(Bytes::mib(13_000)), ("0 4 8 12".to_owned(), "GiB"));
         assert_eq!(texts(Bytes::mib(1300)), ("0 0.25 0.50 0.75 1.00 1.25".to_owned(), "GiB"));
@@ -316,8 +303,7 @@ mod tests {
             let ticks = ByteTicks::new(top, 240.0);
             assert!((3..=5).contains(&ticks.count()), "{top}: {ticks:?}");
             for (tick, text) in ticks.iter().skip(1) {
-                let unit = (0..ticks.unit_place()).fold(1.0, |unit, _| unit * 1024.0);
-                let said = text.parse::<f64>().expect("a number") * unit;
+                let said = text.parse::<f64>().expect("a number") * ticks.unit().bytes();
                 assert!((said - bytes_f64(tick)).abs() < 1.0, "{top}: {text}");
             }
         }

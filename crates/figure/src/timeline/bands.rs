@@ -19,13 +19,30 @@ const NARROW_PX: f32 = 3.0;
 /// Of more time spans than these, the others are left out.
 const MOST_MARKERS: usize = 50_000;
 
-/// The time spans that the program named, as bands at the foot of the figure; one within another is drawn above it. Returns whether some are
+/// How many rows the bands have at most.
+fn most_rows(plot: &Rect) -> usize {
+    if plot.height_px < 90.0 { 1 } else { 2 }
+}
+
+/// The height of the rows of bands, which the areas leave free: none where the program named no time span.
+pub(super) fn lane_px(recording: &Recording, plot: &Rect) -> f32 {
+    let mut open_until: Option<u32> = None;
+    let mut rows = 0_usize;
+    for marker in recording.markers().iter().take(MOST_MARKERS) {
+        let Some(end) = marker.end_step else { continue };
+        let is_inner = open_until.is_some_and(|open| open > marker.start_step);
+        rows = rows.max(if is_inner { 2 } else { 1 });
+        open_until = Some(open_until.map_or(end, |open| if is_inner { open.max(end) } else { end }));
+    }
+    crate::numbers::count_px(rows.min(most_rows(plot))) * BAND_PX
+}
+
+/// The time spans that the program named, as bands at the foot of the figure, below zero; one within another is drawn above it. Returns whether some are
 /// bars, which have no room for a name.
 pub(super) fn draw_bands(scene: &mut Scene, recording: &Recording, scale: &XScale, plot: &Rect) -> bool {
-    let most_rows = if plot.height_px < 90.0 { 1 } else { 2 };
     let mut open: Vec<u32> = Vec::new();
     // Where the last band of each row ends.
-    let mut rows_px = vec![plot.x_px; most_rows];
+    let mut rows_px = vec![plot.x_px; most_rows(plot)];
     let mut has_bars = false;
     for (index, marker) in recording.markers().iter().enumerate().take(MOST_MARKERS) {
         let Marker { start_step, end_step: Some(end), ref text, .. } = *marker else { continue };

@@ -75,7 +75,9 @@ fn size_of(scene: &Scene) -> Size {
 fn draw_flag(scene: &mut Scene, base: &Scene, x: f32, plot: &Rect, text: &str) {
     let bottom = plot.bottom_px();
     let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 8.0;
-    let flag_left = (x - width / 2.0).clamp(0.0, (scene.width_px - width).max(0.0)).round();
+    // Left of the plot stands the word for the axis.
+    let least = plot.x_px - 8.0;
+    let flag_left = (x - width / 2.0).clamp(least, (scene.width_px - width).max(least)).round();
     let flag = Rect::new(flag_left, bottom.round() + 3.0, width, 16.0);
     let axis = Rect::new(plot.x_px, flag.y_px, scene.width_px, 16.0);
     for mark in base.marks.iter().filter(|mark| matches!(mark, Mark::Text { anchor: Anchor::Middle, .. })) {

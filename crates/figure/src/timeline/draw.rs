@@ -7,8 +7,9 @@ use crate::numbers::{bytes_f64, count_f64, count_px, floor_count, round_bytes};
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Dash, Mark, Scene, TextStyle, Weight};
 use crate::text_width::text_width_px;
+use crate::timeline::air::Air;
 use crate::timeline::axis::{TEXT_PX, YScale, draw_clock_axis, draw_grid_over, draw_x_axis, draw_y_axis};
-use crate::timeline::bands::draw_bands;
+use crate::timeline::bands::{draw_bands, lane_px};
 use crate::timeline::clock::Clock;
 use crate::timeline::legend::draw_legend;
 use crate::timeline::marks::{draw_failures, draw_labels};
@@ -41,12 +42,15 @@ pub fn timeline(
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
     let capacity = recording.known_capacity();
     let last = floor_count((view.last_step.ceil() - 1.0).max(0.0));
-    let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, plot.height_px), plot);
+    // Below zero, so that no band lies over the areas.
+    let data = Rect { height_px: plot.height_px - lane_px(recording, &plot), ..plot };
+    let range = YScale::new(y_top(highest, series.peaks_at(last).1, capacity, data.height_px), data);
     draw_y_axis(&mut scene, &range, &plot);
     let drawn = draw_areas(&mut scene, &columns, &range);
     draw_grid_over(&mut scene, &range, &plot);
     draw_lines(&mut scene, series, &columns, &range);
-    draw_bounds(&mut scene, series, &columns, &range, capacity);
+    let air = Air::new(series, &columns, &range, capacity);
+    let has_capacity = draw_bounds(&mut scene, series, &air, capacity);
     match scale.clock() {
         Some(clock) => draw_clock_axis(&mut scene, clock, &view, &plot),
         None => draw_x_axis(&mut scene, &scale, &view, &plot, Some(recording)),
@@ -55,9 +59,10 @@ pub fn timeline(
     // Over the lines of their names.
     let has_bars = draw_bands(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &view, &scale, &plot);
-    draw_peak(&mut scene, series, recording, &scale, (&columns, &range));
+    draw_peak(&mut scene, series, recording, &scale, &air);
     draw_area_names(&mut scene, &columns, &range);
-    draw_legend(&mut scene, capacity.filter(|capacity| !range.holds(*capacity)), drawn, has_bars);
+    let unnamed = capacity.filter(|_| !has_capacity).map(|capacity| (capacity, range.holds(capacity)));
+    draw_legend(&mut scene, unnamed, drawn, has_bars);
     scene
 }
 
@@ -65,7 +70,7 @@ pub fn timeline(
 pub(super) struct Column {
     pub(super) left_px: f32,
     pub(super) right_px: f32,
-    last_moment: usize,
+    pub(super) last_moment: usize,
     pub(super) extent: Extent,
 }
 
@@ -234,19 +239,17 @@ fn draw_lines(scene: &mut Scene, series: &Series, columns: &[Column], range: &YS
     }
 }
 
-/// Lines at the capacity and at the memory fraction's limit, with their values where there is room.
-fn draw_bounds(
-    scene: &mut Scene,
-    series: &Series,
-    columns: &[Column],
-    range: &YScale,
-    capacity: Option<Bytes>,
-) {
-    let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return };
-    let mut bounds = Bounds { texts: Vec::new(), plot: range.plot };
+/// Lines at the capacity and at the memory fraction's limit, with their values where there is room. Returns whether the capacity has its
+/// value.
+fn draw_bounds(scene: &mut Scene, series: &Series, air: &Air<'_>, capacity: Option<Bytes>) -> bool {
+    let (columns, range) = (air.columns, air.range);
+    let (Some(first), Some(last)) = (columns.first(), columns.last()) else { return false };
+    let mut bounds = Bounds { texts: Vec::new(), air };
+    let mut has_capacity = false;
     if let Some(capacity) = capacity.filter(|capacity| range.holds(*capacity)) {
         let y = range.y_px(capacity).round() + 0.5;
-        bounds.draw(scene, (first.left_px, last.right_px), y, Dash::Solid, &format!("capacity {capacity}"));
+        let edges = (first.left_px, last.right_px);
+        has_capacity = bounds.draw(scene, edges, y, Dash::Solid, &format!("capacity {capacity}"));
     }
     let mut start = 0;
     while let Some(column) = columns.get(start) {
@@ -262,33 +265,32 @@ fn draw_bounds(
         }
         start += same;
     }
+    has_capacity
 }
 
-struct Bounds {
+struct Bounds<'a> {
     texts: Vec<Rect>,
-    plot: Rect,
+    air: &'a Air<'a>,
 }
 
-impl Bounds {
-    fn draw(&mut self, scene: &mut Scene, edges: (f32, f32), y_px: f32, dash: Dash, text: &str) {
+impl Bounds<'_> {
+    /// Draws the line, and its text above or below it where nothing else is drawn. Returns whether there is such a place.
+    fn draw(&mut self, scene: &mut Scene, edges: (f32, f32), y_px: f32, dash: Dash, text: &str) -> bool {
         let (left, right) = edges;
         scene.line(Point::new(left, y_px), Point::new(right, y_px), Role::Limit, dash, 1.0);
-        let width = text_width_px(text, TEXT_PX, Weight::Normal);
-        if width + 6.0 > right - left {
-            return;
-        }
-        // The text is above the line, where no curve is, or else below the line. It is left out where another text is. At the left:
-        // marks of failures, which are most often at the end, do not cover it there.
-        for top in [y_px - 15.0, y_px + 2.0] {
-            let plate = Rect::new((left + 3.0).floor(), top.round(), width + 6.0, 14.0);
-            let is_inside = plate.y_px >= self.plot.y_px && plate.bottom_px() <= self.plot.bottom_px();
-            if is_inside && !self.texts.iter().any(|other| other.overlaps(&plate)) {
-                scene.rect(plate, Fill::solid(Role::Background), None);
-                let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
-                scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
-                self.texts.push(plate);
-                return;
-            }
-        }
+        let width = text_width_px(text, TEXT_PX, Weight::Normal) + 6.0;
+        // From the left on: marks of failures are most often at the end.
+        let count = floor_count(f64::from((right - left - width) / 12.0).max(-1.0) + 1.0);
+        let lefts = (0..count).map(|place| (left + 3.0 + count_px(place) * 12.0).floor());
+        let places = [y_px - 15.0, y_px + 2.0]
+            .into_iter()
+            .flat_map(|top| lefts.clone().map(move |left| Rect::new(left, top.round(), width, 14.0)));
+        let is_free =
+            |plate: &Rect| self.air.is_clear(plate) && !self.texts.iter().any(|other| other.overlaps(plate));
+        let Some(plate) = places.into_iter().find(is_free) else { return false };
+        let at = Point::new(plate.x_px + 3.0, baseline(plate.center().y_px, TEXT_PX));
+        scene.text(at, text, TextStyle::new(Role::Limit, TEXT_PX));
+        self.texts.push(plate);
+        true
     }
 }

@@ -82,9 +82,14 @@ pub(super) fn draw_class_sign(scene: &mut Scene, class: BreakdownClass, x: f32, 
     scene.rect(Rect::new(x, y - 10.0, 14.0, 11.0), Fill::of(class), Some(class.role()));
 }
 
-/// The legend on the last lines of the scene, and the capacity if the curves are far below it. Only what the
-/// figure has is explained: `drawn` are its areas, `has_bars` says whether there are time spans that the program named.
-pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, drawn: DrawnAreas, has_bars: bool) {
+/// The legend on the last lines of the scene, and the capacity if the plot does not name it, with whether the plot has its line. Only what
+/// the figure has is explained: `drawn` are its areas, `has_bars` says whether there are time spans that the program named.
+pub(super) fn draw_legend(
+    scene: &mut Scene,
+    capacity: Option<(Bytes, bool)>,
+    drawn: DrawnAreas,
+    has_bars: bool,
+) {
     let shown = || {
         entries().filter(|(name, _)| match *name {
             VARIED_NAME => drawn.is_varied,
@@ -114,8 +119,9 @@ pub(super) fn draw_legend(scene: &mut Scene, far_capacity: Option<Bytes>, drawn:
         }
         scene.text(Point::new(x + SIGN_PX, y), name, style);
     }
-    let Some(capacity) = far_capacity.filter(|_| rows > 0) else { return };
-    let texts = [format!("capacity {capacity}, beyond the scale"), format!("capacity {capacity}")];
+    let Some((capacity, has_line)) = capacity.filter(|_| rows > 0) else { return };
+    let short = format!("capacity {capacity}");
+    let texts = [if has_line { short.clone() } else { format!("{short}, beyond the scale") }, short];
     let right = scene.width_px - 4.0;
     if let Some(text) = first_fitting(&texts, TEXT_PX, Weight::Normal, right - end.1) {
         scene.text(Point::new(right, y_of(end.0)), text, style.anchored(Anchor::End));

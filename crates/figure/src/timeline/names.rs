@@ -9,6 +9,7 @@ use crate::numbers::grouped_count;
 use crate::role::{BreakdownClass, Role};
 use crate::scene::{Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::text_width_px;
+use crate::timeline::air::{Air, leader_end};
 use crate::timeline::axis::{TEXT_PX, YScale};
 use crate::timeline::draw::Column;
 use crate::timeline::marks::column;
@@ -37,8 +38,9 @@ pub(super) fn draw_peak(
     series: &Series,
     recording: &Recording,
     scale: &XScale,
-    (columns, range): (&[Column], &YScale),
+    air: &Air<'_>,
 ) {
+    let range = air.range;
     if range.plot.height_px < 60.0 {
         return;
     }
@@ -59,73 +61,64 @@ pub(super) fn draw_peak(
             format!("{name} {bytes}"),
             format!("peak {bytes}"),
         ];
-        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), columns, range);
+        draw_point(scene, Point::new(x, range.y_px(bytes)), &texts, (role, target), air);
     }
 }
 
-/// Whether a plate hides a part of the line of allocated or of reserved bytes.
-fn hides_a_line(plate: &Rect, columns: &[Column], range: &YScale) -> bool {
-    let near =
-        || columns.iter().filter(|column| column.right_px > plate.x_px && column.left_px < plate.right_px());
-    [1, 3].into_iter().any(|border| {
-        let y = |column: &Column| range.y_px(column.extent.high[border]);
-        let (top, foot) =
-            near().map(y).fold((f32::MAX, f32::MIN), |(top, foot), y| (top.min(y), foot.max(y)));
-        // A line is upright between two levels, so that it crosses all that lies between the highest and the lowest.
-        top < plate.bottom_px() + 1.0 && foot > plate.y_px - 1.0
-    })
-}
-
-/// A dot, and the first of `texts` beside it that covers no other text, and no line of the figure if there is such a place; no dot without a
-/// text.
+/// A dot, and the first of `texts` where nothing else is drawn: beside the dot, or else at the nearest such place with a line to the dot. A
+/// dot without room for a text says its value under the pointer.
 fn draw_point(
     scene: &mut Scene,
     at: Point,
     texts: &[String],
     (role, target): (Role, TargetId),
-    columns: &[Column],
-    range: &YScale,
+    air: &Air<'_>,
 ) {
     let taken = taken(scene);
-    let plot = &range.plot;
-    for (may_hide, text) in
-        [false, true].into_iter().flat_map(|may| texts.iter().map(move |text| (may, text)))
-    {
-        let width = text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
-        let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width);
-        let (above, below) = (at.y_px - PLATE_PX - 1.0, at.y_px + 2.0);
+    let lines: Vec<Rect> = taken.iter().copied().chain(upright(scene)).collect();
+    let width = |text: &String| text_width_px(text, TEXT_PX, Weight::Bold).ceil() + 6.0;
+    let beside = |text: &String| {
+        let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width(text));
+        let above = at.y_px - PLATE_PX - 1.0;
         let higher = above - PLATE_PX - 1.0;
-        let places =
-            [(right, above), (left, above), (right, higher), (left, higher), (right, below), (left, below)];
-        for (x, y) in places {
-            let plate = Rect::new(x.round(), y.round(), width, PLATE_PX);
-            let is_inside = plate.x_px >= plot.x_px
-                && plate.right_px() <= plot.right_px()
-                && plate.y_px >= plot.y_px
-                && plate.bottom_px() <= plot.bottom_px();
-            let is_free = !taken.iter().any(|other| other.overlaps(&plate))
-                && (may_hide || !hides_a_line(&plate, columns, range));
-            if !is_inside || !is_free {
-                continue;
-            }
+        let places = [(right, above), (left, above), (right, higher), (left, higher)];
+        let plates = places.map(|(x, y)| Rect::new(x.round(), y.round(), width(text), PLATE_PX));
+        plates
+            .into_iter()
+            .find(|plate| air.is_clear(plate) && !taken.iter().any(|other| other.overlaps(plate)))
+    };
+    // Upright lines are not written over either where there is a choice.
+    let found = texts.iter().find_map(|text| Some((text, beside(text)?, false))).or_else(|| {
+        texts.iter().find_map(|text| Some((text, air.nearest(at, width(text), PLATE_PX, &lines)?, true)))
+    });
+    if let Some((text, plate, is_far)) = found {
+        if is_far {
+            scene.hairline(at, leader_end(at, &plate), role);
+        } else {
+            // Over lines of the grid and of labels, which are no data.
             scene.rect(plate, Fill::solid(Role::Background), None);
-            let baseline = baseline(plate.center().y_px, TEXT_PX);
-            let style = TextStyle::new(role, TEXT_PX).bold();
-            scene.text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
-            scene.target(plate, target);
-            for (size, role) in [(7.0, Role::Background), (5.0, role)] {
-                let dot = Rect::new(at.x_px - size / 2.0, at.y_px - size / 2.0, size, size);
-                scene.rounded(dot, Fill::solid(role), size / 2.0);
-            }
-            return;
         }
+        let baseline = baseline(plate.center().y_px, TEXT_PX);
+        let style = TextStyle::new(role, TEXT_PX).bold();
+        scene.text(Point::new(plate.x_px + 3.0, baseline), text.clone(), style);
+        scene.target(plate, target);
+    } else {
+        scene.target(Rect::new(at.x_px - 5.0, at.y_px - 5.0, 10.0, 10.0), target);
+    }
+    for (size, role) in [(7.0, Role::Background), (5.0, role)] {
+        let dot = Rect::new(at.x_px - size / 2.0, at.y_px - size / 2.0, size, size);
+        scene.rounded(dot, Fill::solid(role), size / 2.0);
     }
 }
 
-/// The name of each class within its area, where the area has room for it.
+/// The name of each class within its area, where the area has room for it. A name over a hatch would need a ground of its own, which would
+/// cover the area: the legend has the names of these.
 pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
     for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {
+        if matches!(class, BreakdownClass::Rounding | BreakdownClass::Pending) {
+            continue;
+        }
         let low = |column: &Column| if index == 0 { Bytes::ZERO } else { column.extent.high[index - 1] };
         // Only where the bytes are in the class all the time.
         let high =
@@ -141,9 +134,6 @@ pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YSc
         let strips: Vec<Strip> = columns.iter().map(strip).collect();
         let Some(place) = roomiest(&strips, width, PLATE_PX, &taken) else { continue };
         let role = if index == 0 { Role::TextOnRequested } else { Role::Text };
-        if matches!(class, BreakdownClass::Rounding | BreakdownClass::Pending) {
-            scene.rect(place, Fill::solid(Role::Background), None);
-        }
         let at = Point::new(place.x_px + 4.0, baseline(place.center().y_px, TEXT_PX));
         scene.text(at, name, TextStyle::new(role, TEXT_PX).bold());
         taken.push(place);

@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, Recording, StepOutcome};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::{LabelRows, PLATE_PX, Strip, baseline, roomiest};
-use crate::numbers::{count_f64, floor_count, px};
+use crate::numbers::{bytes_f64, count_f64, floor_count, px, round_bytes};
 use crate::role::Role;
 use crate::scene::{Dash, Mark, Scene, TargetId, TextStyle, Weight};
 use crate::text_width::{fitted, text_width_px};
@@ -40,42 +40,53 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
     let plot = plot(size);
     let columns = columns(series, recording, &view, &plot);
     let highest = columns.iter().map(|column| column.extent.high[3]).max().unwrap_or_default();
-    draw_on_base(&mut scene, &columns, highest, plot, size);
+    let value = value_place(&columns, highest, &plot);
+    let top =
+        if value.is_some_and(|(_, is_clear)| !is_clear) { with_headroom(highest, &plot) } else { highest };
+    draw_on_base(&mut scene, &columns, top, plot, size);
     let scale = XScale::new(view, plot);
     draw_chapters(&mut scene, recording, &scale, &plot);
     draw_failures(&mut scene, recording, &scale, &plot);
-    draw_values(&mut scene, &columns, highest, &plot);
+    if let Some((place, _)) = value {
+        draw_values(&mut scene, &columns, (highest, place), &YScale::new(top, plot));
+    }
     scene
 }
 
 /// A strip that is lower than this has room for its areas alone.
 const NAMED_PX: f32 = 34.0;
 
-/// The bytes at the upper edge, at the left, and the names of both areas where they have room.
-fn draw_values(scene: &mut Scene, columns: &[Column], highest: Bytes, plot: &Rect) {
+/// The place of the highest bytes at the upper edge, and whether no area is there: at the left, or else at the right. `None` for a strip without
+/// room.
+fn value_place(columns: &[Column], highest: Bytes, plot: &Rect) -> Option<(Rect, bool)> {
     if highest.is_zero() || plot.height_px < NAMED_PX {
-        return;
+        return None;
     }
-    let size_px = TEXT_PX;
-    let plate = |width: f32, left: f32, top: f32| Rect::new(left, top, width.ceil() + 6.0, PLATE_PX - 1.0);
-    let mut taken: Vec<Rect> = scene.targets.iter().map(|target| target.rect).collect();
-    // Where nothing is drawn below it, or else at the right.
-    let text = highest.to_string();
-    let width = text_width_px(&text, size_px, Weight::Bold);
-    let top = plot.y_px + 1.0;
-    let is_covered = |rect: &Rect| {
-        let near =
-            columns.iter().filter(|column| column.right_px > rect.x_px && column.left_px < rect.right_px());
-        near.map(|column| YScale::new(highest, *plot).y_px(column.extent.high[3]))
-            .any(|y| y < rect.bottom_px())
-    };
-    let places = [plate(width, 1.0, top), plate(width, plot.right_px() - width.ceil() - 7.0, top)];
-    let found = places.into_iter().find(|place| !is_covered(place)).unwrap_or(places[0]);
-    scene.rect(found, Fill::solid(Role::Background), None);
-    let at = Point::new(found.x_px + 3.0, baseline(found.center().y_px, size_px));
-    scene.text(at, text, TextStyle::new(Role::Text, size_px).bold());
-    taken.push(found);
+    let width = text_width_px(&highest.to_string(), TEXT_PX, Weight::Bold).ceil() + 6.0;
+    let place = |left: f32| Rect::new(left, plot.y_px + 1.0, width, PLATE_PX - 1.0);
     let range = YScale::new(highest, *plot);
+    let is_clear = |place: &Rect| {
+        let near =
+            columns.iter().filter(|column| column.right_px > place.x_px && column.left_px < place.right_px());
+        near.map(|column| range.y_px(column.extent.high[3])).all(|y| y >= place.bottom_px())
+    };
+    let left = place(1.0);
+    let found = [left, place(plot.right_px() - width - 1.0)].into_iter().find(is_clear);
+    Some((found.unwrap_or(left), found.is_some()))
+}
+
+/// The bytes at the upper edge, where a line of text is above the highest areas.
+fn with_headroom(highest: Bytes, plot: &Rect) -> Bytes {
+    round_bytes(bytes_f64(highest) * f64::from(plot.height_px / (plot.height_px - PLATE_PX - 1.0).max(1.0)))
+}
+
+/// The highest bytes at their place, and the names of both areas where they have room.
+fn draw_values(scene: &mut Scene, columns: &[Column], (highest, place): (Bytes, Rect), range: &YScale) {
+    let size_px = TEXT_PX;
+    let mut taken: Vec<Rect> = scene.targets.iter().map(|target| target.rect).collect();
+    let at = Point::new(place.x_px + 3.0, baseline(place.center().y_px, size_px));
+    scene.text(at, highest.to_string(), TextStyle::new(Role::Text, size_px).bold());
+    taken.push(place);
     for (name, low, high, role) in
         [("allocated", None, 1, Role::TextOnRequested), ("cached", Some(2), 3, Role::Text)]
     {

@@ -4,9 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use blockyard_figure::{
-    AddressMap, Allocations, Grid, GridKind, GridPaint, GridView, Groups, LegendEntry, Rect,
-};
+use blockyard_figure::{AddressMap, Allocations, Grid, GridKind, GridPaint, GridView, Groups, Rect};
 use blockyard_record::Recording;
 use wasm_bindgen::prelude::*;
 use web_sys::{CanvasRenderingContext2d, HtmlCanvasElement, ImageData};
@@ -43,10 +41,6 @@ pub(super) struct GridColors {
 }
 
 impl GridColors {
-    fn is_hatched(&self, row: usize) -> bool {
-        self.groups.legend().get(self.groups.place(row)).is_some_and(LegendEntry::is_hatched)
-    }
-
     fn of_row(&self, row: usize) -> [u8; 4] {
         let is_pale = self.marked.as_ref().is_some_and(|marked| !marked.get(row).copied().unwrap_or(false));
         let colors = self.colors.get(self.groups.place(row));
@@ -287,14 +281,8 @@ fn paint_columns(
     }
     let Some(context) = context_of(canvas) else { return };
     let of_row = |row: usize| colors.of_row(row);
-    let is_hatched = |row: usize| colors.is_hatched(row);
-    let paint = GridPaint {
-        reserved: colors.reserved,
-        small: colors.small,
-        ground: colors.ground,
-        of_row: &of_row,
-        is_hatched: &is_hatched,
-    };
+    let paint =
+        GridPaint { reserved: colors.reserved, small: colors.small, ground: colors.ground, of_row: &of_row };
     let (left, band) = (count(columns.start), pixels(columns.len()));
     let image = grid.pixels(&paint, columns);
     if let Ok(image) = ImageData::new_with_u8_clamped_array(wasm_bindgen::Clamped(&image), band) {

@@ -430,6 +430,7 @@ impl TextField {
                     class="text"
                     on:click=on(move |event: ev::MouseEvent| self.clicked(&event))
                     on:pointerdown=on(move |event: ev::PointerEvent| self.pointer_pressed(&event))
+                    on:mousedown=on(move |event: ev::MouseEvent| self.mouse_pressed(&event))
                     on:pointermove=on(move |event: ev::PointerEvent| self.pointer_moved(&event))
                     on:pointerup=on(move |_: ev::PointerEvent| self.pointer_released())
                 >

@@ -47,7 +47,7 @@ pub(crate) fn origin(session: Session) -> AnyView {
             operator => format!(" by {operator}"),
         };
         Some(format!(
-            "Block #{block} was allocated in {line}{by} ({}), as {}.",
+            "Block #{block} was allocated in {line}{by} ({}). Category: {}.",
             origin.phase, origin.category
         ))
     };

@@ -53,6 +53,24 @@ impl TextField {
         self.move_caret(self.byte_under(place, row.as_ref()), event.shift_key());
     }
 
+    /// Keeps the browser from a selection of its own where the selection is made here. Such a stroke begins on a colored line, and the
+    /// browser would take the focus from the field and end the stroke with the field's selection empty: the line is replaced while the
+    /// text scrolls, so that no click follows which would put things right.
+    pub(super) fn mouse_pressed(self, event: &ev::MouseEvent) {
+        if self.pointer_selection.get_value().is_some_and(|selection| !selection.is_native) {
+            event.prevent_default();
+            self.focus();
+        }
+    }
+
+    fn focus(self) {
+        if let Some(area) = self.area.get_untracked() {
+            let options = web_sys::FocusOptions::new();
+            options.set_prevent_scroll(true);
+            let _ = area.focus_with_options(&options);
+        }
+    }
+
     pub(super) fn pointer_moved(self, event: &ev::PointerEvent) {
         let Some(before) = self.pointer_selection.get_value() else { return };
         if event.buttons() & 1 == 0 {
@@ -111,12 +129,8 @@ impl TextField {
             self.read_caret();
             return self.fill_around_caret();
         }
-        if let Some(area) = self.area.get_untracked() {
-            let options = web_sys::FocusOptions::new();
-            options.set_prevent_scroll(true);
-            let _ = area.focus_with_options(&options);
-            self.read_caret();
-        }
+        self.focus();
+        self.read_caret();
     }
 
     /// The byte of a long text at a place of the window. `row` is the element of the line at this place, if it is known.
