@@ -138,6 +138,8 @@ fn a_flame_graph_has_no_rows_for_frames_that_only_pass_on() {
         }
     }
     assert!(passed > 0, "the frames around a training loop pass on");
+    let has_count = |mark: &Mark| matches!(mark, Mark::Text { text, .. } if text.contains('\u{203a}'));
+    assert!(!scene.marks.iter().any(has_count), "a count of frames says nothing in a row");
 }
 
 /// The largest holders at the peak are named in the legend of stacks.
@@ -209,6 +211,28 @@ fn a_legend_of_stacks_names_every_site_or_its_category_once() {
             assert!(legend.iter().all(|entry| entry.role != rest), "{name}: {legend:?}");
         }
     }
+}
+
+#[test]
+fn what_has_no_stack_has_one_color_in_every_grouping() {
+    let mut found = 0;
+    for name in SNAPSHOTS {
+        let recording = recording(name);
+        let allocations = Collector::collect(recording.clone());
+        for by in [ColorBy::Stack, ColorBy::Category] {
+            let groups = Groups::new(&allocations, &recording, by);
+            for row in 0..allocations.len() {
+                let id = allocations.id(row).expect("an allocation");
+                let has_stack = recording.stacks().frames(recording.allocation_stack(id)).len() > 0;
+                let role = groups.legend().get(groups.place(row)).expect("an entry").role;
+                let is_that_color = role == Role::Site(Role::SITES - 1);
+                assert!(has_stack || is_that_color, "{name} by {}: {role:?}", by.name());
+                assert!(!has_stack || !is_that_color, "{name} by {}: a stack without a color", by.name());
+                found += usize::from(!has_stack);
+            }
+        }
+    }
+    assert!(found > 100, "{found}");
 }
 
 #[test]

@@ -81,8 +81,8 @@ fn draw_point(
         let (right, left) = (at.x_px + BESIDE_PX, at.x_px - BESIDE_PX - width(text));
         let above = at.y_px - PLATE_PX - 1.0;
         let higher = above - PLATE_PX - 1.0;
-        let places = [(right, above), (left, above), (right, higher), (left, higher)];
-        let plates = places.map(|(x, y)| Rect::new(x.round(), y.round(), width(text), PLATE_PX));
+        let corners = [(right, above), (left, above), (right, higher), (left, higher)];
+        let plates = corners.map(|(x, y)| Rect::new(x.round(), y.round(), width(text), PLATE_PX));
         plates
             .into_iter()
             .find(|plate| air.is_clear(plate) && !taken.iter().any(|other| other.overlaps(plate)))
@@ -111,8 +111,8 @@ fn draw_point(
     }
 }
 
-/// The name of each class within its area, where the area has room for it. A name over a hatch would need a ground of its own, which would
-/// cover the area: the legend has the names of these.
+/// The name of each class within its area, where the area has room for it. A name over a hatch would need a separate ground, which would cover
+/// the area: the legend has the names of these.
 pub(super) fn draw_area_names(scene: &mut Scene, columns: &[Column], range: &YScale) {
     let mut taken: Vec<Rect> = taken(scene).into_iter().chain(upright(scene)).collect();
     for (index, class) in BreakdownClass::ALL.into_iter().take(4).enumerate() {

@@ -56,7 +56,7 @@ pub fn timeline_strip(series: &Series, recording: &Recording, size: Size) -> Sce
 /// A strip that is lower than this has room for its areas alone.
 const NAMED_PX: f32 = 34.0;
 
-/// The place of the highest bytes at the upper edge, and whether no area is there: at the left, or else at the right. `None` for a strip without
+/// The place of the highest bytes at the upper edge, and whether it is clear of areas: at the left, or else at the right. `None` for a strip without
 /// room.
 fn value_place(columns: &[Column], highest: Bytes, plot: &Rect) -> Option<(Rect, bool)> {
     if highest.is_zero() || plot.height_px < NAMED_PX {

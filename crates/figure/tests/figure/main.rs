@@ -19,6 +19,7 @@
 
 mod apart;
 mod compared;
+mod labels;
 mod map;
 mod overview;
 mod palette;

@@ -52,6 +52,9 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         page.wait_text(&id("printed-later"), "end 4194304 8388608")?;
         page.wait_text(&id("alive-column"), "4 MiB")?;
         page.wait_text(&id("categories"), "input")?;
+        // Memory over time is as high as in an opened file, with its axis.
+        let high = page.rect(&id("timeline"))?.height;
+        ensure!(high >= 120.0, "memory over time is {high} pixels high");
         // The figures have the categories' colors.
         page.wait_until("document.querySelector('[data-testid=color-by]')?.value === 'category'")?;
         page.wait_text(&id("legend"), "input")?;
