@@ -75,7 +75,7 @@ pub enum Topic {
     Passes,
     /// What was replayed and does not help.
     Fails,
-    /// How much less live memory, or how much more of it in all, would do.
+    /// How much less memory would do.
     Less,
     /// Which GPUs hold the run.
     Gpus,

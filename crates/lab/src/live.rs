@@ -150,7 +150,7 @@ impl Live {
 /// All blocks that no line of the program allocated, in a run whose other blocks have one: by their sizes or by functions of C++ they would be many
 /// rows that tell the reader nothing.
 pub const WITHOUT_STACK: &str =
-    "PyTorch's own code, with no line of the program in the stack: mostly gradients of backward passes";
+    "PyTorch's own code, with no line of the program in the stack: mostly gradients";
 
 /// All blocks that a library keeps to work in, wherever it was called first.
 pub const WORKSPACES: &str =
