@@ -273,7 +273,7 @@ fn begin(beside: Beside) -> u32 {
     })
 }
 
-/// Runs a job in a separate worker. `on_end` gets the first reply that is no output, or why there is none; an earlier run is given up.
+/// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why there is none; an earlier run is given up.
 fn run_beside(
     beside: Beside,
     job: &ProgramJob,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Run;
 
 /// What a GPU of this name has for PyTorch: all its memory without the CUDA context and libraries, as the verdict and `fit` count it. `None`
-/// for a text that is no GPU's name.
+/// for a text that does not name a GPU.
 #[must_use]
 pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
     GpuProfile::from_words(name).map(|gpu| left_for_pytorch(gpu.total_memory))

@@ -211,7 +211,7 @@ pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
 /// What is taken off each GPU.
 fn outside_words() -> String {
     format!(
-        "in brackets is what a GPU leaves for PyTorch: all its memory without the {} of the CUDA context and libraries, as recorded on an \
+        "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, as recorded on an \
          {OUTSIDE_RECORDED_ON}",
         outside_of_training()
     )

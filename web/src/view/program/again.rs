@@ -17,7 +17,7 @@ const MOST_SETTINGS: usize = 3;
 /// A program that took longer runs again only when the reader asks for it.
 const MOST_SECONDS: u32 = 20;
 
-/// What the program does with a change; empty for what is no failed run of a program.
+/// What the program does with a change; empty unless a program failed.
 pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
     let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
     if !matches!(found.kind, VerdictKind::Leak | VerdictKind::OutOfMemory)
