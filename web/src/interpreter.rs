@@ -223,61 +223,105 @@ fn start(generation: u32, job: &ProgramJob) -> Result<(), InterpreterError> {
     })
 }
 
-struct Question {
+/// A run beside the program in the editor.
+struct RunBeside {
     worker: Option<Worker>,
-    // Which question it is: what an ended worker still says does not count.
+    // Which run it is: what an ended worker still says does not count.
     generation: u32,
 }
 
+type Beside = &'static std::thread::LocalKey<RefCell<RunBeside>>;
+
 thread_local! {
-    static QUESTION: RefCell<Question> = const { RefCell::new(Question { worker: None, generation: 0 }) };
+    static QUESTION: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
+    static TRIAL: RefCell<RunBeside> = const { RefCell::new(RunBeside { worker: None, generation: 0 }) };
 }
 
 /// Asks why memory is alive at the job's step. The program runs again up to there, in a separate worker; an earlier question is
 /// given up. Its end without an answer calls `on_answer` with `None`.
 pub(crate) fn ask(job: &ProgramJob, on_answer: impl Fn(Option<Referrers>) + 'static) {
-    let generation = QUESTION.with_borrow_mut(|question| {
-        question.generation += 1;
-        end(&mut question.worker);
-        question.generation
+    run_beside(&QUESTION, job, move |end| {
+        on_answer(match end {
+            Ok(ProgramReply::Referrers(referrers)) => Some(referrers),
+            _ => None,
+        });
     });
+}
+
+/// Runs the job beside the program in the editor, whose run and output stay. An earlier trial is given up.
+pub(crate) fn try_out(job: &ProgramJob, on_end: impl Fn(Result<ProgramRun, String>) + 'static) {
+    run_beside(&TRIAL, job, move |end| {
+        on_end(match end {
+            Ok(ProgramReply::Done(result)) => (*result).map_err(|error| error.to_string()),
+            Ok(_) => return,
+            Err(why) => Err(why.to_string()),
+        });
+    });
+}
+
+/// Ends the trial that runs.
+pub(crate) fn cancel_trial() {
+    begin(&TRIAL);
+}
+
+/// Ends what runs, and returns the number of the next run.
+fn begin(beside: Beside) -> u32 {
+    beside.with_borrow_mut(|beside| {
+        beside.generation += 1;
+        end(&mut beside.worker);
+        beside.generation
+    })
+}
+
+/// Runs a job in a separate worker. `on_end` gets the first reply other than output, or why there is none; an earlier run is given up.
+fn run_beside(
+    beside: Beside,
+    job: &ProgramJob,
+    on_end: impl Fn(Result<ProgramReply, InterpreterError>) + 'static,
+) {
+    let generation = begin(beside);
     let program = INTERPRETER.with_borrow(|interpreter| interpreter.program.clone());
-    let on_answer = std::rc::Rc::new(on_answer);
+    let on_end: std::rc::Rc<dyn Fn(Result<ProgramReply, InterpreterError>)> = std::rc::Rc::new(on_end);
     let Some(bytes) = postcard::to_allocvec(job).ok().filter(|_| program.is_fetched()) else {
-        return on_answer(None);
+        return on_end(Err(InterpreterError::Missing));
     };
     let message = Uint8Array::from(bytes.as_slice());
-    let failed = std::rc::Rc::clone(&on_answer);
-    let is_asked = move || QUESTION.with_borrow(|question| question.generation == generation);
+    let is_asked = move || beside.with_borrow(|beside| beside.generation == generation);
+    let (failed, late) = (std::rc::Rc::clone(&on_end), std::rc::Rc::clone(&on_end));
     let on_message = move |data: JsValue| {
         if !is_asked() {
             return;
         }
         let Some(bytes) = data.dyn_ref::<Uint8Array>() else {
-            return QUESTION.with_borrow(|question| {
-                if let Some(worker) = &question.worker {
+            return beside.with_borrow(|beside| {
+                if let Some(worker) = &beside.worker {
                     let _ = worker.post_message(&message);
                 }
             });
         };
-        let answer = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
+        let reply = match postcard::from_bytes::<ProgramReply>(&bytes.to_vec()) {
             Ok(ProgramReply::Printed(_)) => return,
-            Ok(ProgramReply::Referrers(referrers)) => Some(referrers),
-            Ok(ProgramReply::Done(_)) | Err(_) => None,
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(InterpreterError::Message(error)),
         };
-        QUESTION.with_borrow_mut(|question| {
-            question.generation += 1;
-            end(&mut question.worker);
-        });
-        on_answer(answer);
+        begin(beside);
+        on_end(reply);
     };
-    let on_end = move |_why| {
+    let on_failure = move |why| {
         if is_asked() {
-            failed(None);
+            begin(beside);
+            failed(Err(InterpreterError::of_worker(why)));
         }
     };
-    let worker = program.start(on_message, on_end);
-    QUESTION.with_borrow_mut(|question| question.worker = worker);
+    let worker = program.start(on_message, on_failure);
+    beside.with_borrow_mut(|beside| beside.worker = worker);
+    spawn_local(async move {
+        browser::pause(MOST_SECONDS * 1000).await;
+        if is_asked() {
+            begin(beside);
+            late(Err(InterpreterError::TimeIsOver));
+        }
+    });
 }
 
 fn end(worker: &mut Option<Worker>) {

@@ -10,6 +10,7 @@ mod sheet;
 mod trial;
 
 pub(crate) use answers::{Answers, LabWork, QuestionKind, SettingSearch, Trial};
+pub(crate) use moments::line_of_stack;
 pub(crate) use pool::prepare;
 pub(crate) use sheet::{Cell, Sheet};
 

@@ -2,9 +2,11 @@
 
 mod examples;
 mod result;
+mod trials;
 
 pub(crate) use examples::{DEFAULT_GPU, DERIVED_NUMBERS, EXAMPLES, Example, GPUS};
-pub(crate) use result::{AliveBytes, CATEGORIES, ProgramResult};
+pub(crate) use result::{AliveBytes, CATEGORIES, ProgramEnd, ProgramResult};
+pub(crate) use trials::{ProgramTrial, Trials};
 
 use blockyard_figure::PlayerAction;
 use blockyard_program::{PrintedText, ProgramJob, ProgramRun, Referrers};
@@ -84,6 +86,8 @@ pub(crate) struct ProgramSignals {
     pub(crate) before: RwSignal<Option<PtrEq<ProgramResult>>>,
     /// The output of PyTorch on an H200 for the example in the editor.
     pub(crate) recorded_text: RwSignal<Option<String>>,
+    /// The last run, run again with changes.
+    pub(crate) trials: RwSignal<Trials>,
 }
 
 /// What is known of why memory is alive.
@@ -127,6 +131,7 @@ impl ProgramSignals {
             why_alive: RwSignal::new(WhyAlive::Unknown),
             before: RwSignal::new(None),
             recorded_text: RwSignal::new(None),
+            trials: RwSignal::new(Trials::default()),
         }
     }
 

@@ -166,6 +166,12 @@ pub fn outside_of_training() -> Bytes {
     outside_bytes([(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1), (Taker::Blas, 0, 2)])
 }
 
+/// What the CUDA context and the libraries of a training program leave for PyTorch, of all memory of a GPU.
+#[must_use]
+pub fn left_for_pytorch(total: Bytes) -> Bytes {
+    total.saturating_sub(outside_of_training())
+}
+
 /// Whether these bytes hold for a GPU, by record.
 #[must_use]
 pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {

@@ -97,6 +97,21 @@ impl GpuProfile {
         Self::ALL.into_iter().find(|profile| profile.id == id)
     }
 
+    /// The profile that a person names: by its short name, or by words that are in one name alone, as `A100 40GB` or `RTX 4090`.
+    #[must_use]
+    pub fn from_words(text: &str) -> Option<Self> {
+        let plain = |text: &str| text.to_lowercase().replace(|letter: char| !letter.is_alphanumeric(), "");
+        let named = plain(text);
+        if let Some(profile) = Self::ALL.into_iter().find(|profile| plain(profile.id) == named) {
+            return Some(profile);
+        }
+        let words: Vec<String> = text.split_whitespace().map(plain).collect();
+        let is_in = |name: &str| words.iter().all(|word| plain(name).contains(word.as_str()));
+        let mut all = Self::ALL.into_iter().filter(|profile| is_in(profile.name));
+        let first = all.next()?;
+        (all.next().is_none() && !named.is_empty()).then_some(first)
+    }
+
     /// Bytes of the workspace that cuBLAS gets for each thread and stream (`CUBLAS_WORKSPACE_CONFIG` unset).
     #[must_use]
     pub fn cublas_workspace(&self) -> Bytes {
@@ -107,5 +122,31 @@ impl GpuProfile {
     #[must_use]
     pub fn cublaslt_workspace(&self) -> Bytes {
         Bytes::mib(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GpuProfile;
+
+    #[test]
+    fn a_gpu_is_found_by_what_people_call_it() {
+        let id = |text: &str| GpuProfile::from_words(text).map(|profile| profile.id);
+        for (text, expected) in [
+            ("t4", "t4"),
+            ("Tesla T4", "t4"),
+            ("A100", "a100"),
+            ("A100 40GB", "a100-40g"),
+            ("a100-40g", "a100-40g"),
+            ("H100 80 GB", "h100"),
+            ("RTX 4090", "rtx4090"),
+            ("NVIDIA L4", "l4"),
+        ] {
+            assert_eq!(id(text), Some(expected), "{text}");
+        }
+        // Names of several GPUs and of none.
+        for text in ["", "  ", "NVIDIA", "80GB", "B9000"] {
+            assert_eq!(id(text), None, "{text}");
+        }
     }
 }

@@ -19,8 +19,8 @@ mod pins;
 mod tensors;
 
 pub use changed::try_change;
-pub(crate) use changes::passes_changed;
 pub use changes::{Change, ChangeKind};
+pub(crate) use changes::{DEPENDS, passes_changed};
 pub use pins::{PinnedSegment, PinningBlock};
 
 use failure::Failure;

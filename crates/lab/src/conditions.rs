@@ -1,8 +1,50 @@
+use blockyard_gpus::{GpuProfile, left_for_pytorch, outside_of_training};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use serde::{Deserialize, Serialize};
 
 use crate::Run;
+
+/// What a GPU of this name has for PyTorch: all its memory without the CUDA context and libraries, as the verdict and `fit` count it. `None`
+/// for a text that does not name a GPU.
+#[must_use]
+pub fn gpu_for_pytorch(name: &str) -> Option<Bytes> {
+    GpuProfile::from_words(name).map(|gpu| left_for_pytorch(gpu.total_memory))
+}
+
+/// The ids and the names of the known GPUs, each with all its memory, the smallest first.
+#[must_use]
+pub fn known_gpus() -> Vec<(&'static str, &'static str, Bytes)> {
+    let mut all: Vec<_> = GpuProfile::ALL.iter().map(|gpu| (gpu.id, gpu.name, gpu.total_memory)).collect();
+    all.sort_by_key(|(.., total)| *total);
+    all
+}
+
+/// A device in words, by what it has for PyTorch: `Tesla T4 (14.01 GiB for PyTorch)`, `a device of 24 GiB (23.27 GiB for PyTorch)`. Where the whole
+/// device has no size that people write, `a device with 10 GiB for PyTorch`.
+#[must_use]
+pub fn device_words(for_pytorch: Bytes) -> String {
+    let total = for_pytorch.saturating_add(outside_of_training());
+    if let Some(gpu) = GpuProfile::ALL.iter().find(|gpu| gpu.total_memory == total) {
+        return format!("{} ({for_pytorch} for PyTorch)", gpu.name);
+    }
+    let exact = total.exact_text();
+    if ["MiB", "GiB", "TiB"].iter().any(|unit| exact.ends_with(unit)) {
+        return format!("a device of {exact} ({for_pytorch} for PyTorch)");
+    }
+    match gigabytes(total) {
+        Some(gigabytes) => format!("a device of {gigabytes} ({total}, of which {for_pytorch} for PyTorch)"),
+        None => format!("a device with {} for PyTorch", for_pytorch.exact_text()),
+    }
+}
+
+/// A size in GB with at most one decimal, where that says it to the byte.
+fn gigabytes(size: Bytes) -> Option<String> {
+    const TENTH: u64 = 100_000_000;
+    let tenths = size.get().checked_div(TENTH).filter(|_| size.get().is_multiple_of(TENTH))?;
+    let (whole, tenth) = (tenths / 10, tenths % 10);
+    Some(if tenth == 0 { format!("{whole} GB") } else { format!("{whole}.{tenth} GB") })
+}
 
 /// Under what a run is replayed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,5 +105,24 @@ impl Conditions {
     #[must_use]
     pub fn capacity_of(&self, run: &Run) -> Bytes {
         self.capacity.unwrap_or(run.capacity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_named_with_what_it_has_for_pytorch() {
+        let typed = |total: u64| device_words(left_for_pytorch(Bytes::new(total)));
+        assert_eq!(typed(24 << 30), "a device of 24 GiB (23.27 GiB for PyTorch)");
+        assert_eq!(typed(24_000_000_000), "a device of 24 GB (22.35 GiB, of which 21.62 GiB for PyTorch)");
+        assert_eq!(
+            gpu_for_pytorch("t4").map(device_words).unwrap_or_default(),
+            "Tesla T4 (14.01 GiB for PyTorch)"
+        );
+        // What a command was given as PyTorch's memory has nothing taken off.
+        assert_eq!(device_words(Bytes::gib(10)), "a device with 10 GiB for PyTorch");
+        assert_eq!(gpu_for_pytorch("B9000"), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Runs of PyTorch's memory snapshots.
 
+use std::sync::Arc;
+
 use blockyard_pytorch::snapshot::{DeviceSnapshot, SnapshotFile};
-use blockyard_record::{Bytes, StackId, TraceAction, TraceEntry};
+use blockyard_record::{Bytes, StackId, Stacks, TraceAction, TraceEntry};
 use blockyard_replay::OnProgress;
 use blockyard_rules::{AllocatorConfig, Release, known_config, left_out_note, size};
 use blockyard_workload::Request;
@@ -61,6 +63,7 @@ fn from_device(
     on_progress: OnProgress,
 ) -> Result<Run, LabError> {
     let device = file.devices.get(place).ok_or(LabError::NoTrace)?;
+    let program = name;
     let name =
         if file.devices.len() > 1 { format!("{name}, cuda:{}", device.index) } else { name.to_owned() };
     let mut recorded = blockyard_trace::recorded_run(file, place, &name)?;
@@ -88,11 +91,12 @@ fn from_device(
     let allocations: Vec<usize> = run.allocation_requests().collect();
     let kept = entries.len().min(allocations.len());
     let pairs = allocations.iter().rev().zip(entries.iter().rev()).take(kept);
+    let mut failures = Failures::of(file, program, simulation);
     let mut stacks = vec![StackId::EMPTY; run.requests().len()];
     let mut times = Vec::with_capacity(kept);
     for (request, entry) in pairs {
         if let Some(stack) = stacks.get_mut(*request) {
-            *stack = entry.stack;
+            *stack = failures.stack_of(entry.entry.action).unwrap_or(entry.stack);
         }
         times.push((entry.time_us, *request));
     }
@@ -105,7 +109,7 @@ fn from_device(
         Some((u32::try_from(request).ok()?, file.stacks.texts().get(begin.name).to_owned()))
     });
     let labels = labels.collect();
-    run.set_stacks(file.stacks.clone(), stacks, labels);
+    run.set_stacks(failures.stacks, stacks, labels);
     if !is_capacity_known {
         run.is_capacity_assumed = true;
         run.add_note(format!(
@@ -122,6 +126,35 @@ fn from_device(
         run.add_notes(&simulation.caveats);
     }
     Ok(run)
+}
+
+/// The stacks of a simulated program's failures beside those of its snapshot.
+struct Failures {
+    stacks: Arc<Stacks>,
+    /// Those of the failures, in their order.
+    of: Vec<StackId>,
+}
+
+impl Failures {
+    fn of(file: &SnapshotFile, program: &str, simulation: Option<&Simulation>) -> Self {
+        let lines = simulation.map_or(&[][..], |simulation| &simulation.failed_lines);
+        if lines.is_empty() {
+            return Self { stacks: file.stacks.clone(), of: Vec::new() };
+        }
+        let mut stacks = Stacks::clone(&file.stacks);
+        let mut stack = |line: u32| {
+            let (name, file) = (stacks.intern_text("")?, stacks.intern_text(program)?);
+            let frame = stacks.intern_frame(name, file, line).filter(|_| line > 0)?;
+            stacks.intern_stack(&[frame.get()])
+        };
+        let of = lines.iter().map(|line| stack(*line).unwrap_or_default()).collect();
+        Self { stacks: Arc::new(stacks), of }
+    }
+
+    /// The stack of the entry before, where that is a failure of known stack: the entries come from the end.
+    fn stack_of(&mut self, action: TraceAction) -> Option<StackId> {
+        (action == TraceAction::OutOfMemory).then(|| self.of.pop()).flatten()
+    }
 }
 
 /// The entries of the trace, the last one first, each with the bytes of segments before the entry: at the end it is known how many there were.

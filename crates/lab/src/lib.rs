@@ -71,15 +71,16 @@ pub use addresses::{AddressDependence, RunBytes, address_dependence};
 pub use autopsy::{
     Autopsy, Change, ChangeKind, FailedAllocation, PinnedSegment, PinningBlock, autopsy, try_change,
 };
+pub use blockyard_gpus::left_for_pytorch;
 pub use bound::{Bound, Placement, bound};
 pub use compare::{AllocatorRow, compare_allocators};
-pub use conditions::Conditions;
+pub use conditions::{Conditions, device_words, gpu_for_pytorch, known_gpus};
 pub use diff::{Alignment, Diff, LineChange, PeakChange, PeakDiff, diff, diff_steps};
 pub use difference::{FirstDifference, first_difference};
 pub use error::LabError;
 pub use leaks::{GrowingCallSite, Leaks, Steps, leaks};
 pub use limit::{Limit, LimitSource};
-pub use live::{HoldingLine, WITHOUT_STACK};
+pub use live::{HoldingLine, WITHOUT_STACK, WORKSPACES, holding_line};
 pub use outcome::{FirstOom, Outcome, Row, RowError, Sample, replay_under};
 pub use question::{LabAnswer, Question};
 pub use replay::Replay;
@@ -88,9 +89,7 @@ pub use setting_search::{
     SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,
 };
 pub use source::{RunSource, Simulation};
-pub use verdict::{
-    About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, outside_pytorch, verdict,
-};
+pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
 
 /// The number of a request for people, who count from 1.

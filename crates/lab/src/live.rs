@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use blockyard_record::{AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, frame_words, own_line};
+use blockyard_record::{
+    AllocationId, BlockState, Bytes, Event, EventSink, Snapshot, StackHolder, frame_words, own_line,
+};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
@@ -110,7 +112,8 @@ impl Live {
                 || "an earlier run".to_owned(),
                 |request| line_of(run, request, block.size, has_stacks),
             );
-            if let Some(caller) = request.and_then(|request| caller(&run.stack(request))) {
+            let stack = request.map(|request| run.stack(request)).filter(|stack| is_held_by_program(stack));
+            if let Some(caller) = stack.and_then(|stack| caller(&stack)) {
                 let bytes = callers.entry(line.clone()).or_default().entry(caller).or_default();
                 *bytes = bytes.saturating_add(block.size);
             }
@@ -144,16 +147,34 @@ impl Live {
     }
 }
 
-/// All blocks that were allocated without a stack, in a run whose other blocks have one: by their sizes they would be many rows that tell
-/// the reader nothing.
+/// All blocks that no line of the program allocated, in a run whose other blocks have one: by their sizes or by functions of C++ they would be many
+/// rows that tell the reader nothing.
 pub const WITHOUT_STACK: &str =
-    "blocks without a stack: mostly of gradients and of C++, which have no frames of Python";
+    "PyTorch's own code, with no line of the program in the stack: mostly gradients";
+
+/// All blocks that a library keeps to work in, wherever it was called first.
+pub const WORKSPACES: &str =
+    "workspaces of libraries such as cuBLAS, which PyTorch keeps: no line of the program frees them";
+
+/// The line of the program that holds what has this stack, or the one row of all that no line holds; `None` for an empty stack.
+#[must_use]
+pub fn holding_line(stack: &[String]) -> Option<String> {
+    match StackHolder::of_texts(stack) {
+        StackHolder::Program => own_line(stack).map(frame_words),
+        StackHolder::Workspace => Some(WORKSPACES.to_owned()),
+        StackHolder::PyTorch => (!stack.is_empty()).then(|| WITHOUT_STACK.to_owned()),
+    }
+}
+
+/// Whether a line of the program holds what has this stack.
+fn is_held_by_program(stack: &[String]) -> bool {
+    StackHolder::of_texts(stack) == StackHolder::Program
+}
 
 /// The line of the program that made a request.
 fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
-    let stack = run.stack(request);
-    if let Some(line) = own_line(&stack) {
-        return frame_words(line);
+    if let Some(line) = holding_line(&run.stack(request)) {
+        return line;
     }
     let name = match run.requests().get(request) {
         Some(Request::Allocate { tensor, .. }) => run.workload().tensor_name(*tensor),

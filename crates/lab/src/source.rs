@@ -63,6 +63,9 @@ pub struct Simulation {
     pub release: Release,
     /// Why numbers may differ from those of a real GPU, in sentences.
     pub caveats: Vec<String>,
+    /// The line of the program at each request that failed, in their order; 0 where none is known. A snapshot that is made of a recording has no
+    /// stacks of failures.
+    pub failed_lines: Vec<u32>,
 }
 
 impl Simulation {
@@ -71,13 +74,20 @@ impl Simulation {
         let (total, capacity, gpu) = (self.total, self.capacity, &self.gpu);
         let outside = total.saturating_sub(capacity);
         if outside == Bytes::ZERO {
-            return format!("the device is a {gpu} of {total}");
+            return format!("the device is {} of {total}", with_article(gpu));
         }
+        let gpu = with_article(gpu);
         format!(
-            "the device is a {gpu} of {total}, of which the CUDA context and libraries take {outside}, as recorded on an \
+            "the device is {gpu} of {total}, of which the CUDA context and libraries take {outside}, as recorded on an \
              {OUTSIDE_RECORDED_ON}: PyTorch has {capacity}"
         )
     }
+}
+
+/// The name of a GPU after its article.
+pub(crate) fn with_article(gpu: &str) -> String {
+    let article = if gpu.starts_with("NVIDIA") { "an" } else { "a" };
+    format!("{article} {gpu}")
 }
 
 /// What a workload's text runs on that does not say.

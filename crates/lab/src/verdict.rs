@@ -5,7 +5,6 @@ mod memory;
 mod moments;
 mod settings;
 
-pub use memory::outside_pytorch;
 pub use moments::{MomentName, VerdictMoment};
 
 use blockyard_record::{Bytes, OomCause, counted, frame_words, grouped, own_caller, own_line};
@@ -17,7 +16,7 @@ use self::growth::{
     FREE_WHAT_IS_KEPT, by_line, count_of, growth_findings, growth_headline, leak_headline,
     line_of_a_growing_run, repeated_growth, steps_left,
 };
-use self::memory::{gpus_that_hold, limit_words, reserving, under_the_latest_release};
+use self::memory::{gpu_for_the_request, gpus_that_hold, limit_words, reserving, under_the_latest_release};
 use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
@@ -98,7 +97,7 @@ pub enum About {
     Passes,
     /// What was replayed and does not help.
     Fails,
-    /// How much less memory would do.
+    /// How much less live memory, or how much more of it in all, would do.
     Less,
     /// Which GPUs hold the run.
     Gpus,
@@ -128,7 +127,7 @@ impl About {
             Self::Sure => "How sure that is",
             Self::Passes => "What helps",
             Self::Fails => "What does not",
-            Self::Less => "How much less would be enough",
+            Self::Less => "What would be enough",
             Self::Gpus => "Which GPUs hold it",
             Self::Releases => "What another PyTorch changes",
         }
@@ -175,7 +174,7 @@ fn failed(
     };
     let mut findings = vec![Finding::about(About::Happened, &found.sentence, Some(found.request.request))];
     findings.push(Finding::about(About::Happened, what_was_asked(&found), Some(found.request.request)));
-    findings.extend(growth_findings(&moments, &lines, &grows));
+    findings.extend(growth_findings(&moments, &lines, &grows, &found.held));
     findings.extend(same_request(run, &found));
     // How the limit is known is among the notes.
     findings.extend(found.notes.iter().map(|note| Finding::about(About::Sure, note, None)));
@@ -192,8 +191,7 @@ fn failed(
         |change: &&Change| matches!(change.kind, ChangeKind::Limit(_) | ChangeKind::FreeTensors { .. });
     let less = found.changes.iter().chain(&found.in_vain).filter(is_about_less);
     findings.extend(less.map(|change| {
-        let is_limit = matches!(change.kind, ChangeKind::Limit(_));
-        let until = if is_leak && is_limit { ", until what the iterations keep fills that too" } else { "" };
+        let until = if is_leak { ", until what the iterations keep fills that too" } else { "" };
         Finding::about(About::Less, format!("{}{until}", change.sentence), None)
     }));
     if found.limit.source == LimitSource::Fraction {
@@ -201,6 +199,7 @@ fn failed(
     }
     findings.push(Finding::about(About::Less, SMALLER_BATCH, None));
     findings.extend(run.device_words.iter().map(|device| Finding::about(About::Gpus, device, None)));
+    findings.extend(gpu_for_the_request(&found));
     findings.extend(under_the_latest_release(run, conditions, None, on_progress)?);
     findings.sort_by_key(|finding| finding.about);
     let (mut held, moment) = (found.held.clone(), found.request.request);
@@ -281,7 +280,7 @@ fn fits(run: &Run, conditions: &Conditions, on_progress: OnProgress) -> Result<V
         );
         findings.push(Finding::about(About::Happened, text, None));
     }
-    findings.extend(growth_findings(&moments, &lines, &grows));
+    findings.extend(growth_findings(&moments, &lines, &grows, &[]));
     if growing.is_some() {
         let most = own.limit.map_or(conditions.capacity_of(run), |limit| limit.lowest);
         findings.extend(steps_left(&lines, most, reserved));
@@ -421,13 +420,25 @@ fn what_was_asked(found: &Autopsy) -> String {
     let (request, memory) = (&found.request, &found.memory);
     let place =
         own_line(&request.stack).map_or_else(String::new, |line| format!(" by `{}`", frame_words(line)));
+    // The parts add up to what is reserved; those that every failure is about are there also where they are nothing.
+    let rounding = memory.allocated.saturating_sub(memory.live);
+    let parts = [
+        (memory.live, "were live", true),
+        (rounding, "lost to rounding", false),
+        (memory.pending, "freed but in use by another stream", false),
+        (memory.cached_here, "cached for its stream", true),
+        (memory.cached_other_streams, "cached for other streams", false),
+        (memory.cached_other_pools, "cached in other pools", false),
+    ];
+    let shown = parts.iter().filter(|(bytes, _, is_always)| *is_always || !bytes.is_zero());
+    let shown: Vec<String> = shown.map(|(bytes, what, _)| format!("{bytes} {what}")).collect();
+    let (last, others) = shown.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!(
-        "request {} asked{place} for {}, while {} were reserved, of which {} were live and {} cached for its stream",
+        "request {} asked{place} for {}, while {} were reserved, of which {} and {last}",
         grouped(request.request),
         request.size,
         memory.reserved,
-        memory.live,
-        memory.cached_here
+        others.join(", ")
     )
 }
 
@@ -479,7 +490,7 @@ fn without_earlier_steps(
     let mut tell = |done| on_progress(Progress::new("proving the leak", done, total));
     let passes = passes_changed(run, conditions, &kind, failing, &mut tell)?;
     let text = format!(
-        "with all {} freed that the growing lines kept from earlier steps, the first ones too ({bytes}), {}",
+        "with all {} freed that the growing lines kept from earlier iterations, those of the first two too ({bytes}), {}",
         count_of(kept.len() as u64, "tensor"),
         passes.sentence_end(found.limit)
     );

@@ -98,7 +98,9 @@ pub use host_stats::{DurationStat, HostStats};
 pub use id::{AllocationId, BlockId, FrameId, PoolId, SegmentId, StackId, StreamId, TextId};
 pub use intern::Texts;
 pub use oom::{MemoryAtFailure, OomCause, OomLimit, OomRequest};
-pub use own_code::{UNNAMED_SITE, frame_words, own_caller, own_line, own_operator, short_path};
+pub use own_code::{
+    StackHolder, UNNAMED_SITE, WORKSPACE_FRAME, frame_words, own_caller, own_line, own_operator, short_path,
+};
 pub use recording::{
     Label, Marker, Note, OpenSize, Recorder, Recording, RecordingError, RecordingSize, RunInfo, Step,
     StepOutcome,

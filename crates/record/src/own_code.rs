@@ -14,6 +14,15 @@ const COMPILED: [&str; 7] = [".cpp", ".cc", ".c", ".h", ".cu", ".so", ".pyx"];
 /// How the name of a frame begins whose file was left out, so that a report names nobody's files: `call site 3`.
 pub const UNNAMED_SITE: &str = "call site ";
 
+/// How the name of a file of Python ends.
+const PYTHON: &str = ".py";
+
+/// The name of the frame in which a simulated run allocates what a library works in.
+pub const WORKSPACE_FRAME: &str = "workspace";
+
+/// Parts of the names of the functions in which PyTorch allocates what a library works in, as `at::cuda::getCUDABlasLtWorkspace`.
+const WORKSPACES: [&str; 2] = ["Workspace", "getCurrentCUDABlasHandle"];
+
 /// The namespace of PyTorch's backward functions.
 const BACKWARD: &str = "torch::autograd::";
 
@@ -99,11 +108,53 @@ pub fn own_operator(stack: &[String]) -> Option<String> {
     }
 }
 
+/// Who holds an allocation, as far as its stack tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackHolder {
+    /// Code of the program or of a package that it uses, which can free it.
+    Program,
+    /// A library, which keeps it to work in.
+    Workspace,
+    /// PyTorch's own code: the stack has no other line of Python, or there is no stack.
+    PyTorch,
+}
+
+impl StackHolder {
+    /// The holder of an allocation with this stack, innermost frame first.
+    #[must_use]
+    pub fn of<'a>(stack: impl Iterator<Item = Frame<'a>>) -> Self {
+        let mut found = Self::PyTorch;
+        for frame in stack {
+            let is_of_library = frame.is_of_library();
+            let has_part = || WORKSPACES.iter().any(|part| frame.name.contains(part));
+            if is_of_library && (frame.name == WORKSPACE_FRAME || has_part()) {
+                return Self::Workspace;
+            }
+            let is_of_torch = frame.filename.starts_with("torch/") || frame.filename.contains("/torch/");
+            if !is_of_library || (frame.filename.ends_with(PYTHON) && !is_of_torch) {
+                found = Self::Program;
+            }
+        }
+        found
+    }
+
+    /// The same of a stack of texts.
+    #[must_use]
+    pub fn of_texts(stack: &[String]) -> Self {
+        Self::of(stack.iter().map(|line| frame_of(line)))
+    }
+}
+
+/// The frame that a text of a stack is, without its line.
+fn frame_of(line: &str) -> Frame<'_> {
+    let (name, place) = line.strip_suffix(')').unwrap_or(line).rsplit_once(" (").unwrap_or(("", line));
+    let filename = place.rsplit_once(':').map_or(place, |(file, _)| file);
+    Frame { name, filename, line: 0 }
+}
+
 /// Whether a text of a stack is a line of the program's own code.
 fn is_own(line: &str) -> bool {
-    let (name, place) = line.rsplit_once(" (").unwrap_or(("", line));
-    let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
-    !Frame { name, filename: file, line: 0 }.is_of_library()
+    !frame_of(line).is_of_library()
 }
 
 /// The path from the package on, or else its last two parts.
@@ -171,6 +222,28 @@ mod tests {
         assert_eq!(own_operator(&stack(&["step (train.py:26)"])), None);
         assert_eq!(own_operator(&stack(&["line 4"])), None);
         assert_eq!(own_operator(&[]), None);
+    }
+
+    #[test]
+    fn a_workspace_and_a_block_of_pytorch_are_not_the_programs() {
+        let holder = |frames: &[&str]| {
+            StackHolder::of_texts(&frames.iter().map(|frame| (*frame).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(holder(&["step (train.py:26)"]), StackHolder::Program);
+        // A package of the reader's own may be installed.
+        assert_eq!(holder(&["step (/x/site-packages/mine/train.py:26)"]), StackHolder::Program);
+        let blas = "at::cuda::getCUDABlasLtWorkspace() (??:0)";
+        assert_eq!(holder(&[blas, "step (train.py:26)"]), StackHolder::Workspace);
+        assert_eq!(holder(&["workspace (:0)", " (program.py:3)"]), StackHolder::Workspace);
+        // A function of the program may have any name.
+        assert_eq!(holder(&["makeWorkspace (train.py:3)"]), StackHolder::Program);
+        let backward = "torch::autograd::generated::PowBackward0::apply(std::vector<at::Tensor>&&) (:0)";
+        assert_eq!(holder(&[backward]), StackHolder::PyTorch);
+        assert_eq!(
+            holder(&["alloc_storage (torch/distributed/fsdp/_fsdp_param.py:931)"]),
+            StackHolder::PyTorch
+        );
+        assert_eq!(holder(&[]), StackHolder::PyTorch);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use blockyard_figure::{Allocations, Collector, Scope, frame_text, rows_in};
-use blockyard_lab::{LabError, WITHOUT_STACK};
-use blockyard_record::{Bytes, FrameId, Recording, StackId, counted};
+use blockyard_lab::{LabError, WITHOUT_STACK, WORKSPACES};
+use blockyard_record::{Bytes, FrameId, Recording, StackHolder, StackId, counted};
 use blockyard_replay::{OnProgress, Progress};
 
 use crate::figures::row;
@@ -29,8 +29,10 @@ pub(crate) enum Place {
     Name(String),
     /// Blocks of one size, of which nothing else is known, in a recording without stacks.
     Size(Bytes),
-    /// Blocks without a stack, in a recording whose other blocks have one.
+    /// Blocks that no line of the program allocated, in a recording whose other blocks have one.
     WithoutStack,
+    /// Blocks that a library keeps to work in.
+    Workspaces,
 }
 
 /// The bytes of one place.
@@ -62,16 +64,16 @@ pub(crate) fn held(
 }
 
 fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
-    let mut of_stacks: BTreeMap<StackId, Option<FrameId>> = BTreeMap::new();
+    let mut of_stacks: BTreeMap<StackId, Option<Place>> = BTreeMap::new();
     let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
     let mut places: BTreeMap<Place, BTreeMap<StackId, (Bytes, usize)>> = BTreeMap::new();
     for row in rows {
         let Some(allocation) = allocations.get(*row) else { continue };
         let stack = recording.allocation_stack(allocation.id);
-        let line = *of_stacks.entry(stack).or_insert_with(|| recording.stacks().own_frame(stack));
-        let place = match (line, recording.name(allocation.id)) {
-            (Some(frame), _) => Place::Line(frame),
+        let of_stack = of_stacks.entry(stack).or_insert_with(|| place_of_stack(recording, stack));
+        let place = match (of_stack, recording.name(allocation.id)) {
+            (Some(place), _) => place.clone(),
             (None, Some(name)) => Place::Name(name.to_owned()),
             (None, None) if has_stacks => Place::WithoutStack,
             (None, None) => Place::Size(allocation.size),
@@ -94,6 +96,17 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         .collect();
     held.sort_by(|one, other| other.bytes.cmp(&one.bytes).then_with(|| one.place.cmp(&other.place)));
     held
+}
+
+/// The line of a stack, or the one row of all that no line holds; `None` for the empty stack.
+fn place_of_stack(recording: &Recording, stack: StackId) -> Option<Place> {
+    let stacks = recording.stacks();
+    let line = stacks.own_frame(stack)?;
+    Some(match StackHolder::of(stacks.frames(stack).map(|frame| stacks.frame(frame))) {
+        StackHolder::Program => Place::Line(line),
+        StackHolder::Workspace => Place::Workspaces,
+        StackHolder::PyTorch => Place::WithoutStack,
+    })
 }
 
 impl Held {
@@ -120,6 +133,7 @@ impl Held {
             Place::Name(name) => format!("tensor {name}"),
             Place::Size(size) => format!("blocks of {size}; no stack was recorded"),
             Place::WithoutStack => WITHOUT_STACK.to_owned(),
+            Place::Workspaces => WORKSPACES.to_owned(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_lab::{
-    Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates, plain_candidates,
+    Conditions, LabError, Limit, LimitSource, Replay, Row, Run, candidates, device_words, plain_candidates,
 };
 use blockyard_record::grouped;
 use blockyard_replay::{OnProgress, Progress};
@@ -13,6 +13,11 @@ use crate::html::{escaped, exact, sentence, two_sizes};
 /// What a row without a failure says about a recording that ends at one.
 const ENDS_AT_FAILURE: &str = " The recording ends at the failure: a row that does not run out of memory lets that request pass, and what \
                                the program would have asked for afterwards is not known.";
+
+/// What the row of the other backend is: the driver's own pool is not public.
+const DRIVERS_POOL: &str = "With <code>backend:cudaMallocAsync</code> the driver's own pool serves the program, and PyTorch's allocator does not. The code \
+                            of that pool is not public: the row is a model of the pool, made from a recording of an H200. Its calls of the device are not counted, and \
+                            a memory fraction limits the bytes in use, so that more may be reserved than the limit says.";
 
 /// The settings that were tried.
 pub(crate) struct Settings {
@@ -74,7 +79,7 @@ pub(crate) fn tried(
 /// What the reader tried, to the byte, so that no two rows have one name.
 fn tried_words(conditions: &Conditions) -> String {
     let conf = if conditions.conf.is_empty() { "default settings" } else { &conditions.conf };
-    let capacity = conditions.capacity.map(|capacity| format!(", a device of {}", capacity.exact_text()));
+    let capacity = conditions.capacity.map(|capacity| format!(", {}", device_words(capacity)));
     let limit = conditions.limit.map(|limit| format!(", at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!(", PyTorch {release}"));
     let given: String = [capacity, limit, release].into_iter().flatten().collect();
@@ -104,11 +109,15 @@ impl Settings {
             let [reserved, oom, calls] = tried.cells();
             let _ = writeln!(
                 out,
-                "<tr id=\"setting-{place}-{row}\"><td class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td class=\"what\"><code>{}</code></td></tr>",
-                escaped(&tried.name)
+                "<tr id=\"setting-{place}-{row}\"><td class=\"bytes\">{reserved}</td><td>{oom}</td><td>{calls}</td><td class=\"what\"><code>{}</code>{}</td></tr>",
+                escaped(&tried.name),
+                if tried.is_drivers_pool() { " a model" } else { "" }
             );
         }
         out.push_str("</tbody>\n</table>\n");
+        if self.rows.iter().any(TriedSetting::is_drivers_pool) {
+            let _ = writeln!(out, "<p class=\"quiet\">{DRIVERS_POOL}</p>");
+        }
     }
 
     fn limit_sentence(&self) -> String {
@@ -131,6 +140,10 @@ impl Settings {
 }
 
 impl TriedSetting {
+    fn is_drivers_pool(&self) -> bool {
+        self.conf.contains("backend:cudaMallocAsync")
+    }
+
     /// Peak reserved, out of memory, device calls, as HTML.
     fn cells(&self) -> [String; 3] {
         let low = match &self.row.outcome {

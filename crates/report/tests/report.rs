@@ -168,6 +168,7 @@ fn a_simulation_is_no_recording_of_pytorch() {
         capacity: Bytes::gib(14),
         release: Release::LATEST,
         caveats: vec!["the numbers of this GPU are derived".to_owned()],
+        failed_lines: Vec::new(),
     };
     let name = "program.py".to_owned();
     let source = || RunSource::Simulated {
@@ -385,7 +386,10 @@ fn what_the_reader_tried_is_in_the_report() {
     ];
     let html = made(workload("w", text), &ReportOptions { tried, ..ReportOptions::default() });
     assert!(html.contains("max_split_size_mb:33, at most 350 MiB reserved (tried by the reader)"), "{html}");
-    assert!(html.contains("default settings, a device of 2 GiB (tried by the reader)"), "{html}");
+    assert!(
+        html.contains("default settings, a device with 2 GiB for PyTorch (tried by the reader)"),
+        "{html}"
+    );
     let row = html.split("<tr ").find(|row| row.contains("max_split_size_mb:33")).unwrap();
     assert!(row.contains("yes, at request 2"), "{row}");
 }

@@ -21,7 +21,7 @@ def run(name, *arguments):
 def test_why_a_training_ran_out_of_memory():
     printed = run("out_of_memory.py", FIXTURES / "snapshots" / "checkerboard_default_100.pickle.gz", 1 << 30)
     assert "are cached for this stream" in printed
-    assert "helps: with expandable_segments:True it passes" in printed
+    assert "helps: with expandable_segments:True the request passes" in printed
     assert "expandable_segments:True" in printed.splitlines()[-1]
 
 

@@ -1,6 +1,6 @@
 //! The settings, the capacity and the limit of a question, from the fields of the panel.
 
-use blockyard_lab::Conditions;
+use blockyard_lab::{Conditions, gpu_for_pytorch, left_for_pytorch};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use blockyard_workload::{ParseErrorKind, parse_rounded_size};
@@ -22,6 +22,28 @@ pub(crate) enum ConditionsError {
     /// A number alone: nobody means so few bytes as it would say.
     #[error("{0} has no unit: write {0} MiB, {0} GiB or {0} B")]
     NoUnit(String),
+    /// A device that is neither a size nor a GPU.
+    #[error("{0} is neither a size, as 24 GiB, nor a GPU that is known here, as T4")]
+    NoDevice(String),
+    /// A device that has no more than the driver and the libraries take.
+    #[error("of {0} the CUDA context and libraries leave nothing for PyTorch")]
+    NothingLeft(Bytes),
+}
+
+/// What a GPU has for PyTorch, which may be left out: the GPU is named, or all its memory is.
+fn optional_gpu(text: &str) -> Result<Option<Bytes>, ConditionsError> {
+    match optional_size(text) {
+        Ok(None) => Ok(None),
+        Ok(Some(size)) => match left_for_pytorch(size) {
+            Bytes::ZERO => Err(ConditionsError::NothingLeft(size)),
+            left => Ok(Some(left)),
+        },
+        Err(ConditionsError::NoUnit(text)) => Err(ConditionsError::NoUnit(text)),
+        Err(_) => match gpu_for_pytorch(text) {
+            Some(left) => Ok(Some(left)),
+            None => Err(ConditionsError::NoDevice(text.trim().to_owned())),
+        },
+    }
 }
 
 /// A size that may be left out.
@@ -54,9 +76,18 @@ impl Feature<LabSignals> {
         // A snapshot of a program does not say how large its GPU is; the run does.
         let own_capacity =
             || untrack(|| self.session.shown_program()).map(|result| result.run.recording.capacity());
-        let capacity = optional_size(&self.capacity.get_untracked())?.or_else(own_capacity);
+        let typed = self.capacity.get_untracked();
+        // The device of a workload is no GPU: nothing is taken off it.
+        let typed =
+            if untrack(|| self.is_about_gpu()) { optional_gpu(&typed)? } else { optional_size(&typed)? };
+        let capacity = typed.or_else(own_capacity);
         let limit = optional_size(&self.limit.get_untracked())?;
         Ok(Conditions { conf, capacity, limit, release: self.release.get_untracked() })
+    }
+
+    /// Whether the run is one of a real program, on a GPU, and no workload. Reads signals.
+    pub(crate) fn is_about_gpu(self) -> bool {
+        self.session.shows_recording() || self.session.shown_program().is_some()
     }
 
     /// What the reader asked about the shown run, the first first, each once.
@@ -99,5 +130,19 @@ mod tests {
         assert!(matches!(optional_size("1262 MiB"), Ok(Some(size)) if size == Bytes::mib(1262)));
         assert!(matches!(optional_size(" "), Ok(None)));
         assert!(matches!(optional_size("many"), Err(ConditionsError::Size(_))));
+    }
+
+    #[test]
+    fn a_device_is_a_size_or_a_gpu_and_the_context_is_taken_off() {
+        let left = |text: &str| optional_gpu(text).map_err(|why| why.to_string());
+        assert_eq!(left("24 GiB"), Ok(Some(left_for_pytorch(Bytes::gib(24)))));
+        assert_eq!(left("24 GB"), Ok(Some(left_for_pytorch(Bytes::new(24_000_000_000)))));
+        assert_eq!(left("Tesla T4"), Ok(gpu_for_pytorch("t4")));
+        assert_eq!(left(""), Ok(None));
+        assert_eq!(left("24"), Err("24 has no unit: write 24 MiB, 24 GiB or 24 B".to_owned()));
+        let why = "of 700 MiB the CUDA context and libraries leave nothing for PyTorch";
+        assert_eq!(left("700 MiB"), Err(why.to_owned()));
+        let why = "B9000 is neither a size, as 24 GiB, nor a GPU that is known here, as T4";
+        assert_eq!(left("B9000"), Err(why.to_owned()));
     }
 }

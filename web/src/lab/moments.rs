@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockyard_figure::{PlayerAction, steps_at_allocation};
-use blockyard_lab::{VerdictMoment, WITHOUT_STACK};
-use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId, frame_words, own_line};
+use blockyard_lab::{VerdictMoment, WITHOUT_STACK, holding_line};
+use blockyard_record::{AllocationId, BlockSnapshot, MemoryState, StackId};
 use leptos::prelude::*;
 
 use super::LabSignals;
@@ -79,12 +79,13 @@ fn allocations_of(run: &Run, state: &MemoryState, line: &str) -> Vec<AllocationI
     ids
 }
 
-fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
+/// The line of the program that holds what has this stack, or the one row of all that no line holds.
+pub(crate) fn line_of_stack(run: &Run, stack: StackId) -> Option<String> {
     let stacks = run.recording.stacks();
     let frames = stacks.frames(stack).map(|frame| stacks.frame(frame));
     let frames: Vec<String> =
         frames.map(|frame| format!("{} ({}:{})", frame.name, frame.filename, frame.line)).collect();
-    own_line(&frames).map(frame_words)
+    holding_line(&frames)
 }
 
 fn line_without_stack(run: &Run, block: &BlockSnapshot, id: AllocationId) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use blockyard_lab::Simulation;
 use blockyard_program::{AllocationOrigin, ProgramRun};
-use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState};
+use blockyard_record::{AllocationId, BlockState, Bytes, MemoryState, StepOutcome};
 use blockyard_workload::Workload;
 
 use super::ProgramInput;
@@ -102,8 +102,59 @@ impl ProgramResult {
             capacity,
             release: input.release,
             caveats: derived.into_iter().chain(notes).chain(estimates).collect(),
+            failed_lines: failed_lines(&self.run, &self.details).collect(),
         }
     }
+}
+
+/// The line of the program at each request that ran out of memory, in their order; 0 where none is known.
+fn failed_lines<'a>(run: &'a Run, details: &'a ProgramRun) -> impl DoubleEndedIterator<Item = u32> + 'a {
+    let failed = run.recording.failed_steps().iter();
+    let failed = failed.filter(|(_, outcome)| matches!(outcome, StepOutcome::OutOfMemory(_)));
+    failed.map(|(step, _)| details.step_lines.get(*step as usize).copied().unwrap_or(0))
+}
+
+/// How a program ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum ProgramEnd {
+    /// It ran to its end.
+    Finished,
+    /// A request ran out of memory at this line, 0 where none is known, and nothing caught that.
+    OutOfMemory(u32),
+    /// Another exception, at this line.
+    Exception(u32),
+    /// It ended itself with another status than 0.
+    Status(i32),
+}
+
+impl ProgramResult {
+    /// How the program ended.
+    pub(crate) fn end(&self) -> ProgramEnd {
+        let details = &self.details;
+        match &details.traceback {
+            _ if details.status == 0 => ProgramEnd::Finished,
+            Some(text) if is_out_of_memory(text) => {
+                let failed = failed_lines(&self.run, details).next_back();
+                ProgramEnd::OutOfMemory(failed.filter(|line| *line > 0).unwrap_or_else(|| last_line(text)))
+            }
+            Some(text) => ProgramEnd::Exception(last_line(text)),
+            None => ProgramEnd::Status(details.status),
+        }
+    }
+}
+
+/// Whether the exception at the end of a traceback is PyTorch's out of memory.
+fn is_out_of_memory(traceback: &str) -> bool {
+    traceback.lines().any(|line| line.starts_with("torch.OutOfMemoryError"))
+}
+
+/// The innermost line of the program in a traceback; 0 where there is none.
+fn last_line(traceback: &str) -> u32 {
+    let mut lines =
+        traceback.lines().filter_map(|line| line.trim().strip_prefix("File \"program.py\", line "));
+    let digits =
+        lines.next_back().map(|rest| rest.chars().take_while(char::is_ascii_digit).collect::<String>());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
 /// The bytes of allocated blocks at one moment.
@@ -137,5 +188,20 @@ impl AliveBytes {
             }
         }
         alive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_the_program_in_a_traceback_is_where_it_ended() {
+        let text = "Traceback (most recent call last):\n  File \"program.py\", line 12, in <module>\n    step()\n  File \"program.py\", line 7, in step\n\
+                    torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 MiB.";
+        assert_eq!((last_line(text), is_out_of_memory(text)), (7, true));
+        assert_eq!((last_line("ValueError: torch.OutOfMemoryError"), is_out_of_memory("x")), (0, false));
     }
 }

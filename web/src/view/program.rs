@@ -1,5 +1,6 @@
 //! Python programs: the editor with the memory of each line, the output, and the figures of the run.
 
+mod again;
 mod editor;
 mod holding;
 mod origin;
@@ -17,6 +18,9 @@ use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline
 
 /// The id of the text field, by which the page's keys find the field.
 pub(crate) use editor::PROGRAM_ID;
+
+/// What a failed program does with a change.
+pub(crate) use again::again;
 
 pub(crate) fn program(session: Session) -> AnyView {
     let alive = Memo::new(move |_| {
@@ -167,8 +171,8 @@ fn invitation(session: Session) -> AnyView {
                     .to_owned()
             }
             ProgramStatus::Running => "The program runs.".to_owned(),
-            _ => "Paste a training script and run it. It needs no PyTorch and no GPU: Blockyard knows what PyTorch's \
-                  operators allocate, and shows each line's memory. Nothing leaves your browser."
+            _ => "The program has not run yet: Run starts it. Or paste a training script of your own. It needs no PyTorch and no GPU: \
+                  Blockyard knows what PyTorch's operators allocate, and shows each line's memory. Nothing leaves your browser."
                 .to_owned(),
         })
     });

@@ -1,12 +1,17 @@
 //! Several recordings that were opened together, one for each rank: small timelines on one scale.
 
+use std::collections::{BTreeMap, HashMap};
+
 use blockyard_figure::{Size, timeline_small};
-use blockyard_record::Bytes;
+use blockyard_lab::WITHOUT_STACK;
+use blockyard_record::{BlockState, Bytes, StackId};
 use leptos::html;
 use leptos::prelude::*;
 
 use crate::files::Rank;
 use crate::files::deciding_rank;
+use crate::lab::line_of_stack;
+use crate::run::Run;
 use crate::session::{Session, Source};
 use crate::surface;
 use crate::view::kit::{click, effect, text};
@@ -50,13 +55,55 @@ fn summary(ranks: &[Rank]) -> String {
     if peak(largest) == peak(smallest) {
         return format!("{failed}All {} ranks have {} allocated at their peaks.", ranks.len(), peak(largest));
     }
+    let line = line_that_differs(&largest.opened.run, &smallest.opened.run).map(|(line, [more, less])| {
+        format!(
+            " The line that differs most is {line}: {more} on {}, {less} on {}.",
+            name(largest),
+            name(smallest)
+        )
+    });
     format!(
-        "{failed}Most is allocated on {}: {} at its peak; least on {}: {}.",
+        "{failed}Most is allocated on {}: {} at its peak; least on {}: {}.{}",
         name(largest),
         peak(largest),
         name(smallest),
-        peak(smallest)
+        peak(smallest),
+        line.unwrap_or_default()
     )
+}
+
+/// The line of the program whose allocated bytes at the peaks of two runs differ most, with its bytes in both; `None` without stacks.
+fn line_that_differs(one: &Run, other: &Run) -> Option<(String, [Bytes; 2])> {
+    let (one, other) = (lines_at_peak(one)?, lines_at_peak(other)?);
+    let bytes = |lines: &BTreeMap<String, Bytes>, line: &str| lines.get(line).copied().unwrap_or_default();
+    let both = one.keys().chain(other.keys()).map(|line| (line, [bytes(&one, line), bytes(&other, line)]));
+    // Of equal differences the first line.
+    let differs = |[one, other]: [Bytes; 2]| one.get().abs_diff(other.get());
+    let found = both.rev().max_by_key(|(_, bytes)| differs(*bytes))?;
+    (differs(found.1) > 0).then(|| (found.0.clone(), found.1))
+}
+
+/// The allocated bytes of each line of the program at the peak of a run; `None` where the run has no stacks.
+fn lines_at_peak(run: &Run) -> Option<BTreeMap<String, Bytes>> {
+    let recording = &run.recording;
+    if recording.stacks().is_empty() {
+        return None;
+    }
+    let last = recording.step(run.series.peak_steps(recording).0.checked_sub(1)?)?;
+    let state = recording.state_at(last.end).ok()?;
+    let mut of_stacks: HashMap<StackId, String> = HashMap::new();
+    let mut lines: BTreeMap<String, Bytes> = BTreeMap::new();
+    let blocks =
+        state.segments().filter_map(|info| state.segment(info.id)).flat_map(|segment| segment.blocks);
+    for block in blocks.filter(|block| block.state == BlockState::Allocated) {
+        let stack = recording.allocation_stack(block.allocation?);
+        let line = of_stacks
+            .entry(stack)
+            .or_insert_with(|| line_of_stack(run, stack).unwrap_or_else(|| WITHOUT_STACK.to_owned()));
+        let sum = lines.entry(line.clone()).or_default();
+        *sum = sum.saturating_add(block.size);
+    }
+    Some(lines)
 }
 
 /// Which of several ranks the verdict is about; empty where one file is open. Reads signals.

@@ -9,6 +9,8 @@ use crate::browser;
 use crate::export;
 use crate::lab::ReportStep;
 use crate::navigation::{Embed, Place};
+use crate::ptr_eq::PtrEq;
+use crate::run::Run;
 use crate::session::Session;
 use crate::view::icon::Icon;
 use crate::view::kit::{button, check, click, flag, icon_button, on, select, text};
@@ -25,8 +27,9 @@ pub(crate) struct Share {
     embed: RwSignal<Embed>,
     theme: RwSignal<String>,
     is_redacted: RwSignal<bool>,
-    /// The reader's own words for the report.
+    /// The reader's own words for the report, and the run that they are about.
     note: RwSignal<String>,
+    note_of: StoredValue<Option<PtrEq<Run>>>,
     /// What is being done for the report, or why there is none; empty if nothing is to be said.
     report_words: RwSignal<String>,
     is_report_made: RwSignal<bool>,
@@ -46,6 +49,7 @@ impl Share {
             theme: RwSignal::new("auto".to_owned()),
             is_redacted: RwSignal::new(false),
             note: RwSignal::new(String::new()),
+            note_of: StoredValue::new(None),
             report_words: RwSignal::new(String::new()),
             is_report_made: RwSignal::new(false),
         }
@@ -55,6 +59,11 @@ impl Share {
         self.link.set(export::link(self.session));
         self.has_link.set(export::has_link(self.session));
         self.report_words.set(String::new());
+        let run = self.session.run.get_untracked();
+        if self.note_of.with_value(|of| of.as_ref() != Some(&run)) {
+            self.note.set(String::new());
+            self.note_of.set_value(Some(run));
+        }
         let is_lesson = matches!(self.session.navigation().place.get_untracked(), Place::Lesson { .. });
         self.embed.set(if is_lesson { Embed::Lesson } else { Embed::Stage });
         if let Some(dialog) = self.node.get_untracked()

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use blockyard_dry_run::{FailedRequest, Place, Prepared, Program, Report, Torch, run_until};
 use blockyard_fit::{Held, Probe, memory_fraction};
-use blockyard_gpus::{GpuProfile, has_outside_recorded, outside_of_training};
+use blockyard_gpus::{GpuProfile, has_outside_recorded, left_for_pytorch};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
@@ -72,7 +72,7 @@ impl Terms {
 
     /// The same before there is a run: where a search looks first.
     pub(super) fn expected(&self) -> Bytes {
-        if self.counts_outside() { self.most().saturating_sub(outside_of_training()) } else { self.most() }
+        if self.counts_outside() { left_for_pytorch(self.most()) } else { self.most() }
     }
 
     /// The same with a value that all runs are given.

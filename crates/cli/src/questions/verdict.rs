@@ -131,7 +131,12 @@ fn text(found: &Verdict) -> String {
         }
     }
     if let Some(conf) = &found.setting {
-        let _ = writeln!(text, "  To copy\n    export PYTORCH_CUDA_ALLOC_CONF={conf}");
+        let line = if conf.is_empty() {
+            "unset PYTORCH_CUDA_ALLOC_CONF".to_owned()
+        } else {
+            format!("export PYTORCH_CUDA_ALLOC_CONF={conf}")
+        };
+        let _ = writeln!(text, "  To copy\n    {line}");
     }
     text
 }

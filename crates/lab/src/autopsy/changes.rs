@@ -60,19 +60,21 @@ impl Examination<'_> {
     }
 }
 
+/// How a sentence about a change goes on whose effect depends on the limit.
+pub(crate) const DEPENDS: &str = " it depends on the limit";
+
 impl Passes {
-    /// `it passes`.
+    /// `the request passes`: of the program's later requests a recording that ends at the failure says nothing.
     pub(crate) fn sentence_end(self, limit: Limit) -> String {
         match self {
-            Self { at_low: true, at_high: true } => "it passes".to_owned(),
-            Self { at_low: false, at_high: false } => "it fails too".to_owned(),
+            Self { at_low: true, at_high: true } => "the request passes".to_owned(),
+            Self { at_low: false, at_high: false } => "the request fails too".to_owned(),
             Self { at_low, .. } => {
                 let (low, high) = if at_low { ("passes", "fails") } else { ("fails", "passes") };
+                let range = limit.range();
                 format!(
-                    "it depends on the limit, which is {}: it {low} at {} and {high} at {}",
-                    limit.range(),
-                    limit.lowest,
-                    limit.highest
+                    "{}, which is {range}: the request {low} at the lower end and {high} at the upper",
+                    DEPENDS.trim_start()
                 )
             }
         }
@@ -257,11 +259,11 @@ fn limit(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Change, LabError>
     }
     let sentence = if proved && limit.lowest == limit.highest {
         let more = high.saturating_sub(limit.highest).enough_text();
-        format!("with {} that may be reserved, {more} more, it passes", high.enough_text())
+        format!("with {} that may be reserved, {more} more, the request passes", high.enough_text())
     } else if proved {
-        format!("with {} that may be reserved it passes", high.enough_text())
+        format!("with {} that may be reserved the request passes", high.enough_text())
     } else {
-        format!("with {high} that may be reserved it fails too")
+        format!("with {high} that may be reserved the request fails too")
     };
     Ok(Change { kind: ChangeKind::Limit(high), proved, depends_on_limit: false, sentence })
 }

@@ -1,16 +1,21 @@
 //! Which live tensors, once freed, might let a request pass.
 
-use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot};
+use blockyard_record::{BlockSnapshot, BlockState, Bytes, PoolId, Snapshot, StackHolder};
 
 use super::Examination;
 use super::failure::Failure;
 
-/// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first.
+/// Sets of live requests whose blocks, once free, might serve; those with the fewest bytes first. The program can free all of them: where stacks
+/// were recorded, none is PyTorch's own.
 pub(super) fn tensor_sets(examined: &Examination<'_>) -> Vec<Vec<usize>> {
     const MOST_SETS: usize = 12;
     let mut sets = windows(examined);
     sets.extend(releases(examined));
-    sets.retain(|(_, set)| !set.is_empty());
+    let has_stacks = examined.run.has_stacks();
+    let can_free = |request: &usize| {
+        !has_stacks || StackHolder::of_texts(&examined.run.stack(*request)) == StackHolder::Program
+    };
+    sets.retain(|(_, set)| !set.is_empty() && set.iter().all(can_free));
     sets.sort();
     sets.dedup();
     sets.truncate(MOST_SETS);

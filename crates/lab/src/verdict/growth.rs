@@ -5,7 +5,7 @@ use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use super::{About, Finding, Moments};
 use crate::leaks::Steps;
 use crate::sites::{called_at, caller};
-use crate::{Autopsy, GrowingCallSite, Leaks};
+use crate::{Autopsy, GrowingCallSite, HoldingLine, Leaks};
 
 /// The sentences about one line of the program that grows.
 pub(super) struct LineGrowth {
@@ -25,6 +25,23 @@ impl LineGrowth {
     /// The line between backticks, with where it is called from.
     fn words(&self) -> String {
         format!("`{}`{}", self.line, called_at(&self.callers, "`"))
+    }
+
+    /// What the line holds at the failure, in two parts that add up: what is kept from iterations, and the rest.
+    fn parts(&self, held: Option<Bytes>, what: &str) -> String {
+        let tensors = if self.allocations == 0 {
+            String::new()
+        } else {
+            format!(" in {}", count_of(self.allocations, "tensor"))
+        };
+        let kept = format!("{}{tensors} kept from {what}s after the first two", self.bytes);
+        match held.and_then(|held| Some((held, held.checked_sub(self.bytes)?))) {
+            Some((held, rest)) if rest.is_zero() => {
+                format!("holds {held} at the failure, all of it kept from {what}s after the first two")
+            }
+            Some((held, rest)) => format!("holds {held} at the failure: {kept}, and {rest} that do not grow"),
+            None => format!("holds more and more: {kept}"),
+        }
     }
 
     /// In how many of the steps that growth is looked for in the line came to hold more.
@@ -97,7 +114,14 @@ fn steps(grows: &Leaks) -> u64 {
     (grows.boundaries.len() as u64).saturating_sub(2)
 }
 
-pub(super) fn growth_findings(moments: &Moments, lines: &[LineGrowth], grows: &Leaks) -> Vec<Finding> {
+/// What grows, a sentence for each line. `held` are the lines that hold memory at the failure, whose table a reader compares with it; none of a run
+/// that fits, whose peak need not be its end.
+pub(super) fn growth_findings(
+    moments: &Moments,
+    lines: &[LineGrowth],
+    grows: &Leaks,
+    held: &[HoldingLine],
+) -> Vec<Finding> {
     let steps = steps(grows);
     let (what, which) = match grows.steps {
         Steps::Markers => ("iteration", " that the recording marks"),
@@ -110,19 +134,11 @@ pub(super) fn growth_findings(moments: &Moments, lines: &[LineGrowth], grows: &L
     };
     let added = |line: &LineGrowth| {
         let (rising, all) = (grouped(line.rising_steps()), count_of(steps.saturating_add(2), what));
-        format!("{rising} of the {} after them added to it, of {all}{which}", grouped(steps))
+        format!("{rising} of the {} {what}s after the first two added to it, of {all}{which}", grouped(steps))
     };
     let shown = lines.iter().take(SHOWN).map(|line| {
-        let tensors = count_of(line.allocations, "tensor");
-        let (words, at_end) = (line.words(), line.live.last().copied().unwrap_or_default());
-        let more = match line.allocations {
-            0 => format!("{}", line.bytes),
-            _ => format!("{} in {tensors}", line.bytes),
-        };
-        let text = format!(
-            "{words} holds {at_end} at the end, {more} more than after the first two {what}s: {}",
-            added(line)
-        );
+        let held = held.iter().find(|held| held.line == line.line).map(|held| held.bytes);
+        let text = format!("{} {}; {}", line.words(), line.parts(held, what), added(line));
         let moments = moments.of_growth(grows, line.first_request, line.last_request);
         let named = Some(line.line.clone());
         Finding { line: named, moments, ..Finding::about(About::Grows, text, Some(line.last_request)) }

@@ -2,21 +2,22 @@
 
 use std::ops::ControlFlow;
 
-use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, outside_of_training};
+use blockyard_gpus::{GpuProfile, OUTSIDE_RECORDED_ON, left_for_pytorch, outside_of_training};
 use blockyard_record::Bytes;
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::Release;
 
 use super::{About, Finding};
 use crate::outcome::replay_under;
-use crate::{Conditions, LabError, Limit, Outcome, Row, Run};
+use crate::source::with_article;
+use crate::{Autopsy, ChangeKind, Conditions, LabError, Limit, LimitSource, Outcome, Row, Run};
 
 /// All memory of a device, with the name of a GPU that has as much. A file has the bytes as PyTorch's messages write them, in GiB with two
 /// places.
 fn named_device(capacity: Bytes) -> String {
     let is_of = |gpu: &&GpuProfile| gpu.total_memory.to_string() == capacity.to_string();
     match GpuProfile::ALL.iter().find(is_of) {
-        Some(gpu) => format!("the device has {capacity}, as an {} has", gpu.name),
+        Some(gpu) => format!("the device has {capacity}, as {} has", with_article(gpu.name)),
         None => format!("the device has {capacity}"),
     }
 }
@@ -43,13 +44,6 @@ pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limi
         None => named_device(conditions.capacity_of(run)),
     };
     limit.map_or_else(device, |limit| limit.sentence())
-}
-
-/// What the CUDA context and the libraries of a training program take of a GPU, beside what PyTorch reserves, as recorded: the device of a
-/// replay has none of them.
-#[must_use]
-pub fn outside_pytorch() -> Bytes {
-    outside_of_training()
 }
 
 /// How finely the least device is looked for: tenths of a GiB, as people name devices.
@@ -81,7 +75,7 @@ fn least_device(
     );
     while high.saturating_sub(low) > 1 {
         let middle = low.midpoint(high);
-        let capacity = Some(device_of(middle).saturating_sub(outside));
+        let capacity = Some(left_for_pytorch(device_of(middle)));
         let smaller = Conditions { capacity, limit: None, ..conditions.clone() };
         if replay_under(run, &smaller, 0, tell)?.fits() {
             high = middle;
@@ -105,75 +99,121 @@ pub(super) fn gpus_that_hold(
     let total = run.requests().len();
     let mut tell = |done| on_progress(Progress::new("looking for the smallest device", done, total));
     let least = least_device(run, conditions, own, &mut tell)?;
-    let mut findings =
-        vec![Finding::about(About::Gpus, smallest_words(own.peak_reserved, least, goes_on), None)];
+    let smallest = smallest_known(run, conditions, own, &mut tell)?;
+    let mut findings = vec![
+        Finding::about(About::Gpus, smallest_words(smallest, own.peak_reserved, least, goes_on), None),
+        Finding::about(About::Gpus, outside_words(), None),
+    ];
     if let Some((row, outcome)) = best.and_then(|row| Some((row, row.answered()?))) {
-        let with = least_device(run, &conditions.and_conf(&row.conditions.conf), outcome, &mut tell)?;
+        let changed = conditions.and_conf(&row.conditions.conf);
+        let with = least_device(run, &changed, outcome, &mut tell)?;
         // A tenth of a GiB is as finely as devices are told apart.
         if with >= least {
             return Ok(findings);
         }
         let name = if row.conditions.conf.is_empty() { "the default settings" } else { &row.conditions.conf };
         let device = device_of(with);
-        let text =
-            match (smallest_known(with, outcome.peak_reserved), smallest_known(least, own.peak_reserved)) {
-                (Some(gpu), other) if other.is_none_or(|other| other.name != gpu.name) => {
-                    format!(
-                        "with {name} {} is the smallest of the known GPUs, and a device of {device} would do",
-                        gpu.name
-                    )
-                }
-                _ => format!("with {name} a device of {device} would do"),
-            };
-        findings.push(Finding::about(About::Gpus, text, None));
+        let with_gpu = smallest_known(run, &changed, outcome, &mut tell)?.map(|(gpu, _)| gpu);
+        let text = match with_gpu.filter(|gpu| smallest.is_none_or(|(other, _)| other.name != gpu.name)) {
+            Some(gpu) => {
+                format!("with {name} it fits on {}, and a device of {device} in all is enough", named(gpu))
+            }
+            None => format!("with {name} a device of {device} in all is enough"),
+        };
+        findings.insert(1, Finding::about(About::Gpus, text, None));
     }
     Ok(findings)
 }
 
-/// Whether a GPU has what is reserved at most, or is as large as the least device on which a replay passes.
-fn holds(gpu: &GpuProfile, least: u64, reserved: Bytes) -> bool {
-    left(gpu) >= reserved || gpu.total_memory >= device_of(least)
+/// A GPU with what it leaves for PyTorch: `NVIDIA L4 (21.31 GiB)`.
+fn named(gpu: &GpuProfile) -> String {
+    format!("{} ({})", gpu.name, left_for_pytorch(gpu.total_memory))
 }
 
-/// What a GPU has beside the context and the libraries of a process.
-fn left(gpu: &GpuProfile) -> Bytes {
-    gpu.total_memory.saturating_sub(outside_of_training())
-}
-
-/// The smallest known GPU that holds a run.
-fn smallest_known(least: u64, reserved: Bytes) -> Option<&'static GpuProfile> {
-    GpuProfile::ALL.iter().filter(|gpu| holds(gpu, least, reserved)).min_by_key(|gpu| gpu.total_memory)
-}
-
-fn smallest_words(reserved: Bytes, least: u64, goes_on: bool) -> String {
-    let outside = outside_of_training();
-    let named = |gpu: &GpuProfile| format!("{} ({})", gpu.name, left(gpu));
-    let which = match smallest_known(least, reserved) {
-        Some(smallest) if left(smallest) < reserved => {
-            format!(
-                "{} is the smallest of the known GPUs that holds the run, by releasing what is cached",
-                named(smallest)
-            )
+/// The smallest known GPU on which a run fits, and whether the run has to release cached memory there.
+fn smallest_known(
+    run: &Run,
+    conditions: &Conditions,
+    outcome: &Outcome,
+    tell: &mut dyn FnMut(usize) -> ControlFlow<()>,
+) -> Result<Option<(&'static GpuProfile, bool)>, LabError> {
+    let mut all: Vec<&GpuProfile> = GpuProfile::ALL.iter().collect();
+    all.sort_by_key(|gpu| gpu.total_memory);
+    for gpu in all {
+        let left = left_for_pytorch(gpu.total_memory);
+        if left >= outcome.peak_reserved {
+            return Ok(Some((gpu, false)));
         }
-        Some(smallest) => format!(
-            "{} is the smallest of the known GPUs that holds the {reserved} of the replay",
-            named(smallest)
-        ),
-        None => format!("none of the known GPUs holds the {reserved} of the replay"),
-    };
-    let mut small: Vec<&GpuProfile> =
-        GpuProfile::ALL.iter().filter(|gpu| !holds(gpu, least, reserved)).collect();
+        // Between what is allocated and what is reserved at most, a replay tells.
+        let on_it = Conditions { capacity: Some(left), limit: None, ..conditions.clone() };
+        if left >= outcome.peak_allocated && replay_under(run, &on_it, 0, tell)?.fits() {
+            return Ok(Some((gpu, true)));
+        }
+    }
+    Ok(None)
+}
+
+/// On which known GPUs the run fits and on which not, and how large a device has to be.
+fn smallest_words(
+    smallest: Option<(&GpuProfile, bool)>,
+    reserved: Bytes,
+    least: u64,
+    goes_on: bool,
+) -> String {
+    let is_smaller =
+        |gpu: &&GpuProfile| smallest.is_none_or(|(other, _)| gpu.total_memory < other.total_memory);
+    let mut small: Vec<&GpuProfile> = GpuProfile::ALL.iter().filter(is_smaller).collect();
     small.sort_by_key(|gpu| std::cmp::Reverse(gpu.total_memory));
     let small: Vec<String> = small.into_iter().map(named).collect();
-    let too_small = match small.as_slice() {
-        [] => String::new(),
-        small => format!("; too small: {}", small.join(", ")),
+    let so_far = if goes_on { ", as far as it was recorded," } else { "" };
+    let which = match smallest {
+        Some((gpu, releases)) => {
+            let how = if releases { ", where it releases cached memory on the way" } else { "" };
+            let other = if small.is_empty() {
+                String::new()
+            } else {
+                format!(", and not on a smaller one: {}", small.join(", "))
+            };
+            format!("the run{so_far} fits on {} and every larger GPU{how}{other}", named(gpu))
+        }
+        None => format!(
+            "no known GPU leaves the {reserved} that the run{so_far} reserves: the largest is {}",
+            small.first().map(String::as_str).unwrap_or_default()
+        ),
     };
-    let so_far = if goes_on { ", as far as it was recorded" } else { "" };
+    let device = device_of(least);
+    let how =
+        if left_for_pytorch(device) < reserved { ", where it releases cached memory on the way" } else { "" };
+    format!("{which}; a device of {device} in all is enough{how}")
+}
+
+/// The smallest known GPU on which the request passes that failed, where the memory of the device was the limit.
+pub(super) fn gpu_for_the_request(found: &Autopsy) -> Option<Finding> {
+    if !matches!(found.limit.source, LimitSource::Device | LimitSource::Capacity) {
+        return None;
+    }
+    let enough = found.changes.iter().find_map(|change| match change.kind {
+        ChangeKind::Limit(limit) => Some(limit),
+        _ => None,
+    })?;
+    let large = GpuProfile::ALL.iter().filter(|gpu| left_for_pytorch(gpu.total_memory) >= enough);
+    let text = match large.min_by_key(|gpu| gpu.total_memory) {
+        Some(gpu) => format!(
+            "the smallest known GPU on which the request passes is {}, of which {} are left for PyTorch",
+            gpu.name,
+            left_for_pytorch(gpu.total_memory)
+        ),
+        None => format!("no known GPU leaves the {} with which the request passes", enough.enough_text()),
+    };
+    Some(Finding::about(About::Gpus, text, None))
+}
+
+/// What is taken off each GPU.
+fn outside_words() -> String {
     format!(
-        "{which}{so_far}{too_small}; a device of {} would do, which need not be a known one; {outside} of each are taken off for the CUDA context and \
-         libraries, as recorded on an {OUTSIDE_RECORDED_ON}",
-        device_of(least)
+        "after the name of a GPU stands the memory that it leaves for PyTorch: all without the {} of the CUDA context and libraries, as recorded on an \
+         {OUTSIDE_RECORDED_ON}",
+        outside_of_training()
     )
 }
 

@@ -4,6 +4,7 @@ use blockyard_record::{counted, grouped};
 use blockyard_replay::{OnProgress, Progress};
 
 use super::{About, Finding};
+use crate::autopsy::DEPENDS;
 use crate::setting_search::replay_all;
 use crate::{Autopsy, Change, ChangeKind, Conditions, LabError, Outcome, Replay, Row, Run, plain_candidates};
 
@@ -46,11 +47,12 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
     let mut helpful: Vec<&Change> = found.changes.iter().collect();
     helpful.sort_by_key(|change| !is_taken(change));
     let in_vain: Vec<&Change> = found.in_vain.iter().collect();
-    for (about, changes, also) in
-        [(About::Passes, helpful, "it also passes"), (About::Fails, in_vain, "it fails too")]
-    {
+    for (about, changes, also) in [
+        (About::Passes, helpful, "the request also passes"),
+        (About::Fails, in_vain, "the request fails too"),
+    ] {
         // Those with a sentence together, by their names in it and as they are set.
-        let (mut settings, mut confs) = (Vec::new(), Vec::new());
+        let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match &change.kind {
                 // The first setting that helps, and those that depend on the limit, have a sentence of their own.
@@ -60,6 +62,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                     settings.push(if conf.is_empty() { "the default settings" } else { conf });
                     confs.push(conf.as_str());
                 }
+                ChangeKind::Setting(conf) if change.depends_on_limit => depending.push((conf, change)),
                 ChangeKind::Setting(conf) => {
                     findings.push(Finding::about(about, &change.sentence, None).with_settings(&[conf]));
                 }
@@ -67,6 +70,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
                 _ => findings.push(Finding::about(about, &change.sentence, None)),
             }
         }
+        findings.extend(depending_findings(about, &depending));
         if !settings.is_empty() {
             let text = format!("with {} {also}", alternatives(&settings));
             findings.push(Finding::about(about, text, None).with_settings(&confs));
@@ -78,6 +82,25 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         findings.push(Finding::about(About::Fails, text, None));
     }
     findings
+}
+
+/// The settings with which the end of the limit decides, those together that say the same.
+fn depending_findings(about: About, depending: &[(&String, &Change)]) -> Vec<Finding> {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (conf, change) in depending {
+        let end = change.sentence.split_once(DEPENDS).map_or("", |(_, end)| end);
+        match groups.iter_mut().find(|(known, _)| *known == end) {
+            Some((_, confs)) => confs.push(conf),
+            None => groups.push((end, vec![conf])),
+        }
+    }
+    let finding = |(end, confs): (&str, Vec<&str>)| {
+        let names: Vec<&str> =
+            confs.iter().map(|conf| if conf.is_empty() { "the default settings" } else { conf }).collect();
+        let text = format!("with {}{DEPENDS}{end}", alternatives(&names));
+        Finding::about(about, text, None).with_settings(&confs)
+    };
+    groups.into_iter().map(finding).collect()
 }
 
 /// `max_split_size_mb:32, 64 or 128, or large_segment_size_mb:64`: values of one setting stand together.

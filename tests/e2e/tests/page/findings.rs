@@ -54,6 +54,7 @@ fn files_of_ranks_have_a_verdict_about_the_rank_that_decides() -> Result<()> {
         });
         page.upload_all(&id("file"), &files.into_iter().collect::<Result<Vec<String>>>()?)?;
         page.wait_text(&id("ranks-summary"), "Most is allocated on rank1.pickle.gz: 860.97 MiB at its peak")?;
+        page.wait_text(&id("ranks-summary"), "The line that differs most is ")?;
         page.wait_text(
             &id("verdict-rank"),
             "About rank1.pickle.gz, where most is allocated, one of 2 ranks.",

@@ -133,11 +133,11 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         let verdict = id("run-verdict");
         page.wait_text(
             &verdict,
-            "loss_history train.py:26 holds 554.07 MiB at the end, 544.07 MiB in 408 tensors more",
+            "loss_history train.py:26 holds 589.07 MiB at the failure: 544.07 MiB in 408 tensors kept",
         )?;
         page.wait_text(
             &verdict,
-            "With all 415 tensors freed that the growing lines kept from earlier steps, the first ones too (554 MiB), it passes.",
+            "With all 415 tensors freed that the growing lines kept from earlier iterations, those of the first two too (554 MiB), the request passes.",
         )?;
         page.wait_text(&verdict, "With expandable_segments:True it depends on the limit")?;
         page.wait_text(&id("verdict-held"), "589.07 MiB")?;
@@ -173,7 +173,7 @@ fn a_file_opens_with_its_verdict() -> Result<()> {
         open_gnn(page)?;
         page.wait_text(&id("verdict-headline"), "It fits: at most 2.24 GiB are allocated, and ")?;
         page.wait_text(&verdict, "3.77 GiB less")?;
-        page.wait_text(&verdict, "is the smallest of the known GPUs that holds the")?;
+        page.wait_text(&verdict, "and every larger GPU")?;
         let line = page.value(&id("verdict-line"))?;
         ensure!(line == "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "{line}");
         page.check_accessible()
@@ -233,12 +233,12 @@ fn a_recording_that_runs_out_of_memory_says_why_by_itself() -> Result<()> {
             "another change: {}",
             page.value(&id("autopsy-line"))?
         );
-        page.wait_text(&id("freed"), "With the dashed blocks freed before the request it passes.")?;
+        page.wait_text(&id("freed"), "With the dashed blocks freed before, the request passes.")?;
         page.click(&id("try-change-0"))?;
         page.wait_text(&id("trial"), "out of memory")?;
         // Freeing tensors is shown for files too: their requests are in the worker.
         page.click("button.chip[title*='freed before']")?;
-        page.wait_text(&id("trial"), "freed before (240 MiB), it passes")?;
+        page.wait_text(&id("trial"), "freed before (240 MiB), the request passes")?;
         // The recording ends at the failure: no replay says that the whole run fits.
         page.wait_text(
             &id("trial"),
@@ -353,7 +353,7 @@ fn what_grows_is_found_by_call_site() -> Result<()> {
         page.wait_text(&id("document-title"), "loss_history_100")?;
         ask(page, "leaks")?;
         page.wait_text(&id("answer-leaks"), "2 call sites grow over 139 iterations")?;
-        page.wait_text(&id("answer-leaks"), "loss_history train.py:26")
+        page.wait_text(&id("answer-leaks"), "loss_history train.py:26, in 2 call sites:")
     })
 }
 
@@ -372,7 +372,7 @@ fn a_second_file_shows_what_changed() -> Result<()> {
 fn a_link_asks_its_question_again() -> Result<()> {
     let link = "/#preset=fragmentation&lab=what-if&with=expandable_segments:True&on=256+MiB";
     drive_at(link, Window::default(), GpuChoice::None, |page| {
-        page.wait_text(&id("answer-what-if"), "expandable_segments:True, device of 256 MiB")?;
+        page.wait_text(&id("answer-what-if"), "expandable_segments:True, a device with 256 MiB for PyTorch")?;
         unfold(page, "search")?;
         page.wait_until("location.hash.includes('lab=search') && location.hash.includes('on=256+MiB')")?;
         page.goto("/#preset=fragmentation&lab=riddle")?;

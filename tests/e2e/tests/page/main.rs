@@ -6,6 +6,7 @@ mod doors;
 mod editor;
 mod elsewhere;
 mod exercises;
+mod failures;
 mod figures;
 mod findings;
 mod gpu;

@@ -104,7 +104,7 @@ fn other_settings_run_the_program_again_and_the_peaks_stand_side_by_side() -> Re
             field.value = 'large_segment_size_mb:64';
             field.dispatchEvent(new Event('change', { bubbles: true }));";
         page.execute(script, &[])?;
-        wait_ended(page, "Reserved at most: 64 MiB; in the run before, with settings none, 20 MiB.")
+        wait_ended(page, "Reserved at most: 64 MiB; with the default settings it was 20 MiB.")
     })
 }
 

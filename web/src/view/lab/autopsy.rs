@@ -128,7 +128,7 @@ fn pinned(session: Session, autopsy: &Autopsy) -> AnyView {
         <h3>"What is in the way"</h3>
         {drawn}
         {has_freed.then_some(view! {
-            <p class="quiet" data-testid="freed">"With the dashed blocks freed before the request it passes."</p>
+            <p class="quiet" data-testid="freed">"With the dashed blocks freed before, the request passes."</p>
         })}
         <details><summary>"The same in words"</summary><ul class="quiet" data-testid="pinned">{items}</ul></details>
     }

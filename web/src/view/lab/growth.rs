@@ -1,7 +1,7 @@
 //! The call sites whose memory grows during a run, and the difference between a run and another file.
 
-use blockyard_lab::{Diff, Leaks, LineChange, PeakDiff, Steps};
-use blockyard_record::{Bytes, grouped};
+use blockyard_lab::{Diff, GrowingCallSite, Leaks, LineChange, PeakDiff, Steps};
+use blockyard_record::{Bytes, frame_words, grouped, own_line};
 use leptos::ev;
 use leptos::prelude::*;
 use wasm_bindgen::JsCast;
@@ -32,18 +32,10 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
             format!("{many} call sites grow over {} iterations, {found_by}. {COUNTED}", grouped(steps as u64))
         }
     };
-    let rows = leaks.growing.iter().map(|growth| {
-        vec![
-            Cell::Bytes(growth.growth),
-            Cell::Count(growth.allocations),
-            Cell::Count(growth.last_request),
-            Cell::Site(growth.site.clone()),
-        ]
-    });
-    let sheet =
-        Sheet { head: vec!["more", "tensors more", "last by request", "call site"], rows: rows.collect() };
-    let shown =
-        Sheet { head: sheet.head.clone(), rows: sheet.rows.iter().take(MOST_ROWS).cloned().collect() };
+    let rows = leaks.growing.iter().map(growth_cells);
+    let head = vec!["more", "tensors more", "last by request", "call site"];
+    let sheet = Sheet { head: head.clone(), rows: rows.collect() };
+    let shown = Sheet { head, rows: rows_by_line(&leaks.growing).into_iter().take(MOST_ROWS).collect() };
     let listed = (!sheet.rows.is_empty()).then(|| {
         view! {
             {table("What grows", &shown, &[])}
@@ -58,6 +50,41 @@ pub(super) fn leaks(session: Session, leaks: &Leaks) -> AnyView {
         </section>
     }
     .into_any()
+}
+
+fn growth_cells(growth: &GrowingCallSite) -> Vec<Cell> {
+    vec![
+        Cell::Bytes(growth.growth),
+        Cell::Count(growth.allocations),
+        Cell::Count(growth.last_request),
+        Cell::Site(growth.site.clone()),
+    ]
+}
+
+/// The call sites by the lines of the program; a line with several has a row with their sum before them, so that a line has one number.
+fn rows_by_line(growing: &[GrowingCallSite]) -> Vec<Vec<Cell>> {
+    let line = |growth: &GrowingCallSite| own_line(&growth.site).map(frame_words);
+    let mut rows = Vec::new();
+    for (place, growth) in growing.iter().enumerate() {
+        let of_line: Vec<&GrowingCallSite> =
+            growing.iter().filter(|other| line(other) == line(growth)).collect();
+        let is_first = growing.iter().position(|other| line(other) == line(growth)) == Some(place);
+        match line(growth).filter(|_| of_line.len() > 1) {
+            Some(_) if !is_first => {}
+            Some(line) => {
+                let last = of_line.iter().map(|growth| growth.last_request).max().unwrap_or_default();
+                rows.push(vec![
+                    Cell::Bytes(of_line.iter().map(|growth| growth.growth).sum()),
+                    Cell::Count(of_line.iter().map(|growth| growth.allocations).sum()),
+                    Cell::Count(last),
+                    Cell::Text(format!("{line}, in {} call sites:", of_line.len())),
+                ]);
+                rows.extend(of_line.into_iter().map(growth_cells));
+            }
+            None => rows.push(growth_cells(growth)),
+        }
+    }
+    rows
 }
 
 /// The field for the file that the run is compared with.
@@ -162,5 +189,29 @@ fn diff_sentence(name: &str, peak: &PeakDiff) -> String {
             line_cell(line).shown()
         ),
         None => format!("{words}."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_line_with_two_call_sites_has_one_sum_before_them() {
+        let site = |operator: &str, line: u32, mib| GrowingCallSite {
+            site: vec![format!("{operator} (torch/functional.py:3)"), format!("step (train.py:{line})")],
+            live: Vec::new(),
+            growth: Bytes::mib(mib),
+            allocations: 2,
+            first_request: 1,
+            last_request: 9,
+        };
+        let rows = rows_by_line(&[site("mul", 26, 5), site("add", 30, 4), site("pow", 26, 3)]);
+        let bytes: Vec<Option<&Cell>> = rows.iter().map(|row| row.first()).collect();
+        let expected = [8, 5, 3, 4].map(|mib| Cell::Bytes(Bytes::mib(mib)));
+        assert_eq!(bytes, expected.iter().map(Some).collect::<Vec<_>>());
+        assert_eq!(rows[0][3], Cell::Text("step train.py:26, in 2 call sites:".to_owned()));
     }
 }

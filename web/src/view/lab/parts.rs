@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, outside_pytorch};
+use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, device_words, known_gpus};
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -92,7 +92,7 @@ pub(super) fn conditions_text(row: &Row) -> String {
     let mut text =
         if conditions.conf.is_empty() { "default settings".to_owned() } else { conditions.conf.clone() };
     if let Some(capacity) = conditions.capacity {
-        let _ = write!(text, ", device of {}", capacity.exact_text());
+        let _ = write!(text, ", {}", device_words(capacity));
     }
     if let Some(limit) = conditions.limit {
         let _ = write!(text, ", at most {}", limit.exact_text());
@@ -103,13 +103,13 @@ pub(super) fn conditions_text(row: &Row) -> String {
     text
 }
 
-/// What the reader gave in place of what the file says: `a device of 10.5 GiB and PyTorch 2.9`; `None` where all is the run's own. Reads
+/// What the reader gave in place of what the file says: `Tesla T4 (14.01 GiB for PyTorch) and PyTorch 2.9`; `None` where all is the run's own. Reads
 /// signals.
 pub(super) fn given_words(session: Session, conditions: &Conditions) -> Option<String> {
     // The memory of a program's GPU is among the conditions of each question about the program.
     let own = session.shown_program().map(|result| result.run.recording.capacity());
     let capacity = conditions.capacity.filter(|capacity| Some(*capacity) != own);
-    let capacity = capacity.map(|capacity| format!("a device of {}", capacity.exact_text()));
+    let capacity = capacity.map(device_words);
     let limit = conditions.limit.map(|limit| format!("at most {} reserved", limit.exact_text()));
     let release = conditions.release.map(|release| format!("PyTorch {release}"));
     let given: Vec<String> = capacity.into_iter().chain(limit).chain(release).collect();
@@ -215,18 +215,28 @@ pub(super) fn sizes(session: Session) -> AnyView {
         let hint = if session.lab().has_failed() { as_it_was(session) } else { "no limit" };
         hint.to_owned()
     });
+    let gpus = known_gpus()
+        .into_iter()
+        .map(|(_, name, total)| view! { <option value=name>{total.to_string()}</option> }.into_any());
     view! {
         {field("lab-capacity", "Device", text(move || own_capacity(session)), lab.capacity)}
+        <datalist id="lab-capacity-values">{gpus.collect::<Vec<_>>()}</datalist>
         {field("lab-limit", "At most reserved", hint, lab.limit)}
         {releases(session)}
         <p class="quiet" data-testid="lab-device-means">
-            {format!(
-                "All of \u{201c}Device\u{201d} can be reserved. Of a real GPU's memory take off the CUDA context and libraries first, about {}.",
-                outside_pytorch()
-            )}
+            {text(move || device_means(session.lab().is_about_gpu()).to_owned())}
         </p>
     }
     .into_any()
+}
+
+/// What is typed as the device.
+fn device_means(is_about_gpu: bool) -> &'static str {
+    if is_about_gpu {
+        "\u{201c}Device\u{201d} is a GPU by its name, or all memory of one, as 24 GiB: the CUDA context and libraries are taken off, as the verdict does."
+    } else {
+        "All of \u{201c}Device\u{201d} can be reserved."
+    }
 }
 
 /// The memory of the run's own device, for an empty field. Reads signals.
@@ -295,6 +305,7 @@ fn field(id: &'static str, label: &'static str, hint: Signal<String>, value: RwS
             <input
                 class="field size"
                 data-testid=id
+                list=format!("{id}-values")
                 autocomplete="off"
                 spellcheck="false"
                 placeholder=hint

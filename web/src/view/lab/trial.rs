@@ -100,7 +100,7 @@ pub(super) fn deltas(before: &Row, after: &Row) -> AnyView {
     });
     view! {
         <table class="answer deltas" data-testid="lab-deltas">
-            <thead><tr><td></td><th scope="col" class="number">"before"</th><th scope="col" class="number">"after"</th><th scope="col" class="number">"change"</th></tr></thead>
+            <thead><tr><td></td><th scope="col" class="number">"as it was"</th><th scope="col" class="number">"changed"</th><th scope="col" class="number">"difference"</th></tr></thead>
             <tbody>{rows.into_iter().collect::<Vec<_>>()}</tbody>
         </table>
         {other_end(ends(old), ends(new), after)}
@@ -121,7 +121,7 @@ fn other_end(before: Option<u64>, after: Option<u64>, row: &Row) -> AnyView {
             })
         };
         format!(
-            "The run before ends {}, the run after {}: their peaks cannot be compared.",
+            "As it was the run ends {}, with the change {}: their peaks cannot be compared.",
             end(before),
             end(after)
         )

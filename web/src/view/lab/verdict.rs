@@ -14,6 +14,7 @@ use crate::messages::sentence;
 use crate::session::Session;
 use crate::view::holders::holding_table;
 use crate::view::kit::{button, click, flag, text};
+use crate::view::program::again;
 use crate::view::ranks::verdict_is_about;
 
 /// At most this many lines that hold memory are listed.
@@ -98,8 +99,9 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
         None => sentence(&found.headline),
     };
     view! {
-        <p class=class data-testid="verdict-headline">{with_code(&headline)}</p>
+        <p class=class data-testid="verdict-headline">{with_code(session, &headline)}</p>
         {hypothesis(session, under)}
+        {again(session, found)}
         {parts.into_iter().collect::<Vec<_>>()}
     }
     .into_any()
@@ -107,7 +109,7 @@ fn answer(session: Session, found: &Verdict, under: &Conditions, searched: Optio
 
 /// A sentence with links to its moments and to the rows of its settings.
 fn item(session: Session, finding: &Finding, is_first: bool) -> AnyView {
-    let words = with_code(&sentence(&finding.text));
+    let words = with_code(session, &sentence(&finding.text));
     let is_of_verdict =
         |moment: &VerdictMoment| matches!(moment.name, MomentName::Failure | MomentName::Peak);
     let moments = finding.moments.iter().filter(|moment| is_first || !is_of_verdict(moment));
@@ -228,11 +230,22 @@ fn other_peak(session: Session, found: &Verdict) -> Option<String> {
     })
 }
 
-/// A sentence with the lines of the program, which stand between backticks, as code.
-fn with_code(text: &str) -> AnyView {
+/// A sentence with the lines of the program, which stand between backticks, as code. The lines of the program in the editor lead there.
+fn with_code(session: Session, text: &str) -> AnyView {
+    let is_program = untrack(|| session.shown_program()).is_some();
     let parts = text.split('`').enumerate().map(|(place, part)| {
+        let line = part.strip_prefix("program.py:").and_then(|line| line.parse().ok());
         let part = part.to_owned();
-        if place % 2 == 1 { view! { <code>{part}</code> }.into_any() } else { part.into_any() }
+        match line.filter(|_| is_program) {
+            _ if place % 2 == 0 => part.into_any(),
+            Some(line) => {
+                let go = click(move || session.program().go_to_line(line));
+                let title = "Moves the cursor to the next request of this line";
+                view! { <button type="button" class="link" data-testid="verdict-line-link" title=title on:click=go>{format!("line {line}")}</button> }
+                    .into_any()
+            }
+            None => view! { <code>{part}</code> }.into_any(),
+        }
     });
     parts.collect::<Vec<_>>().into_any()
 }

@@ -150,7 +150,7 @@ fn difference(session: Session, found: &WhatIf) -> AnyView {
     view! {
         <p data-testid="lab-difference">
             {format!("First differs at request {}: ", grouped(difference.request))}
-            {format!("{} here, and {} before. ", difference.other, difference.baseline)}
+            {format!("{} with the change, and {} as it was. ", difference.other, difference.baseline)}
             {jump}
         </p>
     }

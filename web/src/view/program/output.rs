@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use crate::messages::sentence;
 use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
-use crate::program::{ProgramResult, ProgramStatus};
+use crate::program::{ProgramEnd, ProgramResult, ProgramStatus};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{flag, text};
@@ -71,11 +71,7 @@ fn status(session: Session) -> String {
             let Some(result) = session.shown_program() else { return String::new() };
             let steps = counted(result.run.recording.step_count(), "request");
             let is_old = session.program().input.with(|input| *input != result.input);
-            let end = match (result.details.status, &result.details.traceback) {
-                (0, _) => "Finished".to_owned(),
-                (_, Some(_)) => "Ended by an exception".to_owned(),
-                (status, None) => format!("Ended with status {status}"),
-            };
+            let end = end_words(&result.end());
             let old = if is_old { "; the program has changed since" } else { "" };
             let further = match result.details.further_devices {
                 0 => String::new(),
@@ -85,6 +81,17 @@ fn status(session: Session) -> String {
             let other = other.unwrap_or_default();
             format!("{end}: {steps} to the allocator{further}{old}.{other}")
         }
+    }
+}
+
+/// How the program ended.
+fn end_words(end: &ProgramEnd) -> String {
+    let at = |line: u32| if line == 0 { String::new() } else { format!(" at line {line}") };
+    match end {
+        ProgramEnd::Finished => "Finished".to_owned(),
+        ProgramEnd::OutOfMemory(line) => format!("Ended by an exception, out of memory{}", at(*line)),
+        ProgramEnd::Exception(line) => format!("Ended by an exception{}", at(*line)),
+        ProgramEnd::Status(status) => format!("Ended with status {status}"),
     }
 }
 
@@ -106,13 +113,16 @@ fn running(session: Session) -> String {
 fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
     let reserved = |result: &ProgramResult| result.run.series.peak_bytes(&result.run.recording).1;
     let (old, new) = (&before.input, &now.input);
-    let named = |text: &str| if text.trim().is_empty() { "none".to_owned() } else { text.trim().to_owned() };
+    let named = |what: &str, text: &str, none: &str| match text.trim() {
+        "" => none.to_owned(),
+        text => format!("{what}{text}"),
+    };
     let other = [
         (old.gpu != new.gpu).then(|| format!("GPU {}", old.gpu)),
-        (old.capacity != new.capacity).then(|| format!("memory {}", named(&old.capacity))),
-        (old.config != new.config).then(|| format!("settings {}", named(&old.config))),
+        (old.capacity != new.capacity).then(|| named("memory of ", &old.capacity, "all memory of the GPU")),
+        (old.config != new.config).then(|| named("", &old.config, "the default settings")),
         (old.release != new.release).then(|| format!("PyTorch {}", old.release)),
-        (old.arguments != new.arguments).then(|| format!("arguments {}", named(&old.arguments))),
+        (old.arguments != new.arguments).then(|| named("arguments ", &old.arguments, "no arguments")),
     ];
     let other: Vec<String> = other.into_iter().flatten().collect();
     if other.is_empty() {
@@ -124,7 +134,7 @@ fn compared_peaks(before: &ProgramResult, now: &ProgramResult) -> String {
         _ => ", until it ended with an error",
     };
     format!(
-        " Reserved at most: {}; in the run before, with {}, {}{failed}.",
+        " Reserved at most: {}; with {} it was {}{failed}.",
         reserved(now),
         other.join(", "),
         reserved(before)

@@ -1,0 +1,138 @@
+//! What a reader does whose training ran out of memory: reads the first sentence, tries a change, and compares.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{GpuChoice, Page, Window, drive, drive_at};
+use serde_json::json;
+
+use crate::{choose, fixture, id};
+
+const NAME: &str = "checkerboard_default_100.pickle.gz";
+
+/// Every second of 30 blocks is freed, and the holes are too small for what line 7 asks for.
+const FRAGMENTS: &str = "import torch
+def buffer(mib):
+    return torch.empty(mib, 1024, 1024, device='cuda', dtype=torch.uint8)
+kept = [buffer(20) for _ in range(30)]
+for place in range(0, 30, 2):
+    kept[place] = None
+large = buffer(300)
+";
+
+fn run(page: &Page, program: &str) -> Result<()> {
+    let script = "const set = (element, value, event) => {
+            element.value = value;
+            element.dispatchEvent(new Event(event, { bubbles: true }));
+        };
+        set(document.querySelector('[data-testid=program-capacity]'), '1500 MiB', 'input');
+        set(document.getElementById('program-text'), arguments[0], 'input');";
+    page.execute(script, &[json!(program)])?;
+    page.click(&id("run-program"))?;
+    // The interpreter is fetched and compiled.
+    wait_long(page, "program-status", "out of memory at line 3")
+}
+
+fn wait_long(page: &Page, name: &str, text: &str) -> Result<()> {
+    for _ in 0..6 {
+        if page.wait_text(&id(name), text).is_ok() {
+            return Ok(());
+        }
+    }
+    page.wait_text(&id(name), text)
+}
+
+#[test]
+fn a_failed_program_runs_again_with_the_setting_that_helps() -> Result<()> {
+    drive_at("/#python", Window::default(), GpuChoice::None, |page| {
+        page.wait_text(&id("invitation"), "The program has not run yet: Run starts it.")?;
+        run(page, FRAGMENTS)?;
+        page.click(&id("program-answers"))?;
+        // The line of the program is in the first sentence, and leads there.
+        page.wait_text(&id("verdict-headline"), "Out of memory at line 3")?;
+        page.click(&id("verdict-line-link"))?;
+        wait_long(
+            page,
+            "program-again",
+            "With expandable_segments:True the program runs to its end, and reserves at most",
+        )?;
+        page.check_accessible()?;
+        // The run with the change is one click away.
+        page.click(&id("again-show"))?;
+        wait_long(page, "program-status", "Finished")?;
+        ensure!(page.value(&id("program-config"))? == "expandable_segments:True", "the setting is not shown");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_program_that_fails_later_says_at_which_line_and_fits_a_larger_gpu() -> Result<()> {
+    drive_at("/#python", Window::default(), GpuChoice::None, |page| {
+        run(
+            page,
+            &format!("{FRAGMENTS}more = torch.empty(250, 1024, 1024, device='cuda', dtype=torch.uint8)\n"),
+        )?;
+        page.click(&id("program-answers"))?;
+        wait_long(
+            page,
+            "program-again",
+            "With expandable_segments:True the program runs out of memory, too, at line 8",
+        )?;
+        choose(page, "again-gpu", "t4")?;
+        wait_long(page, "program-again", "With Tesla T4 (14.74 GiB) the program runs to its end")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_long_run_with_a_change_is_cancelled() -> Result<()> {
+    drive_at("/#python", Window::default(), GpuChoice::None, |page| {
+        // As it is the program ends at once; on a GPU with room it would not.
+        run(page, &format!("{FRAGMENTS}while True:\n    pass\n"))?;
+        page.click(&id("program-answers"))?;
+        wait_long(page, "again-running", "The program runs with expandable_segments:True for ")?;
+        page.click(&id("again-cancel"))?;
+        page.wait_gone(&id("again-running"))?;
+        page.wait_text(&id("program-again"), "Run it again with").map(drop)
+    })
+}
+
+#[test]
+fn a_device_is_a_gpu_or_its_size_and_the_context_is_taken_off() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(NAME))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        page.click(&id("tab-lab"))?;
+        page.click(&id("lab-what-if"))?;
+        page.fill(&id("lab-capacity"), "T4")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("answer-what-if"), "Tesla T4 (14.01 GiB for PyTorch)")?;
+        page.fill(&id("lab-capacity"), "24 GB")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(
+            &id("answer-what-if"),
+            "a device of 24 GB (22.35 GiB, of which 21.62 GiB for PyTorch)",
+        )?;
+        page.fill(&id("lab-capacity"), "B9000")?;
+        page.click(&id("lab-ask"))?;
+        page.wait_text(&id("lab-error"), "B9000 is neither a size, as 24 GiB, nor a GPU")?;
+        page.check_accessible()
+    })
+}
+
+#[test]
+fn a_note_for_the_report_stays_with_its_file() -> Result<()> {
+    drive(|page| {
+        page.upload(&id("file"), &fixture("x").with_file_name("snapshots").join(NAME))?;
+        page.wait_text(&id("verdict-headline"), "Out of memory")?;
+        page.click(&id("share"))?;
+        page.fill(&id("report-note"), "since Monday")?;
+        page.click(&id("share-close"))?;
+        page.click(&id("share"))?;
+        ensure!(page.value(&id("report-note"))? == "since Monday", "the note is lost");
+        page.click(&id("share-close"))?;
+        page.upload(&id("file"), &fixture("x").with_file_name("oom").join("loss_history_100.pickle.gz"))?;
+        page.wait_text(&id("verdict-headline"), "by a leak")?;
+        page.click(&id("share"))?;
+        ensure!(page.value(&id("report-note"))?.is_empty(), "the note of another file is kept");
+        Ok(())
+    })
+}

@@ -1,0 +1,180 @@
+//! The program that is shown, run again with a change beside it: whether it runs to its end then.
+//!
+//! A replay says only whether the request passes that failed; what the program asks for after that is not in its recording.
+
+use blockyard_record::Bytes;
+use leptos::prelude::*;
+
+use super::{ProgramEnd, ProgramInput, ProgramResult, ProgramSignals, job};
+use crate::browser;
+use crate::interpreter;
+use crate::ptr_eq::PtrEq;
+use crate::session::Feature;
+
+/// The runs with a change of one run of the program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Trials {
+    /// The run that they change.
+    of: Option<PtrEq<ProgramResult>>,
+    /// Those that ended, in their order.
+    pub(crate) ended: Vec<ProgramTrial>,
+    /// The one that runs.
+    pub(crate) running: Option<RunningTrial>,
+}
+
+/// A run with a change, which has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ProgramTrial {
+    /// The change in words: `expandable_segments:True`.
+    pub(crate) change: String,
+    /// The program with the change.
+    pub(crate) input: ProgramInput,
+    /// How the program ended, and the most bytes that were reserved; or why it did not run.
+    pub(crate) end: Result<(ProgramEnd, Bytes), String>,
+}
+
+/// A run with a change, which goes on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RunningTrial {
+    /// The change in words.
+    pub(crate) change: String,
+    /// The program with the change.
+    pub(crate) input: ProgramInput,
+    /// For how many seconds it has been running.
+    pub(crate) seconds: u32,
+}
+
+impl ProgramTrial {
+    /// What the program does with the change, as a sentence without a full stop. `failed_at` is the line at which it failed as it was.
+    pub(crate) fn words(&self, failed_at: u32) -> String {
+        let change = &self.change;
+        match &self.end {
+            Ok((ProgramEnd::Finished, reserved)) => {
+                format!("with {change} the program runs to its end, and reserves at most {reserved}")
+            }
+            Ok((ProgramEnd::OutOfMemory(line), _)) if *line == failed_at => {
+                format!(
+                    "with {change} the program runs out of memory, too, at the same {}",
+                    line_words(*line)
+                )
+            }
+            Ok((ProgramEnd::OutOfMemory(line), _)) => {
+                format!("with {change} the program runs out of memory, too, at {}", line_words(*line))
+            }
+            Ok((ProgramEnd::Exception(line), _)) => {
+                format!("with {change} the program ends by another exception at {}", line_words(*line))
+            }
+            Ok((ProgramEnd::Status(status), _)) => {
+                format!("with {change} the program ends itself with status {status}")
+            }
+            Err(why) => format!("with {change} it is not known: {why}"),
+        }
+    }
+
+    /// The line at which the program failed.
+    pub(crate) fn line(&self) -> Option<u32> {
+        match self.end {
+            Ok((ProgramEnd::OutOfMemory(line) | ProgramEnd::Exception(line), _)) => {
+                Some(line).filter(|line| *line > 0)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn line_words(line: u32) -> String {
+    if line == 0 { "a line that is not known".to_owned() } else { format!("line {line}") }
+}
+
+impl Feature<ProgramSignals> {
+    /// The trials of the run that is shown. Reads signals.
+    pub(crate) fn trials_of_shown(self) -> Option<Trials> {
+        let shown = self.session.shown_program()?;
+        Some(self.trials.get()).filter(|trials| trials.of.as_ref() == Some(&shown))
+    }
+
+    /// Runs the shown program with a change, beside it. What still runs is given up.
+    pub(crate) fn try_program(self, change: String, input: ProgramInput) {
+        let Some(shown) = untrack(|| self.session.shown_program()) else { return };
+        let job = match job(&input) {
+            Ok(job) => job,
+            Err(error) => return self.session.messages().show_error(error.to_string()),
+        };
+        self.trials.update(|trials| {
+            if trials.of.as_ref() != Some(&shown) {
+                *trials = Trials { of: Some(shown.clone()), ..Trials::default() };
+            }
+            trials.ended.retain(|ended| ended.change != change);
+            trials.running = Some(RunningTrial { change, input: input.clone(), seconds: 0 });
+        });
+        self.count_trial_seconds(0);
+        interpreter::try_out(&job, move |end| {
+            let end = end.map(|run| {
+                let result = ProgramResult::new(input.clone(), run);
+                (result.end(), result.run.series.peak_bytes(&result.run.recording).1)
+            });
+            self.trials.update(|trials| {
+                // A trial of a run that is not shown any more.
+                if trials.of.as_ref() == Some(&shown)
+                    && let Some(RunningTrial { change, input, .. }) = trials.running.take()
+                {
+                    trials.ended.push(ProgramTrial { change, input, end });
+                }
+            });
+        });
+    }
+
+    /// Ends the trial that runs.
+    pub(crate) fn cancel_trial(self) {
+        interpreter::cancel_trial();
+        self.trials.update(|trials| trials.running = None);
+    }
+
+    /// Makes the program of a trial the one in the editor, and runs it.
+    pub(crate) fn show_trial(self, input: ProgramInput) {
+        self.input.set(input);
+        self.run();
+    }
+
+    fn count_trial_seconds(self, seconds: u32) {
+        let _ = browser::after_millis(1000, move || {
+            let is_same = |trials: &Trials| trials.running.as_ref().is_some_and(|it| it.seconds == seconds);
+            if self.trials.with_untracked(is_same) {
+                self.trials.update(|trials| {
+                    if let Some(running) = &mut trials.running {
+                        running.seconds = seconds + 1;
+                    }
+                });
+                self.count_trial_seconds(seconds + 1);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn a_trial_says_whether_the_program_ends_or_where_it_fails_next() {
+        let trial = |end| {
+            let change = "expandable_segments:True".to_owned();
+            ProgramTrial { change, input: ProgramInput::default(), end }
+        };
+        let words = |end| trial(end).words(9);
+        assert_eq!(
+            words(Ok((ProgramEnd::Finished, Bytes::gib(2)))),
+            "with expandable_segments:True the program runs to its end, and reserves at most 2 GiB"
+        );
+        let failed = |line| Ok((ProgramEnd::OutOfMemory(line), Bytes::gib(2)));
+        assert_eq!(
+            words(failed(12)),
+            "with expandable_segments:True the program runs out of memory, too, at line 12"
+        );
+        assert!(words(failed(9)).ends_with("at the same line 9"));
+        assert_eq!((trial(failed(12)).line(), trial(failed(0)).line()), (Some(12), None));
+        assert!(words(Err("stopped".to_owned())).ends_with("it is not known: stopped"));
+    }
+}

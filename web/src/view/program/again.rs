@@ -1,0 +1,170 @@
+//! Whether the program runs to its end with a change: it is run again, with a setting that the verdict recommends or on another GPU.
+
+use blockyard_lab::{About, Verdict, VerdictKind, known_gpus};
+use blockyard_record::Bytes;
+use leptos::prelude::*;
+
+use crate::browser;
+use crate::messages::sentence;
+use crate::program::{GPUS, ProgramEnd, ProgramInput, ProgramResult, ProgramTrial};
+use crate::ptr_eq::PtrEq;
+use crate::session::Session;
+use crate::view::kit::{button, click, flag, select, text};
+
+/// At most this many settings have a button.
+const MOST_SETTINGS: usize = 3;
+
+/// A program that took longer runs again only when the reader asks for it.
+const MOST_SECONDS: u32 = 20;
+
+/// What the program does with a change; empty unless a program failed.
+pub(crate) fn again(session: Session, found: &Verdict) -> AnyView {
+    let Some(shown) = untrack(|| session.shown_program()) else { return ().into_any() };
+    if !matches!(found.kind, VerdictKind::Leak | VerdictKind::OutOfMemory)
+        || shown.end() == ProgramEnd::Finished
+    {
+        return ().into_any();
+    }
+    let settings = settings_of(found);
+    if let Some(conf) = settings.first() {
+        run_at_first(session, conf.clone(), with_setting(&shown, conf));
+    }
+    let failed_at = match shown.end() {
+        ProgramEnd::OutOfMemory(line) => line,
+        _ => 0,
+    };
+    let ended = move || {
+        let trials = session.program().trials_of_shown().unwrap_or_default();
+        let rows = trials.ended.into_iter().map(|trial| row(session, &trial, failed_at));
+        rows.collect::<Vec<_>>()
+    };
+    view! {
+        <section class="program-again" aria-label="The program with a change" aria-live="polite" data-testid="program-again">
+            <h3>"Does the program run to its end?"</h3>
+            <ul>{ended}</ul>
+            {running(session)}
+            {choices(session, &shown, settings)}
+        </section>
+    }
+    .into_any()
+}
+
+/// The settings with which the request passes, the recommended one first.
+fn settings_of(found: &Verdict) -> Vec<String> {
+    let passing = found.findings.iter().filter(|finding| finding.about == About::Passes);
+    let passing = passing.flat_map(|finding| &finding.settings);
+    let mut settings: Vec<String> = Vec::new();
+    for conf in found.setting.iter().chain(passing) {
+        if settings.len() < MOST_SETTINGS && !settings.contains(conf) {
+            settings.push(conf.clone());
+        }
+    }
+    settings
+}
+
+fn with_setting(shown: &ProgramResult, conf: &str) -> ProgramInput {
+    ProgramInput { config: conf.to_owned(), ..shown.input.clone() }
+}
+
+fn words_of_setting(conf: &str) -> String {
+    if conf.is_empty() { "the default settings".to_owned() } else { conf.to_owned() }
+}
+
+/// Runs the program with the recommended setting, unless anything was tried for this run or the program takes long.
+fn run_at_first(session: Session, conf: String, input: ProgramInput) {
+    let program = session.program();
+    let is_new = move || {
+        let trials = untrack(|| program.trials_of_shown()).unwrap_or_default();
+        trials.ended.is_empty() && trials.running.is_none()
+    };
+    if program.seconds.get_untracked() > MOST_SECONDS || !is_new() {
+        return;
+    }
+    // Signals are written after the view is made.
+    let _ = browser::after_millis(0, move || {
+        if is_new() {
+            program.try_program(words_of_setting(&conf), input);
+        }
+    });
+}
+
+fn row(session: Session, trial: &ProgramTrial, failed_at: u32) -> AnyView {
+    let input = trial.input.clone();
+    let line = trial.line().map(|line| {
+        let go = click(move || session.program().go_to_line(line));
+        view! { " "<button type="button" class="link" data-testid="again-line" title="Shows the line in the program" on:click=go>{format!("Show line {line}")}</button> }
+            .into_any()
+    });
+    let show = trial.end.is_ok().then(|| {
+        let act = click(move || session.program().show_trial(input.clone()));
+        let title = "Runs the program with this change in place of the run that is shown";
+        view! { " "{button("link", "again-show", "Show this run", title, act)} }.into_any()
+    });
+    let is_right = matches!(trial.end, Ok((ProgramEnd::Finished, _)));
+    view! { <li class:is-right=is_right><strong>{sentence(&trial.words(failed_at))}</strong>{line}{show}</li> }.into_any()
+}
+
+/// The progress of the run, which has the time that the run took as it was for its measure.
+fn running(session: Session) -> AnyView {
+    let running = Memo::new(move |_| session.program().trials_of_shown().and_then(|trials| trials.running));
+    let words = text(move || {
+        running.get().map_or_else(String::new, |trial| {
+            let before = session.program().seconds.get();
+            let before = if before == 0 { "less than 1 s".to_owned() } else { format!("{before} s") };
+            format!(
+                "The program runs with {} for {} s; as it was it took {before}.",
+                trial.change, trial.seconds
+            )
+        })
+    });
+    view! {
+        <p class="cluster" role="status" data-testid="again-running" hidden=flag(move || running.with(Option::is_none))>
+            <progress aria-label="The program runs"></progress>
+            <span class="quiet">{words}</span>
+            {button("", "again-cancel", "Cancel", "", click(move || session.program().cancel_trial()))}
+        </p>
+    }
+    .into_any()
+}
+
+/// The settings and the GPUs with which the program can be run again.
+fn choices(session: Session, shown: &PtrEq<ProgramResult>, settings: Vec<String>) -> AnyView {
+    let chips = settings.into_iter().map(|conf| {
+        let (words, input) = (words_of_setting(&conf), with_setting(shown, &conf));
+        let label = words.clone();
+        let run = click(move || session.program().try_program(words.clone(), input.clone()));
+        view! { <button type="button" class="chip mono" data-testid="again-setting" on:click=run>{label}</button> }.into_any()
+    });
+    let chips = chips.collect::<Vec<_>>();
+    let gpus = other_gpus(&shown.input);
+    let mut options = vec![(String::new(), "a GPU".to_owned())];
+    options.extend(gpus.iter().map(|(id, words)| (id.clone(), words.clone())));
+    let input = shown.input.clone();
+    let pick = move |id: String| {
+        if let Some((id, words)) = gpus.iter().find(|(known, _)| *known == id) {
+            // The memory that was typed was that of the other GPU.
+            let input = ProgramInput { gpu: id.clone(), capacity: String::new(), ..input.clone() };
+            session.program().try_program(words.clone(), input);
+        }
+    };
+    view! {
+        <div class="cluster" role="group" aria-label="Run the program again with">
+            <span class="quiet">"Run it again with"</span>
+            {chips}
+            {select("again-gpu", "Run the program on another GPU", Signal::stored(options), Signal::stored(String::new()), pick)}
+        </div>
+    }
+    .into_any()
+}
+
+/// The ids of the GPUs that the program did not run on with all their memory, and their names with it.
+fn other_gpus(input: &ProgramInput) -> Vec<(String, String)> {
+    let is_other = |id: &str| id != input.gpu || !input.capacity.trim().is_empty();
+    let named = |id: &str, name: &str| {
+        let of = |(known, _, total): &(&str, &str, Bytes)| (*known == id).then(|| total.to_string());
+        let total = known_gpus().iter().find_map(of).unwrap_or_default();
+        format!("{name} ({total})")
+    };
+    let others = GPUS.iter().filter(|(id, _)| is_other(id));
+    others.map(|(id, name)| ((*id).to_owned(), named(id, name))).collect()
+}
