@@ -406,7 +406,7 @@ impl Exercise {
         if end.recording.step_count() as u64 > MOST_REQUESTS {
             return Err(GradeError::TooLong { most: MOST_REQUESTS });
         }
-        let failure = end.failure();
+        let failure = end.failure(text);
         Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
     }
 
@@ -416,7 +416,7 @@ impl Exercise {
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
         if failure.is_some() {
-            // A program that stopped halfway has not earned what it happens to meet.
+            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is no reason beside the error.
             goals.retain(|goal| !goal.is_met);
         }
         let missed: Vec<&str> =
@@ -432,7 +432,7 @@ impl Exercise {
                 "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
                     .to_owned()
             }
-            (false, _) => format!("Not yet: {}.", missed.join("; ")),
+            (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
         };
         Grade { is_passed, sentence, goals, workload, recording }
     }
