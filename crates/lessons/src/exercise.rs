@@ -13,7 +13,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError, Position}
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
-use crate::program_end::ProgramEnd;
+use crate::program_end::{ProgramEnd, refused_setting};
 use crate::proof::{LessonNote, note, unproved};
 use crate::text::Inline;
 
@@ -377,9 +377,7 @@ impl Exercise {
         text
     }
 
-    /// Runs the reader's whole workload and says which goals are met.
-    ///
-    /// The same text always has the same grade.
+    /// Runs the reader's whole workload and says which goals are met. The same text always has the same grade.
     ///
     /// # Errors
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
@@ -394,7 +392,8 @@ impl Exercise {
         }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
-        Ok(self.grade_run(workload, recording, None))
+        let refused = refused_setting(&workload, &recording);
+        Ok(self.grade_run(workload, recording, refused.as_deref()))
     }
 
     /// Says which goals a program has met that is run already.

@@ -1,4 +1,5 @@
-use blockyard_record::Recording;
+use blockyard_record::{Recording, StepOutcome};
+use blockyard_workload::{Request, Workload};
 
 /// How a program that a reader wrote has ended.
 #[derive(Clone, Debug)]
@@ -32,6 +33,17 @@ impl ProgramEnd {
             (None, _) => format!("the program ends: {exception}"),
         })
     }
+}
+
+/// That PyTorch refuses a setting of the workload, in its words: the requests ran without that setting.
+pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Option<String> {
+    let mut failed = recording.failed_steps().iter();
+    failed.find_map(|(step, outcome)| match (outcome, workload.requests().get(*step as usize)?) {
+        (StepOutcome::Refused(why), Request::Set { .. }) => {
+            Some(format!("PyTorch refuses the setting: {why}"))
+        }
+        _ => None,
+    })
 }
 
 /// The last exception of a traceback with its message, without the full stop: the first line after the frames that is not indented. A

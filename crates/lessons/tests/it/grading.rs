@@ -198,6 +198,20 @@ fn a_program_without_a_tensor_on_the_gpu_is_told_so_and_a_stopped_one_has_met_no
 }
 
 #[test]
+fn a_setting_that_pytorch_refuses_is_the_reason() {
+    let exercise = exercise("goal: reserved at most 20 MiB", "a = alloc 8 MiB\nfree a\nb = alloc 30 MiB");
+    let sentence = |setting: &str| {
+        let text = format!("set {setting}\n{}", exercise.start());
+        exercise.grade(&text).unwrap().sentence
+    };
+    assert_eq!(
+        sentence("expandable_segments:true"),
+        "Not yet: PyTorch refuses the setting: Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'."
+    );
+    assert_eq!(sentence("expandable_segments:True"), "Not yet: reserved is 40 MiB, 20 MiB more than 20 MiB.");
+}
+
+#[test]
 fn an_exercise_that_its_start_solves_has_a_note() {
     let notes = |start: &str| {
         let text = format!(
