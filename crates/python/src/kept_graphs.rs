@@ -1,8 +1,8 @@
 //! Why a program ran out of memory, where its own lists say so: a list of tensors keeps the backward graph of each, and the graphs keep the
 //! activations of all iterations.
 //!
-//! The graphs and the names that lead to them are those of the interpreter at the exception, so what is said is what was there. Whether the
-//! program would have fit without the list is not known, and is not said.
+//! The graphs and the names that lead to them are those of the interpreter at the exception, so each byte is counted and not guessed. Whether
+//! the program would have fit without the list is not known, and is not said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,8 +29,8 @@ pub(crate) fn cause(
         return None;
     }
     let reasons = referrers::at_exception(vm, exception, globals);
-    let device = session().device(0).ok()?;
-    let origins = device.origins();
+    let session = session();
+    let origins = session.device(0).ok()?.origins();
     let requested = |number: u32| Some(origins.get(usize::try_from(number).ok()?)?.requested);
     let mut lists: BTreeMap<&str, List> = BTreeMap::new();
     for (number, reasons) in &reasons {
@@ -79,8 +79,7 @@ fn list_of(reasons: &[Reason]) -> Option<(&str, Vec<String>)> {
 
 /// The list and the index of a name such as `losses[3]`, `losses[3] in train` or `self.pairs[3][0]`.
 fn element(name: &str) -> Option<(&str, &str)> {
-    let brackets = name.match_indices('[');
-    brackets.into_iter().find_map(|(at, _)| {
+    name.match_indices('[').find_map(|(at, _)| {
         let index = name.get(at + 1..)?.split(']').next()?;
         let is_number = !index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit());
         Some((name.get(..at)?, index)).filter(|_| is_number)
