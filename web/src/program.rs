@@ -84,6 +84,8 @@ pub(crate) struct ProgramSignals {
     pub(crate) why_alive: RwSignal<WhyAlive>,
     /// The result before the last one, where it is of the same text on another device or with other settings.
     pub(crate) before: RwSignal<Option<PtrEq<ProgramResult>>>,
+    /// The moment with which the figures of the last run opened, until the reader goes to another one.
+    pub(crate) opened_at: RwSignal<Option<usize>>,
     /// The output of PyTorch on an H200 for the example in the editor.
     pub(crate) recorded_text: RwSignal<Option<String>>,
     /// The last run, run again with changes.
@@ -130,6 +132,7 @@ impl ProgramSignals {
             example: RwSignal::new(None),
             why_alive: RwSignal::new(WhyAlive::Unknown),
             before: RwSignal::new(None),
+            opened_at: RwSignal::new(None),
             recorded_text: RwSignal::new(None),
             trials: RwSignal::new(Trials::default()),
         }
@@ -265,6 +268,7 @@ impl Feature<ProgramSignals> {
         if self.session.navigation().place.get_untracked() == Place::Program {
             self.session.show(Source::Program(result));
             self.session.seek_opening_moment();
+            self.opened_at.set(Some(self.session.player.with_untracked(|player| player.steps)));
         }
         self.status.set(ProgramStatus::Idle);
     }

@@ -198,12 +198,16 @@ pub(crate) struct StoryMoment {
 }
 
 /// PyTorch's message on a GPU whose CUDA context has taken its part: the replay's device has the memory that the context left.
-fn of_whole_gpu(message: &str, left: Bytes) -> String {
+fn of_whole_gpu(message: &str, left: Bytes, reserved: Bytes) -> String {
     let gib = |bytes: Bytes| {
         let hundredths = bytes.get().saturating_mul(100).saturating_add(1 << 29) >> 30;
         format!("{}.{:02} GiB", hundredths / 100, hundredths % 100)
     };
     let (before, whole) = (gib(left), gib(left.saturating_add(CONTEXT)));
+    let used = gib(reserved.saturating_add(CONTEXT));
+    let process =
+        format!("Including non-PyTorch memory, this process has {used} memory in use. Of the allocated");
+    let message = message.replacen("Of the allocated", &process, 1);
     message.replacen(&format!("total capacity of {before}"), &format!("total capacity of {whole}"), 1)
 }
 
@@ -214,7 +218,7 @@ impl StoryMoment {
         let situation = story.situation();
         let given = situation.given();
         let failure = |step: usize| match recording.outcome(step) {
-            StepOutcome::OutOfMemory(message) => Some(of_whole_gpu(message, run.recording.info().capacity)),
+            StepOutcome::OutOfMemory(message) => Some(message.clone()),
             _ => None,
         };
         let mut tensors = Vec::new();
@@ -240,6 +244,8 @@ impl StoryMoment {
         let (before, after) = (state(begin), state(end));
         let request = last.and_then(|step| requests.get(step));
         let failure = last.and_then(failure);
+        let failure = failure
+            .map(|message| of_whole_gpu(&message, recording.info().capacity, after.breakdown().reserved()));
         let effect = LineEffect {
             story,
             before: before.breakdown(),
@@ -428,6 +434,9 @@ mod tests {
         assert!(
             moment.failure.as_ref().unwrap().starts_with("CUDA out of memory. Tried to allocate 3.00 GiB")
         );
+        // 21 GiB are reserved, and the context has its part.
+        let process = "is free. Including non-PyTorch memory, this process has 21.51 GiB memory in use. Of the allocated memory 12.00 GiB";
+        assert!(moment.failure.as_ref().unwrap().contains(process), "{:?}", moment.failure);
         assert_eq!(moment.before, moment.after);
         story.turn(0.0);
         let moment = self::moment(&story);

@@ -150,7 +150,7 @@ fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String
 /// The text after the program's own output, on standard error: the traceback, our remarks, estimates.
 fn report(finished: &Finished) -> anyhow::Result<()> {
     let mut text = finished.traceback.clone().unwrap_or_default();
-    for note in &finished.notes {
+    for note in finished.notes.iter().chain(&finished.cause) {
         writeln!(text, "note: line {}: {}", note.line, note.text)?;
     }
     for mark in &finished.marks {
@@ -161,7 +161,7 @@ fn report(finished: &Finished) -> anyhow::Result<()> {
 }
 
 fn summary(printed: &str, finished: &Finished) -> ProgramAnswer {
-    let notes = finished.notes.iter();
+    let notes = finished.notes.iter().chain(&finished.cause);
     let notes = notes.map(|note| ProgramNoteAnswer { line: note.line, text: note.text.clone() });
     let estimated = finished.marks.iter().map(|mark| EstimatedOperator {
         line: mark.line,

@@ -195,12 +195,18 @@ impl Stage {
         Self { context: Some(context), outside, shown, has_failures, ..self }
     }
 
+    /// The parts of what [`Stage::of_process`] draws as the context.
+    #[must_use]
+    pub fn with_parts_outside(self, parts: &[(String, Bytes)]) -> Self {
+        Self { outside: parts.to_vec(), ..self }
+    }
+
     /// As [`Stage::of_process`], where the device of the run is the whole device: the process has these parts beside its segments, which
     /// are not free.
     #[must_use]
     pub fn of_whole_device(self, outside: &[(String, Bytes)], least_shown: Bytes) -> Self {
         let all = outside.iter().fold(Bytes::ZERO, |sum, part| sum.saturating_add(part.1));
-        let mut made = Self { outside: outside.to_vec(), ..self.of_process(all, least_shown, false) };
+        let mut made = self.of_process(all, least_shown, false).with_parts_outside(outside);
         let [.., free] = &mut made.numbers.classes;
         *free = free.saturating_sub(all);
         let [.., drawn] = &mut made.classes;

@@ -172,6 +172,18 @@ pub fn left_for_pytorch(total: Bytes) -> Bytes {
     total.saturating_sub(outside_of_training())
 }
 
+/// The parts of [`outside_of_training`], under the names that the lesson about `nvidia-smi` gives them.
+#[must_use]
+pub fn parts_of_training() -> [(&'static str, Bytes); 3] {
+    let context = outside_bytes([]);
+    let of = |taken: &[(Taker, u64, u64)]| outside_bytes(taken.iter().copied()).saturating_sub(context);
+    [
+        ("context", context),
+        ("kernels", of(&[(Taker::Code, 0, 1), (Taker::LocalMemory, 0, 1)])),
+        ("cuBLAS", of(&[(Taker::Blas, 0, 2)])),
+    ]
+}
+
 /// Whether these bytes hold for a GPU, by record.
 #[must_use]
 pub fn has_outside_recorded(gpu: &GpuProfile) -> bool {
@@ -194,6 +206,9 @@ mod tests {
         let context = Bytes::new(CONTEXT);
         assert_eq!(outside_bytes([]), context);
         assert_eq!(outside_of_training(), context.saturating_add(Bytes::mib(222)));
+        let parts = parts_of_training();
+        assert_eq!(parts.map(|(_, bytes)| bytes), [context, Bytes::mib(92), Bytes::mib(130)]);
+        assert_eq!(parts.iter().map(|(_, bytes)| *bytes).sum::<Bytes>(), outside_of_training());
         // Of a convolution alone the libraries' 2 MiB are cuDNN's.
         let dnn = [(Taker::Code, 0, 1), (Taker::Dnn, 0, 1)];
         assert_eq!(outside_bytes(dnn), context.saturating_add(Bytes::mib(12)));

@@ -13,7 +13,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError, Position}
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
-use crate::program_end::ProgramEnd;
+use crate::program_end::{ProgramEnd, refused_setting};
 use crate::proof::{LessonNote, note, unproved};
 use crate::text::Inline;
 
@@ -377,9 +377,7 @@ impl Exercise {
         text
     }
 
-    /// Runs the reader's whole workload and says which goals are met.
-    ///
-    /// The same text always has the same grade.
+    /// Runs the reader's whole workload and says which goals are met. The same text always has the same grade.
     ///
     /// # Errors
     /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
@@ -394,7 +392,8 @@ impl Exercise {
         }
         let workload = Workload::parse(text).map_err(GradeError::Text)?;
         let recording = self.run(&workload)?;
-        Ok(self.grade_run(workload, recording, None))
+        let refused = refused_setting(&workload, &recording);
+        Ok(self.grade_run(workload, recording, refused.as_deref()))
     }
 
     /// Says which goals a program has met that is run already.
@@ -406,7 +405,7 @@ impl Exercise {
         if end.recording.step_count() as u64 > MOST_REQUESTS {
             return Err(GradeError::TooLong { most: MOST_REQUESTS });
         }
-        let failure = end.failure();
+        let failure = end.failure(text);
         Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
     }
 
@@ -416,7 +415,7 @@ impl Exercise {
         let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
         let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
         if failure.is_some() {
-            // A program that stopped halfway has not earned what it happens to meet.
+            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is no reason beside the error.
             goals.retain(|goal| !goal.is_met);
         }
         let missed: Vec<&str> =
@@ -432,7 +431,7 @@ impl Exercise {
                 "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
                     .to_owned()
             }
-            (false, _) => format!("Not yet: {}.", missed.join("; ")),
+            (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
         };
         Grade { is_passed, sentence, goals, workload, recording }
     }

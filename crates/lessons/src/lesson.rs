@@ -177,6 +177,12 @@ impl Lesson {
         self.profile.as_deref()
     }
 
+    /// How many of its cards ask a question.
+    #[must_use]
+    pub fn question_count(&self) -> usize {
+        self.cards.iter().filter(|card| card.question.is_some()).count()
+    }
+
     /// How many cards it has.
     #[must_use]
     pub fn card_count(&self) -> usize {

@@ -111,7 +111,7 @@ pub use handout::{Handout, card_figure, handout, question_figure};
 pub use lesson::Lesson;
 pub use measured::MeasuredSize;
 pub use played::{OutsideMemory, PlayedCard, PlayedLesson, PlayedRun};
-pub use program_end::ProgramEnd;
+pub use program_end::{ProgramEnd, exception, failing_line};
 pub use proof::LessonNote;
 pub use quantity::{Quantity, QuantityKind};
 pub use question::{AnswerError, Answers, Choice, LessonQuestion};

@@ -1,4 +1,5 @@
-use blockyard_record::Recording;
+use blockyard_record::{Recording, StepOutcome};
+use blockyard_workload::{Request, Workload};
 
 /// How a program that a reader wrote has ended.
 #[derive(Clone, Debug)]
@@ -15,8 +16,8 @@ pub struct ProgramEnd {
 const MOST_LETTERS: usize = 140;
 
 impl ProgramEnd {
-    /// Why the program did not run to its end, as a clause with the line of the program; none where it did.
-    pub(crate) fn failure(&self) -> Option<String> {
+    /// Why the program did not run to its end, as a clause with the line of the program, which is quoted; none where it did.
+    pub(crate) fn failure(&self, program: &str) -> Option<String> {
         if self.status == 0 && self.traceback.is_none() {
             return None;
         }
@@ -24,16 +25,31 @@ impl ProgramEnd {
         let Some(exception) = exception(traceback) else {
             return Some(format!("the program ends with the status {}", self.status));
         };
-        Some(match line(traceback) {
-            Some(line) => format!("the program ends in line {line}: {exception}"),
-            None => format!("the program ends: {exception}"),
+        let line = failing_line(traceback);
+        let text = line.and_then(|line| program.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
+        Some(match (line, text.map(str::trim).filter(|text| !text.is_empty())) {
+            (Some(line), Some(text)) => format!("the program ends in line {line}, `{text}`: {exception}"),
+            (Some(line), None) => format!("the program ends in line {line}: {exception}"),
+            (None, _) => format!("the program ends: {exception}"),
         })
     }
 }
 
+/// That PyTorch refuses a setting of the workload, in its words: the requests ran without that setting.
+pub(crate) fn refused_setting(workload: &Workload, recording: &Recording) -> Option<String> {
+    let mut failed = recording.failed_steps().iter();
+    failed.find_map(|(step, outcome)| match (outcome, workload.requests().get(*step as usize)?) {
+        (StepOutcome::Refused(why), Request::Set { .. }) => {
+            Some(format!("PyTorch refuses the setting: {why}"))
+        }
+        _ => None,
+    })
+}
+
 /// The last exception of a traceback with its message, without the full stop: the first line after the frames that is not indented. A
-/// caller's sentence goes on after the text.
-fn exception(traceback: &str) -> Option<String> {
+/// caller's sentence goes on after the text. A long one is cut off.
+#[must_use]
+pub fn exception(traceback: &str) -> Option<String> {
     let lines: Vec<&str> = traceback.lines().collect();
     let last_frame = lines.iter().rposition(|line| frame(line).is_some()).map_or(0, |frame| frame + 1);
     let after = lines.get(last_frame..).unwrap_or_default();
@@ -47,11 +63,13 @@ fn exception(traceback: &str) -> Option<String> {
     Some(format!("{whole_words} …"))
 }
 
-/// The line of the program, which is the file of the first frame, in the last frame that is in it.
-fn line(traceback: &str) -> Option<&str> {
+/// The line of the program, counted from 1, in which an exception ended it: of the program's file, which is that of the first frame, the last
+/// frame of the traceback.
+#[must_use]
+pub fn failing_line(traceback: &str) -> Option<u32> {
     let mut frames = traceback.lines().filter_map(frame);
     let first = frames.next()?;
-    Some(frames.rfind(|(file, _)| *file == first.0).unwrap_or(first).1)
+    frames.rfind(|(file, _)| *file == first.0).unwrap_or(first).1.parse().ok()
 }
 
 /// File and line of `  File "mine.py", line 3, in <module>`.
@@ -69,13 +87,14 @@ mod tests {
         let nested = "Traceback (most recent call last):\n  File \"mine.py\", line 3, in <module>\n    f()\n  File \
                       \"mine.py\", line 2, in f\n    g()\n  File \"torch/nn.py\", line 90, in g\n    h()\nValueError: two \
                       words.\nand more\n";
-        assert_eq!((line(nested), exception(nested).as_deref()), (Some("2"), Some("ValueError: two words")));
+        let found = (failing_line(nested), exception(nested));
+        assert_eq!((found.0, found.1.as_deref()), (Some(2), Some("ValueError: two words")));
         let syntax = "  File \"mine.py\", line 4\n    x =\n       ^\nSyntaxError: invalid syntax\n";
         assert_eq!(
-            (line(syntax), exception(syntax).as_deref()),
-            (Some("4"), Some("SyntaxError: invalid syntax"))
+            (failing_line(syntax), exception(syntax).as_deref()),
+            (Some(4), Some("SyntaxError: invalid syntax"))
         );
-        assert_eq!((line("stop\n"), exception("stop\n").as_deref()), (None, Some("stop")));
+        assert_eq!((failing_line("stop\n"), exception("stop\n").as_deref()), (None, Some("stop")));
         let long = format!("  File \"a\", line 1\nMemoryError: {}", "word ".repeat(60));
         let short = exception(&long).unwrap();
         assert!(short.chars().count() <= MOST_LETTERS + 2 && short.ends_with(" word …"), "{short}");

@@ -46,6 +46,7 @@ mod collector;
 mod deallocation;
 mod host;
 mod integers;
+mod kept_graphs;
 mod modules;
 mod position;
 mod referrers;

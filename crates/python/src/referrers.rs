@@ -12,7 +12,8 @@ use std::rc::Rc;
 use blockyard_torch::autograd::{Kept, Node};
 use blockyard_torch::{Device, Tensor, autocast, session};
 use rustpython_vm::builtins::{
-    PyCode, PyDict, PyDictRef, PyFunction, PyInt, PyList, PyModule, PyStr, PyTuple, PyType,
+    PyBaseExceptionRef, PyCode, PyDict, PyDictRef, PyFunction, PyInt, PyList, PyModule, PyStr, PyTuple,
+    PyType,
 };
 use rustpython_vm::frame::Frame;
 use rustpython_vm::gc_state::gc_state;
@@ -108,6 +109,25 @@ pub(crate) fn want(step: usize, report: Box<dyn FnOnce(Referrers)>) {
 /// The program ended: a step that is yet to come is this one.
 pub(crate) fn at_end(vm: &VirtualMachine, globals: Option<&PyDictRef>) {
     report_now(vm, globals, false);
+}
+
+/// Why memory of the first GPU is alive where an exception ended the program: the calls are over, and the exception still has their names.
+pub(crate) fn at_exception(
+    vm: &VirtualMachine,
+    exception: &PyBaseExceptionRef,
+    globals: Option<&PyDictRef>,
+) -> BTreeMap<u32, Vec<Reason>> {
+    let mut search = Search::default();
+    if let Some(globals) = globals {
+        search.globals(globals);
+    }
+    for entry in exception.__traceback__().iter().flat_map(|traceback| traceback.iter()) {
+        if position::is_own(entry.frame.code.source_path().as_str()) {
+            search.frame(&entry.frame, true);
+        }
+    }
+    search.go_on(vm);
+    search.reasons
 }
 
 fn report_now(vm: &VirtualMachine, globals: Option<&PyDictRef>, is_free: bool) {

@@ -19,7 +19,7 @@ use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, Try
 
 use crate::host::{self, Budget, Host, Output, ProgramNote};
 use crate::referrers::{self, Referrers};
-use crate::{collector, deallocation, integers, modules, position, traceback, unknown};
+use crate::{collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown};
 
 /// A program.
 #[derive(Clone, Debug)]
@@ -109,6 +109,8 @@ pub struct Finished {
     pub status: i32,
     /// The traceback of an exception that the program did not catch.
     pub traceback: Option<String>,
+    /// Why the program ran out of memory, where its own lists say so.
+    pub cause: Option<ProgramNote>,
     /// Remarks about the program, in order.
     pub notes: Vec<ProgramNote>,
     /// Operators whose results are unverified estimates.
@@ -174,7 +176,7 @@ fn run_watched(
     if let Some((step, report)) = watched {
         referrers::want(step, report);
     }
-    let (status, traceback, devices) = interpret(program, settings, &session);
+    let Ended { status, traceback, cause, devices } = interpret(program, settings, &session);
     let host = host::install(host_before);
     let marks = session.marks();
     let second_derivatives = blockyard_torch::autograd::second_derivatives();
@@ -185,6 +187,7 @@ fn run_watched(
     Finished {
         status,
         traceback,
+        cause,
         notes: host.map(|host| host.notes).unwrap_or_default(),
         marks,
         second_derivatives,
@@ -209,11 +212,15 @@ fn finish(device: &SimulatedGpu, file: &str) -> DeviceRun {
     }
 }
 
-fn interpret(
-    program: &Program,
-    settings: &ProgramSettings,
-    session: &Rc<Session>,
-) -> (i32, Option<String>, Vec<DeviceRun>) {
+/// What the interpreter knows of a program's end.
+struct Ended {
+    status: i32,
+    traceback: Option<String>,
+    cause: Option<ProgramNote>,
+    devices: Vec<DeviceRun>,
+}
+
+fn interpret(program: &Program, settings: &ProgramSettings, session: &Rc<Session>) -> Ended {
     let (stop, stopped) = rustpython_vm::signal::user_signal_channel();
     let interpreter = interpreter(stopped);
     let _watch = Watch::start(settings, stop);
@@ -221,16 +228,20 @@ fn interpret(
         session.set_line_source(Some(Rc::new(|| with_current_vm(position::current_line))));
         let mut scope = None;
         let result = execute(vm, program, &mut scope);
-        let (status, text) =
+        let globals = scope.as_ref().map(|scope| &scope.globals);
+        let exception = result.as_ref().err();
+        let cause =
+            exception.and_then(|exception| kept_graphs::cause(vm, exception, globals, &program.source));
+        let (status, traceback) =
             result.map_or_else(|exception| failure(vm, &exception, &program.source), |()| (0, None));
-        referrers::at_end(vm, scope.as_ref().map(|scope| &scope.globals));
+        referrers::at_end(vm, globals);
         session.set_line_source(None);
         // What the program still holds at its end is held at the end of the recording, too.
         let devices = devices(session).map(|device| finish(device, &program.file)).collect();
         drop(scope);
         deallocation::forget();
         modules::torch::forget();
-        (status, text, devices)
+        Ended { status, traceback, cause, devices }
     })
 }
 

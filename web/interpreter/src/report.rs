@@ -9,7 +9,12 @@ use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
 /// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
 pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
-    let notes = finished.notes.into_iter().map(|note| ProgramNote { line: note.line, text: note.text });
+    let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
+    let cause = finished.cause.map(note);
+    let notes = finished.notes.into_iter().map(note);
+    // Another part than that of a training is none.
+    let parts = blockyard_gpus::parts_of_training().map(|(name, bytes)| (name.to_owned(), bytes));
+    let outside_parts = if outside.is_zero() { Vec::new() } else { parts.to_vec() };
     let estimates = finished.marks.into_iter().map(|mark| Estimate {
         line: mark.line,
         operator: mark.operator,
@@ -25,10 +30,12 @@ pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
     ProgramRun {
         status: finished.status,
         traceback: finished.traceback,
+        cause,
         notes: notes.collect(),
         estimates: estimates.collect(),
         recording,
         outside,
+        outside_parts,
         step_lines,
         origins,
         lines,

@@ -79,6 +79,8 @@ pub struct ProgramRun {
     pub status: i32,
     /// The traceback of an exception that nobody caught.
     pub traceback: Option<String>,
+    /// Why the program ran out of memory, where its own lists say so.
+    pub cause: Option<ProgramNote>,
     /// Remarks about lines of the program, in order.
     pub notes: Vec<ProgramNote>,
     /// The unverified estimates, in order.
@@ -87,6 +89,8 @@ pub struct ProgramRun {
     pub recording: Option<Recording>,
     /// What the driver and CUDA's libraries took of the GPU.
     pub outside: Bytes,
+    /// The parts of `outside`, as the lessons name them.
+    pub outside_parts: Vec<(String, Bytes)>,
     /// The line of the program at each step of the recording.
     pub step_lines: Vec<u32>,
     /// Where the allocations came from, in their order.

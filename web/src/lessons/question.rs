@@ -96,6 +96,11 @@ impl Feature<LessonSignals> {
         GivenAnswer::new(question, &raw).ok()
     }
 
+    /// How many questions of a lesson the reader has answered. Reads signals.
+    pub(crate) fn answer_count(self, lesson: &str) -> usize {
+        self.given_answers.with(|answers| answers.keys().filter(|(id, _)| id == lesson).count())
+    }
+
     /// Keeps an answer, or forgets it. The browser remembers answers on the reader's machine only.
     pub(crate) fn remember_answer(self, lesson: &str, card: usize, raw: Option<&str>) {
         let place = (lesson.to_owned(), card);

@@ -60,7 +60,7 @@ fn readouts(session: Session) -> AnyView {
         .into_any()
     });
     let note = format!(
-        "= reserved + CUDA context: {CONTEXT} measured on an H200, {CONTEXT_AFTER_KERNEL} after a first kernel. It differs by GPU and driver."
+        "= reserved + CUDA context: {CONTEXT} measured on an H200, {CONTEXT_AFTER_KERNEL} after a first kernel; libraries such as cuBLAS add to it. It differs by GPU and driver."
     );
     view! {
         <div class="readouts">
@@ -204,6 +204,11 @@ pub(crate) fn continue_button(session: Session) -> Option<AnyView> {
 
 fn learn(session: Session) -> AnyView {
     let has_begun = untrack(|| session.lessons().last_card.get()).is_some();
+    let first = blockyard_lessons::course().next().filter(|_| !has_begun).map(|lesson| {
+        let go =
+            click(move || session.navigation().go_to(Place::Lesson { id: lesson.id.to_owned(), card: 0 }));
+        button("link", "door-first", "Begin with lesson 1", lesson.title, go)
+    });
     view! {
         <section class="door">
             <h2>"Learn"</h2>
@@ -217,6 +222,7 @@ fn learn(session: Session) -> AnyView {
                     "",
                     click(move || session.navigation().go_to(Place::Lesson { id: ANSWER_LESSON.to_owned(), card: 0 })),
                 )}
+                {first}
                 {button("link", "door-lessons", "All lessons", "", click(move || session.navigation().go_to(Place::Lessons)))}
                 {button("link", "door-teachers", "For teachers", "Class sheets, frames, a course of two hours", click(move || session.navigation().go_to(Place::Teachers)))}
             </p>
@@ -228,7 +234,7 @@ fn learn(session: Session) -> AnyView {
 /// The lesson about what the story above shows, and the button that leads there. The lesson's minutes are in its file, which this screen does
 /// without.
 const ANSWER_LESSON: &str = "nvidia-smi";
-const ANSWER_LABEL: &str = "Why nvidia-smi did not fall, 5 minutes";
+const ANSWER_LABEL: &str = "Lesson 3: why nvidia-smi did not fall, 5 minutes";
 
 fn files(session: Session, samples: Samples) -> AnyView {
     let picker = NodeRef::<html::Input>::new();
@@ -292,6 +298,11 @@ mod tests {
             found.map(|measured| measured.size).unwrap_or_default()
         };
         assert_eq!(of("context"), CONTEXT);
+        let place = blockyard_lessons::course().position(|lesson| lesson.id == ANSWER_LESSON);
+        assert_eq!(
+            place.map(|place| format!("Lesson {}", place + 1)).as_deref(),
+            ANSWER_LABEL.split(':').next()
+        );
         assert_eq!(of("context").saturating_add(of("kernels")), CONTEXT_AFTER_KERNEL);
     }
 }

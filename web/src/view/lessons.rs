@@ -23,6 +23,7 @@ pub(super) struct ListedLesson {
     pub(super) summary: String,
     pub(super) minutes: Option<u32>,
     pub(super) cards: usize,
+    pub(super) questions: usize,
 }
 
 /// All lessons of the page, in their order. A lesson that cannot be parsed is left out; a test proves that there is none.
@@ -35,6 +36,7 @@ pub(super) fn summaries() -> Vec<ListedLesson> {
             summary: lesson.summary().to_owned(),
             minutes: lesson.minutes(),
             cards: lesson.card_count(),
+            questions: lesson.question_count(),
         })
     };
     lessons().iter().filter_map(read).collect()
@@ -54,32 +56,38 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
 }
 
 pub(crate) fn list(session: Session) -> AnyView {
-    let mut rows = summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards }| {
-        let done = text(move || {
-            let (seen, passed) = session.lessons().progress.with(|progress| {
-                let of = |done: &&CardDone| done.lesson == id;
-                let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
-                (seen, progress.iter().filter(of).any(|done| done.is_passed))
+    let mut rows =
+        summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards, questions }| {
+            let done = text(move || {
+                let (seen, passed) = session.lessons().progress.with(|progress| {
+                    let of = |done: &&CardDone| done.lesson == id;
+                    let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
+                    (seen, progress.iter().filter(of).any(|done| done.is_passed))
+                });
+                let read = match seen {
+                    0 => return String::new(),
+                    seen if seen < cards => format!("{seen} of {cards} cards read"),
+                    _ => "✓ read".to_owned(),
+                };
+                let answered = match session.lessons().answer_count(id) {
+                    0 => String::new(),
+                    answered => format!(", {answered} of {questions} questions answered"),
+                };
+                let passed = if passed { ", ✓ exercise solved" } else { "" };
+                format!("{read}{answered}{passed}")
             });
-            match (seen, passed) {
-                (0, _) => String::new(),
-                (seen, false) if seen < cards => format!("{seen} of {cards} cards read"),
-                (_, false) => "✓ read".to_owned(),
-                (_, true) => "✓ exercise passed".to_owned(),
+            let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
+            let place = Place::Lesson { id: id.to_owned(), card: 0 };
+            let target = Target::Lesson { id: id.to_owned(), card: 1 };
+            view! {
+                <li>
+                    <h3>{place_link(session, place, target, title)}</h3>
+                    <p>{summary}</p>
+                    <p class="quiet">{time}" "<b class="done">{done}</b></p>
+                </li>
             }
+            .into_any()
         });
-        let time = minutes.map(|minutes| format!("{minutes} min")).unwrap_or_default();
-        let place = Place::Lesson { id: id.to_owned(), card: 0 };
-        let target = Target::Lesson { id: id.to_owned(), card: 1 };
-        view! {
-            <li>
-                <h3>{place_link(session, place, target, title)}</h3>
-                <p>{summary}</p>
-                <p class="quiet">{time}" "<b class="done">{done}</b></p>
-            </li>
-        }
-        .into_any()
-    });
     let parts = PARTS
         .iter()
         .map(|part| {

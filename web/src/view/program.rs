@@ -2,6 +2,7 @@
 
 mod again;
 mod editor;
+mod ended;
 mod holding;
 mod origin;
 mod output;
@@ -10,9 +11,11 @@ use blockyard_rules::Release;
 use leptos::ev;
 use leptos::prelude::*;
 
+use crate::navigation::Place;
 use crate::program::{AliveBytes, ProgramInput, ProgramStatus};
 use crate::program::{EXAMPLES, GPUS, release_of};
 use crate::session::Session;
+use crate::story::CONTEXT;
 use crate::view::kit::{Options, button, click, effect, flag, on, select, text};
 use crate::view::{allocations, lab, map, mini_map, player, stage, step, timeline};
 
@@ -30,8 +33,15 @@ pub(crate) fn program(session: Session) -> AnyView {
     let has_run = Memo::new(move |_| session.shown_program().is_some());
     let figures = move || if has_run.get() { figures(session, alive) } else { invitation(session) };
     let is_busy = is_busy(session);
-    // Until the new run exists, the figures are of the one before.
-    let is_old = flag(move || is_busy.get() && has_run.get());
+    // Until the new run exists, and where there is none, the figures are of the one before.
+    let has_failed = Memo::new(move |_| {
+        session.program().status.with(|status| matches!(status, ProgramStatus::Failed(_)))
+    });
+    let is_old = flag(move || (is_busy.get() || has_failed.get()) && has_run.get());
+    let old_words = text(move || {
+        let what = if has_failed.get() { "The program has no result." } else { "The program runs." };
+        format!("{what} Below is still the run before.")
+    });
     view! {
         <main class="program">
             <h1 class="visually-hidden">"A PyTorch program"</h1>
@@ -41,9 +51,9 @@ pub(crate) fn program(session: Session) -> AnyView {
                 {device(session)}
             </section>
             {output::output(session)}
-            <div class="figures" class:shows-old=is_old aria-busy=text(move || is_old.get().to_string())>
+            <div class="figures" class:shows-old=is_old aria-busy=text(move || (is_old.get() && is_busy.get()).to_string())>
                 <p class="panel old-run" role="status" data-testid="old-run" hidden=flag(move || !is_old.get())>
-                    "The program runs. Below is still the run before."
+                    {old_words}
                 </p>
                 {figures}
             </div>
@@ -200,6 +210,7 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         </section>
         <section class="panel stage-panel" aria-label="Memory of the device">
             {stage::stage(session, true)}
+            {set_aside(session)}
             {holding::categories(alive)}
         </section>
         {holding::lines(session, alive)}
@@ -210,6 +221,26 @@ fn figures(session: Session, alive: Memo<AliveBytes>) -> AnyView {
         {allocations::allocations(session)}
     }
     .into_any()
+}
+
+/// Why `nvidia-smi` shows more from the start than in the lesson.
+fn set_aside(session: Session) -> AnyView {
+    let content = move || {
+        let outside = stage::outside_of_program(session)?.details.outside;
+        let go =
+            click(move || session.navigation().go_to(Place::Lesson { id: "nvidia-smi".to_owned(), card: 0 }));
+        let lesson = button("link", "set-aside-lesson", "What nvidia-smi shows", "", go);
+        Some(view! {
+            <p class="quiet" data-testid="set-aside">
+                {format!(
+                    "{outside} are set aside from the start, so that what fits here fits on the GPU: what a training has taken beside PyTorch's \
+                     memory after its first step, recorded on an H100. With a tensor and no kernel, nvidia-smi shows {CONTEXT} beside the segments of an H200: "
+                )}
+                {lesson}
+            </p>
+        })
+    };
+    view! { {content} }.into_any()
 }
 
 /// The verdict about the run and the questions about it, which are asked when the reader unfolds them.

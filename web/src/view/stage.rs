@@ -11,6 +11,8 @@ use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
 use crate::lessons::Presenting;
+use crate::program::ProgramResult;
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::story::{CONTEXT, Story};
 use crate::surface::{self, Drawn};
@@ -53,14 +55,17 @@ fn stage_of(session: Session) -> Option<Stage> {
         return Some(stage.of_process(CONTEXT, least_shown, !is_first));
     }
     Some(match outside_of_program(session) {
-        Some(outside) => stage.of_process(outside, Bytes::ZERO, false),
+        Some(program) => {
+            let details = &program.details;
+            stage.of_process(details.outside, Bytes::ZERO, false).with_parts_outside(&details.outside_parts)
+        }
         None => stage,
     })
 }
 
-/// What the driver and CUDA's libraries take beside the memory of the shown program, which the program's device leaves out. Reads signals.
-fn outside_of_program(session: Session) -> Option<Bytes> {
-    session.shown_program().map(|program| program.details.outside).filter(|outside| !outside.is_zero())
+/// The shown program, if its device leaves out what the driver and CUDA's libraries take beside its memory. Reads signals.
+pub(super) fn outside_of_program(session: Session) -> Option<PtrEq<ProgramResult>> {
+    session.shown_program().filter(|program| !program.details.outside.is_zero())
 }
 
 /// Whether the stage has what a process takes beside PyTorch's memory. Reads signals.

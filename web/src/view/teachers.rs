@@ -166,7 +166,7 @@ fn row(
     lesson: ListedLesson,
     chosen: RwSignal<BTreeSet<usize>>,
 ) -> AnyView {
-    let ListedLesson { id, title, summary, minutes, cards } = lesson;
+    let ListedLesson { id, title, summary, minutes, cards, .. } = lesson;
     let snippet = frame(address, &Target::Lesson { id: id.to_owned(), card: 1 }.hash(), &title);
     let is_chosen = flag(move || chosen.with(|chosen| chosen.contains(&number)));
     let choose = move |is_on: bool| {

@@ -96,7 +96,7 @@ fn a_program_is_graded_by_its_recording_and_has_to_run_to_its_end() {
     let traceback = "Traceback (most recent call last):\n  File \"mine.py\", line 3, in <module>\n    x = 1 / 0\nZeroDivisionError: division by zero\n";
     assert_eq!(
         grade(end("a = alloc 4 MiB", Some(traceback))),
-        "Not yet: the program ends in line 3: ZeroDivisionError: division by zero; the most allocated is 4 MiB, 1 MiB more than 3 MiB."
+        "Not yet: the program ends in line 3, `x = 1`: ZeroDivisionError: division by zero."
     );
     match exercise.grade_program("import os", end("", None)) {
         Err(GradeError::Locked { line: 1, .. }) => {}
@@ -195,6 +195,20 @@ fn a_program_without_a_tensor_on_the_gpu_is_told_so_and_a_stopped_one_has_met_no
     let stopped = grade(end("a = alloc 2 MiB", Some("ZeroDivisionError: division by zero\n")));
     assert!(!stopped.is_passed && stopped.goals.iter().all(|goal| !goal.is_met), "{:?}", stopped.goals);
     assert_eq!(stopped.goals.len(), 1);
+}
+
+#[test]
+fn a_setting_that_pytorch_refuses_is_the_reason() {
+    let exercise = exercise("goal: reserved at most 20 MiB", "a = alloc 8 MiB\nfree a\nb = alloc 30 MiB");
+    let sentence = |setting: &str| {
+        let text = format!("set {setting}\n{}", exercise.start());
+        exercise.grade(&text).unwrap().sentence
+    };
+    assert_eq!(
+        sentence("expandable_segments:true"),
+        "Not yet: PyTorch refuses the setting: Expected 'True' or 'False' at index 2 in ConfigTokenizer but got 'true'."
+    );
+    assert_eq!(sentence("expandable_segments:True"), "Not yet: reserved is 40 MiB, 20 MiB more than 20 MiB.");
 }
 
 #[test]

@@ -126,6 +126,8 @@ fn while_a_program_runs_the_figures_of_the_run_before_are_dimmed() -> Result<()>
             "return Number(getComputedStyle(document.querySelector('.figures .stage-panel')).opacity)";
         ensure!(page.execute(opacity, &[])?.as_f64().is_some_and(|opacity| opacity < 0.6), "not dimmed");
         page.click(&id("stop-program"))?;
+        page.wait_text(&id("old-run"), "The program has no result. Below is still the run before.")?;
+        run("import torch\n")?;
         page.wait_gone(&id("old-run"))
     })
 }

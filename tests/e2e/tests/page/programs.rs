@@ -45,11 +45,13 @@ fn a_pasted_program_prints_and_each_line_has_its_memory() -> Result<()> {
         run(page, TWO_TENSORS)?;
         wait_ended(page, "Finished: 3 requests")?;
         page.wait_text(&id("program-output"), "end 4194304 8388608")?;
-        // The figures open at the peak: both tensors are there, and the last line is yet to be printed.
+        // The figures open at the peak: both tensors are there. The program ran to its end, so nothing that it printed is pale.
         page.wait_text(&id("holding-lines"), "line 5 b = torch.empty(1024, 1024, device='cuda')")?;
         page.wait_text(&id("holding-lines"), "50.0 %")?;
         page.wait_text(&id("program-origin"), "Line 5")?;
-        page.wait_text(&id("printed-later"), "end 4194304 8388608")?;
+        page.wait_text(&id("printed"), "end 4194304 8388608")?;
+        // What is set aside has its parts in the figure, and its reason beside it.
+        page.wait_text(&id("set-aside"), "748.81 MiB are set aside from the start")?;
         page.wait_text(&id("alive-column"), "4 MiB")?;
         page.wait_text(&id("categories"), "input")?;
         // Memory over time is as high as in an opened file, with its axis.
@@ -224,6 +226,20 @@ fn an_exception_has_its_traceback_and_an_out_of_memory_can_be_caught() -> Result
         wait_ended(page, "Ended by an exception")?;
         page.wait_text(&id("traceback"), "line 3")?;
         page.wait_text(&id("traceback"), "NameError")?;
+        // The error is above the output, and its line is marked beside the line of the peak.
+        page.wait_text(&id("ended"), "Line 3: NameError: name 'undefined_name' is not defined")?;
+        page.wait_for(&id("failing-line"))?;
+        let list = "import torch
+weight = torch.ones(1024, 1024, device='cuda', requires_grad=True)
+losses = []
+for step in range(100000):
+    big = weight.expand(2048, 1024, 1024) * 2.0
+    losses.append(big.square().mean())
+";
+        run(page, list)?;
+        wait_ended(page, "Ended by an exception")?;
+        page.wait_text(&id("cause"), "Line 6: losses keeps the backward graphs of")?;
+        page.wait_text(&id("cause"), ".item()")?;
         let caught = "import torch
 try:
     torch.empty(200, 1024, 1024, 1024, device='cuda')

@@ -217,7 +217,8 @@ fn a_stage_fits_a_frame_of_640_by_400() -> Result<()> {
 #[test]
 fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result<()> {
     at("/", LAPTOP, |page| {
-        page.wait_text(&id("door-learn"), "Why nvidia-smi did not fall")?;
+        page.wait_text(&id("door-first"), "Begin with lesson 1")?;
+        page.wait_text(&id("door-learn"), "Lesson 3: why nvidia-smi did not fall")?;
         page.click(&id("door-learn"))?;
         page.wait_until("location.hash === '#lesson=nvidia-smi&card=1'")?;
         page.execute("history.back()", &[])?;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use blockyard_lessons::failing_line;
 use blockyard_record::Bytes;
 use leptos::ev;
 use leptos::html;
@@ -49,12 +50,23 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
                 .with(|player| player.current_step(&run.recording))
                 .and_then(|step| result.line(step))
         }),
+        failing: Memo::new(move |_| {
+            let result = session.shown_program().filter(|_| is_unchanged.get())?;
+            failing_line(result.details.traceback.as_deref()?)
+        }),
     };
     effect(move || editor.reveal_line());
     let current = move || {
         editor.line.get().map(|line| {
             let style = text(move || format!("top:{}px", editor.top_of(line) - editor.scroll_px.get().1));
             view! { <div class="line" style=style></div> }.into_any()
+        })
+    };
+    // The figures open at the peak, which is often another line than the one that failed.
+    let failing = move || {
+        editor.failing.get().map(|line| {
+            let style = text(move || format!("top:{}px", editor.top_of(line) - editor.scroll_px.get().1));
+            view! { <div class="line failing" data-testid="failing-line" style=style></div> }.into_any()
         })
     };
     view! {
@@ -79,6 +91,7 @@ pub(crate) fn editor(session: Session, alive: Memo<AliveBytes>) -> AnyView {
             </div>
             <div class="page">
                 {current}
+                {failing}
                 <textarea
                     id=PROGRAM_ID
                     node_ref=editor.area
@@ -112,6 +125,8 @@ struct Editor {
     is_unchanged: Memo<bool>,
     /// The line of the step under the cursor, counted from 1.
     line: Memo<Option<u32>>,
+    /// The line in which an exception ended the program, counted from 1.
+    failing: Memo<Option<u32>>,
 }
 
 impl Editor {

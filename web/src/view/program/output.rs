@@ -9,13 +9,25 @@ use crate::program::{DEFAULT_GPU, DERIVED_NUMBERS};
 use crate::program::{ProgramEnd, ProgramResult, ProgramStatus};
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::view::kit::{flag, text};
+use crate::view::kit::{effect, flag, text};
+use crate::view::program::ended;
 
 pub(crate) fn output(session: Session) -> AnyView {
     let printed = session.program().printed;
     // The output of a program that runs, or that was stopped, has no cursor: the figures are those of a run before. All of it counts as
     // printed.
-    let steps = Memo::new(move |_| last_run(session).map(|_| session.player.with(|player| player.steps)));
+    // Nothing is later than a moment that the reader has not chosen: the figures open at the peak, and the program ran to its end.
+    let steps = Memo::new(move |_| {
+        let steps = last_run(session).map(|_| session.player.with(|player| player.steps))?;
+        (session.program().opened_at.get() != Some(steps)).then_some(steps)
+    });
+    effect(move || {
+        let opened_at = session.program().opened_at;
+        let steps = session.player.with(|player| player.steps);
+        if opened_at.get_untracked().is_some_and(|opened_at| opened_at != steps) {
+            opened_at.set(None);
+        }
+    });
     let part = move |is_before: bool| {
         let steps = steps.get();
         printed.with(|pieces| {
@@ -42,6 +54,7 @@ pub(crate) fn output(session: Session) -> AnyView {
                 <span class="spacer"></span>
                 <span class="quiet" hidden=flag(move || part(false).is_empty())>"Grey: printed after this moment"</span>
             </div>
+            {ended::ended(session)}
             <div class="scrolls" tabindex="0" role="group" aria-label="What the program printed">
                 <pre data-testid="program-output"><span data-testid="printed">{text(move || part(true))}</span><span class="later" data-testid="printed-later">{text(move || part(false))}</span></pre>
                 {traceback}
@@ -54,7 +67,7 @@ pub(crate) fn output(session: Session) -> AnyView {
 }
 
 /// The run whose figures are shown, unless a later one runs or was stopped. Reads signals.
-fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
+pub(super) fn last_run(session: Session) -> Option<PtrEq<ProgramResult>> {
     let is_idle = session.program().status.with(|status| *status == ProgramStatus::Idle);
     session.shown_program().filter(|_| is_idle)
 }

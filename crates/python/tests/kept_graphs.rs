@@ -1,0 +1,68 @@
+//! Why a program ran out of memory, where a list of the program keeps the backward graphs of its tensors.
+
+#![allow(clippy::expect_used, reason = "helpers of tests")]
+
+#[path = "support/run.rs"]
+mod support;
+
+use blockyard_python::ProgramNote;
+use support::run;
+
+/// The cause that a program is told, after it ran out of memory.
+fn cause(source: &str) -> Option<ProgramNote> {
+    let (_, finished) = run(source);
+    assert!(finished.traceback.expect("it fails").contains("OutOfMemoryError"));
+    finished.cause
+}
+
+/// A loop whose iterations make 8 GiB that the backward pass of the loss needs, on a GPU of 140 GiB.
+fn program(keep: &str) -> String {
+    format!(
+        "import torch
+weight = torch.ones(1024, 1024, device='cuda', requires_grad=True)
+losses = []
+for step in range(100):
+    big = weight.expand(2048, 1024, 1024) * 2.0
+    loss = big.square().mean()
+    {keep}
+    if len(losses) == 40:
+        torch.empty(1 << 40, device='cuda')
+"
+    )
+}
+
+#[test]
+fn a_list_of_losses_is_named_with_its_line_and_its_bytes() {
+    let found = cause(&program("losses.append(loss)")).expect("the list keeps the graphs");
+    assert_eq!(found.line, 7);
+    // The graph of the last loss has a shorter name, `loss`, and is not counted.
+    let words = "`losses` keeps the backward graphs of 15 tensors, and the graphs keep 120 GiB of the 136 GiB that the program holds";
+    assert!(found.text.starts_with(words), "{}", found.text);
+}
+
+#[test]
+fn names_of_a_function_count_that_the_exception_has_ended() {
+    let text = program("losses.append(loss)").replace('\n', "\n    ");
+    let found = cause(&format!("def train():\n    {text}\ntrain()\n")).expect("the list keeps the graphs");
+    assert_eq!(found.line, 8);
+}
+
+#[test]
+fn numbers_and_tensors_without_a_graph_are_no_cause() {
+    assert_eq!(cause(&program("losses.append(loss.detach())")), None);
+    assert_eq!(cause(&program("losses.append(loss.item())")), None);
+}
+
+#[test]
+fn memory_that_has_names_is_no_cause() {
+    assert_eq!(
+        cause("import torch\nkept = []\nwhile True:\n    kept.append(torch.empty(1 << 31, device='cuda'))\n"),
+        None
+    );
+}
+
+#[test]
+fn a_program_that_ends_otherwise_has_no_cause() {
+    let (_, finished) = run("losses = []\nlosses[3]\n");
+    assert_eq!((finished.status, finished.cause), (1, None));
+}

@@ -1,0 +1,52 @@
+//! How the program failed, above its output: the error, and what is known of the cause.
+
+use blockyard_lessons::{exception, failing_line, with_code};
+use leptos::prelude::*;
+
+use crate::messages::sentence;
+use crate::navigation::Place;
+use crate::program::ProgramResult;
+use crate::session::Session;
+use crate::view::kit::{button, click};
+use crate::view::program::output::last_run;
+use crate::view::prose;
+
+/// The lesson whose exercise is a list that keeps tensors, and its last card.
+const LESSON: (&str, usize) = ("oom-message", 999);
+
+pub(super) fn ended(session: Session) -> AnyView {
+    let content = move || {
+        let result = last_run(session)?;
+        let error = result.details.traceback.as_deref()?;
+        let line = failing_line(error);
+        let place = line.map(|line| format!("Line {line}: ")).unwrap_or_default();
+        let error = format!("{place}{}", exception(error)?);
+        let cause = result.details.cause.as_ref().map(|cause| {
+            let place = if cause.line == 0 { String::new() } else { format!("Line {}: ", cause.line) };
+            let go = click(move || session.navigation().go_to(Place::Lesson { id: LESSON.0.to_owned(), card: LESSON.1 }));
+            let lesson = button("link", "cause-lesson", "An exercise about that", "", go);
+            view! { <p data-testid="cause">{prose::inlines(session, &with_code(&format!("{place}{}", sentence(&cause.text))))}" "{lesson}</p> }
+        });
+        let estimate = line.and_then(|line| estimate(&result, line));
+        let estimate =
+            estimate.map(|words| view! { <p class="estimated"><strong>"Estimated. "</strong>{words}</p> });
+        Some(view! {
+            <div class="ended" data-testid="ended">
+                <p><b>{error}</b></p>
+                {estimate}
+                {cause}
+            </div>
+        })
+    };
+    view! { {content} }.into_any()
+}
+
+/// What is estimated in the line that failed.
+fn estimate(result: &ProgramResult, line: u32) -> Option<String> {
+    let found = result.details.estimates.iter().rfind(|estimate| estimate.line == line)?;
+    Some(format!(
+        "The bytes of {} in this line are proved by no record: {}",
+        found.operator,
+        sentence(&found.reason)
+    ))
+}
