@@ -1,3 +1,5 @@
+//! The conditions of a replay: settings, capacity, limit, release.
+
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};
 use serde::{Deserialize, Serialize};

@@ -88,10 +88,10 @@ pub use setting_search::{
     SearchResult, SearchStep, candidates, judge, plain_candidates, recommended, search,
 };
 pub use source::{RunSource, Simulation};
-pub use verdict::{
-    About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, outside_pytorch, verdict,
-};
+pub use verdict::{About, Finding, MomentName, Verdict, VerdictKind, VerdictMoment, verdict};
 pub use what_if::{WhatIf, what_if};
+
+pub use blockyard_gpus::outside_of_training;
 
 /// The number of a request for people, who count from 1.
 fn request_number(index: usize) -> u64 {

@@ -1,3 +1,5 @@
+//! How a reader's program has ended.
+
 use blockyard_record::Recording;
 
 /// How a program that a reader wrote has ended.

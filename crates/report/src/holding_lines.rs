@@ -33,9 +33,9 @@ pub(crate) enum Place {
     WithoutStack,
 }
 
-/// The bytes of one place.
+/// The bytes that one place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct PlaceBytes {
     pub(crate) place: Place,
     pub(crate) bytes: Bytes,
     pub(crate) blocks: usize,
@@ -48,7 +48,7 @@ pub(crate) fn held(
     recording: &Arc<Recording>,
     moment: &Moment,
     on_progress: OnProgress,
-) -> Result<Vec<Held>, LabError> {
+) -> Result<Vec<PlaceBytes>, LabError> {
     let mut collector = Collector::new(recording.clone());
     while collector.advance(BETWEEN_REPORTS) {
         let (done, total) = collector.progress();
@@ -61,7 +61,7 @@ pub(crate) fn held(
     Ok(grouped_rows(recording, &allocations, &rows))
 }
 
-fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
+fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<PlaceBytes> {
     let mut of_stacks: BTreeMap<StackId, Option<FrameId>> = BTreeMap::new();
     let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
@@ -80,11 +80,11 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         *bytes = bytes.saturating_add(allocation.size);
         *blocks += 1;
     }
-    let mut held: Vec<Held> = places
+    let mut held: Vec<PlaceBytes> = places
         .into_iter()
         .map(|(place, stacks)| {
             let largest = stacks.iter().max_by_key(|(_, (bytes, _))| *bytes);
-            Held {
+            PlaceBytes {
                 place,
                 bytes: stacks.values().map(|(bytes, _)| *bytes).sum(),
                 blocks: stacks.values().map(|(_, blocks)| blocks).sum(),
@@ -96,7 +96,7 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
     held
 }
 
-impl Held {
+impl PlaceBytes {
     /// The line of the program that called the place, in the stack that holds most; a call from the top level says no more than the place.
     fn caller(&self, recording: &Recording) -> Option<String> {
         let stacks = recording.stacks();
@@ -129,7 +129,7 @@ pub(crate) fn write(
     place: usize,
     recording: &Recording,
     moment: &Moment,
-    held: &[Held],
+    held: &[PlaceBytes],
     has_stacks: bool,
 ) {
     let _ = writeln!(out, "<h3 id=\"holders-{place}\">Who holds the memory {}</h3>", moment.when());

@@ -45,13 +45,6 @@ pub(super) fn limit_words(run: &Run, conditions: &Conditions, limit: Option<Limi
     limit.map_or_else(device, |limit| limit.sentence())
 }
 
-/// What the CUDA context and the libraries of a training program take of a GPU, beside what PyTorch reserves, as recorded: the device of a
-/// replay has none of them.
-#[must_use]
-pub fn outside_pytorch() -> Bytes {
-    outside_of_training()
-}
-
 /// How finely the least device is looked for: tenths of a GiB, as people name devices.
 const TENTHS: u64 = 10;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use blockyard_figure::Scene;
-use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, outside_pytorch};
+use blockyard_lab::{Conditions, Limit, LimitSource, Outcome, Row, outside_of_training};
 use blockyard_rules::Release;
 use leptos::ev;
 use leptos::html;
@@ -222,7 +222,7 @@ pub(super) fn sizes(session: Session) -> AnyView {
         <p class="quiet" data-testid="lab-device-means">
             {format!(
                 "All of \u{201c}Device\u{201d} can be reserved. Of a real GPU's memory take off the CUDA context and libraries first, about {}.",
-                outside_pytorch()
+                outside_of_training()
             )}
         </p>
     }
