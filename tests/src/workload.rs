@@ -181,13 +181,13 @@ struct Run<'a, B: Blocks> {
     blocks: &'a mut B,
     plan: RandomWorkload,
     random: Random,
-    live: Vec<Live<B::Block>>,
+    live: Vec<LiveAllocation<B::Block>>,
     in_use: Bytes,
     seen: std::collections::BTreeSet<DeviceAddr>,
     report: WorkloadReport,
 }
 
-struct Live<T> {
+struct LiveAllocation<T> {
     block: T,
     size: Bytes,
     stream: StreamId,
@@ -241,7 +241,7 @@ impl<B: Blocks> Run<'_, B> {
         let pattern = self.report.blocks.wrapping_mul(0x0101_0101);
         self.blocks.device().fill(stream, addr, size, pattern)?;
         self.in_use += size;
-        let mut live = Live { block, size, stream, pattern, is_used_elsewhere: false };
+        let mut live = LiveAllocation { block, size, stream, pattern, is_used_elsewhere: false };
         if self.plan.streams > 1 && self.random.percent(25) {
             self.use_elsewhere(&mut live)?;
         }
@@ -251,7 +251,7 @@ impl<B: Blocks> Run<'_, B> {
 
     /// Lets another stream use the block, as programs do: that stream's work begins when the block's own is done, and
     /// nobody waits for its end.
-    fn use_elsewhere(&mut self, live: &mut Live<B::Block>) -> Result<(), AllocError> {
+    fn use_elsewhere(&mut self, live: &mut LiveAllocation<B::Block>) -> Result<(), AllocError> {
         let user = StreamId::new(
             (live.stream.get() + 1 + self.random.below(self.plan.streams - 1)) % self.plan.streams,
         );

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::stages::{StageOutcome, Stages};
 use crate::workspace::{self, WASM, Workspace};
-use crate::{bundle, deps, fuzz, licenses, model, prose, setup, size, wheel};
+use crate::{bundle, deps, fuzz, licenses, model, names, prose, setup, size, wheel};
 
 /// Our packages that do nothing outside WebAssembly.
 const WASM_PACKAGES: [&str; 4] =
@@ -54,6 +54,7 @@ pub(crate) fn ci(workspace: &Workspace, may_skip: Option<Vec<String>>) -> Result
     let mut stages = Stages::that_must_run_but(may_skip);
     stages.run("format", || workspace::run(&mut workspace.cargo(["fmt", "--all", "--check"])));
     stages.run("format and lints, Python", || wheel::style(workspace, false));
+    stages.run("names", || names::check(workspace));
     stages.run("sentences", || prose::check(workspace));
     stages.run("dependency rules", || deps::check(workspace));
     stages.run("licenses", || licenses::check(workspace));

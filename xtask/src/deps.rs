@@ -311,4 +311,45 @@ Words before.
         assert_eq!(kinds, [DependencyKind::Development]);
         assert!(!graph(&metadata)["crates/torch-plugin"].contains("crates/replay"));
     }
+
+    /// The words in backticks of a text.
+    fn words(text: &str) -> Vec<&str> {
+        text.split('`').skip(1).step_by(2).collect()
+    }
+
+    /// The names of a row with the file that each is in: `` `NAME` in `FILE` ``.
+    fn names_with_files(row: &str) -> Vec<(&str, &str)> {
+        let parts: Vec<&str> = row.split('`').collect();
+        // Words in backticks are the parts with an odd number.
+        let triples = parts.windows(3).skip(1).step_by(2);
+        triples.filter(|part| part[1] == " in ").map(|part| (part[0], part[2])).collect()
+    }
+
+    #[test]
+    fn what_architecture_names_exists() {
+        let workspace = Workspace::find();
+        let text = fs::read_to_string(workspace.root().join("ARCHITECTURE.md")).unwrap();
+        // A release that is to come, and a lesson that is to be written.
+        let is_pattern = |word: &str| word.contains("NEW") || word.contains("NN-") || word == "//!";
+        let is_path = |word: &&str| word.contains('/') && !word.contains(' ') && !is_pattern(word);
+        let (mut missing, mut count) = (Vec::new(), 0);
+        for row in text.lines() {
+            let paths: Vec<&str> = words(row).into_iter().filter(is_path).collect();
+            count += paths.len();
+            missing.extend(
+                paths
+                    .iter()
+                    .filter(|path| !workspace.root().join(path).exists())
+                    .map(|path| (*path).to_owned()),
+            );
+            for (name, path) in names_with_files(row).into_iter().filter(|(_, path)| is_path(path)) {
+                let file = fs::read_to_string(workspace.root().join(path)).unwrap_or_default();
+                if !file.is_empty() && !file.contains(name) {
+                    missing.push(format!("{name} in {path}"));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:#?}");
+        assert!(count > 150, "{count}");
+    }
 }

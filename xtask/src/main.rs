@@ -14,6 +14,7 @@ mod licenses;
 mod metadata;
 mod miri;
 mod model;
+mod names;
 mod page;
 mod prose;
 mod references;
@@ -78,14 +79,14 @@ enum Command {
     /// Build the Python package into target/wheels/.
     Wheel {
         #[command(flatten)]
-        wanted: WheelOptions,
+        options: WheelOptions,
         /// Build it without optimization and run its tests instead.
         #[arg(long)]
         test: bool,
     },
-    /// Check the style of our Python: format, lints, the length of modules.
+    /// Check that types are nouns, and the style of our Python: format, lints, the length of modules.
     Style {
-        /// Give it that style, as far as ruff can.
+        /// Give Python that style, as far as ruff can.
         #[arg(long)]
         fix: bool,
     },
@@ -109,7 +110,7 @@ enum Command {
     },
     /// Check which of our crates depend on which, by the table of ARCHITECTURE.md.
     Deps,
-    /// Check sentences of documents, comments, errors and help for patterns that are hard to read.
+    /// Check sentences of documents, lessons, comments, errors and help for patterns that are hard to read.
     Prose,
     /// Check the licenses and sources of all packages, by deny.toml.
     Licenses,
@@ -120,7 +121,7 @@ enum Command {
         /// The target.
         target: Option<String>,
         /// For how long, each.
-        // libFuzzer takes 0 for ever.
+        // libFuzzer never ends with 0.
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
         seconds: u64,
     },
@@ -182,8 +183,11 @@ fn run(command: &Command) -> Result<()> {
             bundle::build(&workspace)?;
             wheel::test(&workspace, &workspace.dist())?;
         }
-        Command::Wheel { wanted, .. } => wheel::build(&workspace, wanted)?,
-        Command::Style { fix } => wheel::style(&workspace, *fix)?,
+        Command::Wheel { options, .. } => wheel::build(&workspace, options)?,
+        Command::Style { fix } => {
+            names::check(&workspace)?;
+            wheel::style(&workspace, *fix)?;
+        }
         Command::Update { what, python } => update::run(&workspace, what, python)?,
         Command::Truth { what } => truth::run(&workspace, what)?,
         Command::Release { step } => release::run(&workspace, step)?,
@@ -305,10 +309,10 @@ mod tests {
     #[test]
     fn the_wheel_has_a_folder_and_a_source_package() {
         let wheel = |arguments: &[&str]| match parsed(arguments) {
-            Ok(Command::Wheel { wanted, test }) => (wanted, test),
+            Ok(Command::Wheel { options, test }) => (options, test),
             _ => panic!("{arguments:?} is not understood"),
         };
-        let (wanted, test) = wheel(&[
+        let (options, test) = wheel(&[
             "wheel",
             "--out",
             "here",
@@ -318,9 +322,9 @@ mod tests {
             "--profile",
             "dev",
         ]);
-        assert_eq!((wanted.out.as_deref(), wanted.sdist, test), (Some(Path::new("here")), true, false));
-        assert_eq!(wanted.target.as_deref(), Some("aarch64-unknown-linux-gnu"));
-        assert_eq!(wanted.profile.as_deref(), Some("dev"));
+        assert_eq!((options.out.as_deref(), options.sdist, test), (Some(Path::new("here")), true, false));
+        assert_eq!(options.target.as_deref(), Some("aarch64-unknown-linux-gnu"));
+        assert_eq!(options.profile.as_deref(), Some("dev"));
         let (plain, test) = wheel(&["wheel"]);
         assert!(
             plain.out.is_none() && plain.target.is_none() && plain.profile.is_none() && !plain.sdist && !test

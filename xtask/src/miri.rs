@@ -17,7 +17,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
         install.args(["--component", "miri", "--component", "rust-src"]);
         workspace::run(&mut install).context("Miri comes with the nightly toolchain, through rustup")?;
     }
-    // A folder of its own, since its output is of no use to the compiler.
+    // A separate folder, since its output is of no use to the compiler.
     workspace::run(&mut nightly(&[
         "miri",
         "test",

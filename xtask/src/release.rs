@@ -136,9 +136,12 @@ fn version_of(manifest: &str) -> Option<&str> {
     version_line(manifest)?.split('"').nth(1)
 }
 
+/// The manifest with another version of the workspace, and of the crates in it that have one beside their folder.
 fn with_version(manifest: &str, version: &str) -> Result<String> {
     let line = version_line(manifest).context("no version")?;
-    Ok(manifest.replacen(line, &format!("version = \"{version}\""), 1))
+    let changed = format!("version = \"{version}\"");
+    let manifest = manifest.replacen(line, &changed, 1);
+    Ok(manifest.replace(&format!("{{ {line}, path = "), &format!("{{ {changed}, path = ")))
 }
 
 /// The changelog with a draft of the version's section before the sections of earlier versions.
@@ -211,13 +214,27 @@ mod tests {
 
     #[test]
     fn the_manifest_gets_the_version_and_stays_what_it_was() {
-        let text =
-            "[workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[x]\nversion = \"0.1.0\"\n";
+        let text = "[workspace.package]\nversion = \"0.1.0\"\na = { version = \"0.1.0\", path = \"a\" }\n\n[x]\nversion = \"0.1.0\"\n";
         let changed = with_version(text, "0.2.0").unwrap();
         assert_eq!(version_of(&changed), Some("0.2.0"));
-        assert_eq!(changed, text.replacen("0.1.0", "0.2.0", 1));
+        assert_eq!(changed, text.replacen("0.1.0", "0.2.0", 2));
+    }
+
+    #[test]
+    fn the_crates_that_others_may_use_have_the_version_of_the_workspace() {
         let own = fs::read_to_string(Workspace::find().root().join(MANIFEST)).unwrap();
         assert_eq!(version_of(&own), Some(env!("CARGO_PKG_VERSION")));
+        let wrong: Vec<&str> = own
+            .lines()
+            .filter(|line| line.starts_with("blockyard-") && line.contains("{ version = "))
+            .filter(|line| {
+                !line.contains(concat!("{ version = \"", env!("CARGO_PKG_VERSION"), "\", path = "))
+            })
+            .collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+        for name in ["rules", "record", "allocator", "pytorch", "answers"] {
+            assert!(own.contains(&format!("blockyard-{name} = {{ version = ")), "{name}");
+        }
     }
 
     #[test]

@@ -189,7 +189,7 @@ fn apt_install(workspace: &Workspace, packages: &[&str]) -> Result<()> {
     for arguments in [&["apt-get", "update"][..], &[&install[..], packages].concat()] {
         let words = [prefix, arguments].concat();
         let mut command = workspace.program(words[0]);
-        // A package that asks a question would wait for an answer for ever.
+        // A package that asks a question would never get an answer.
         command.args(&words[1..]).env("DEBIAN_FRONTEND", "noninteractive");
         workspace::run(&mut command).with_context(|| advice.clone())?;
     }

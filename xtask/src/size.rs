@@ -52,7 +52,7 @@ const LATER: [Budget; 10] = [
         prefixes: &["offline.js", "service-worker.js"],
         most: 3_000,
     },
-    // A budget of its own, so that letters do not compete with the program: a page without them is laid out again on every machine.
+    // A separate budget, so that letters do not compete with the program: a page without them is laid out again on every machine.
     Budget { what: "typeface, beside the first load", prefixes: &["typeface/"], most: 32_000 },
 ];
 

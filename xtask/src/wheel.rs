@@ -50,13 +50,13 @@ pub(crate) struct WheelOptions {
 }
 
 /// Builds the wheel, and the source package where it is asked for.
-pub(crate) fn build(workspace: &Workspace, wanted: &WheelOptions) -> Result<()> {
+pub(crate) fn build(workspace: &Workspace, options: &WheelOptions) -> Result<()> {
     let tools = virtual_environment(workspace, "python-tools", &TOOLS)?;
     bundle::build_to(workspace, &packed_page(workspace), None)?;
-    let out = wanted.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
-    let profile = wanted.profile.as_deref().unwrap_or("wheel");
-    pack_standin(workspace, profile, wanted.target.as_deref())?;
-    match &wanted.target {
+    let out = options.out.clone().unwrap_or_else(|| workspace.root().join("target/wheels"));
+    let profile = options.profile.as_deref().unwrap_or("wheel");
+    pack_standin(workspace, profile, options.target.as_deref())?;
+    match &options.target {
         None => run_maturin(workspace, &tools, &["build", "--profile", profile], &out)?,
         Some(target) => {
             // The toolchain of this machine has no linker for other targets.
@@ -70,7 +70,7 @@ pub(crate) fn build(workspace: &Workspace, wanted: &WheelOptions) -> Result<()> 
             )?;
         }
     }
-    if wanted.sdist {
+    if options.sdist {
         run_maturin(workspace, &tools, &["sdist"], &out)?;
     }
     println!("the wheel is in {}", out.display());
@@ -155,8 +155,8 @@ fn pack_standin(workspace: &Workspace, profile: &str, target: Option<&str>) -> R
 fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> Result<PathBuf> {
     let folder = workspace.tools().join(name);
     let stamp = folder.join("packages.txt");
-    let wanted = packages.join("\n");
-    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+    let list = packages.join("\n");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == list) {
         return Ok(folder);
     }
     setup::python_venv(workspace)?;
@@ -164,7 +164,7 @@ fn virtual_environment(workspace: &Workspace, name: &str, packages: &[&str]) -> 
     workspace::run(
         workspace.program(folder.join("bin/python")).args(["-m", "pip", "install", "--quiet"]).args(packages),
     )?;
-    fs::write(&stamp, wanted)?;
+    fs::write(&stamp, list)?;
     Ok(folder)
 }
 

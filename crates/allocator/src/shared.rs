@@ -39,7 +39,7 @@ impl<D: DeviceMemory, S: EventSink> SharedAllocator<D, S> {
         if requested.is_zero() {
             return Ok(DeviceAddr::default());
         }
-        // The fast path is a call of its own, because a result without an error is returned in registers.
+        // The fast path is a separate call, because a result without an error is returned in registers.
         match self.inner.with_as_owner(|inner| inner.allocate_fast_path(requested, stream)) {
             Some(Some(addr)) => Ok(addr),
             _ => self.allocate_locked(requested, stream),

@@ -1,3 +1,5 @@
+//! The answer of `blockyard compare-allocators`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::LimitAnswer;

@@ -1,3 +1,5 @@
+//! The answer of `blockyard autopsy`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::LimitAnswer;

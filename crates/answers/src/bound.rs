@@ -1,3 +1,5 @@
+//! The answer of `blockyard bound`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::LimitAnswer;

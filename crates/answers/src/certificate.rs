@@ -1,3 +1,5 @@
+//! The certificate of a snapshot and the answer of `blockyard verify`: whether our allocator decides each placement as PyTorch did.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The answer of `blockyard diff`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::LimitAnswer;

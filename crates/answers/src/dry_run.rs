@@ -1,3 +1,5 @@
+//! The report of `blockyard dry-run`.
+
 use serde::{Deserialize, Serialize};
 
 /// The version of a dry run's report.

@@ -1,3 +1,5 @@
+//! The answer of `blockyard fit --mesh`: which layouts of ranks fit.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! The answer of `blockyard fit` with two options: the largest value of one for each value of the other.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

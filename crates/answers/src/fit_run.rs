@@ -1,3 +1,5 @@
+//! What all answers of `blockyard fit` have: the GPU, the option, the runs, and how bytes grow.
+
 use serde::{Deserialize, Serialize};
 
 /// A GPU, and how much of the GPU a program may reserve.

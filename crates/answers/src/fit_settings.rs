@@ -1,3 +1,5 @@
+//! The answer of `blockyard fit --vary conf=...`: which settings of the allocator a program fits under.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{FitProbe, FitTerms};
@@ -51,7 +53,7 @@ pub struct FitSetting {
 #[serde(untagged)]
 pub enum FitReplay {
     /// The requests were replayed.
-    Replayed(FitReplayed),
+    Replayed(FitReplayResult),
     /// The settings are wrong.
     Failed {
         /// What is wrong, in a sentence; absent where the requests were replayed.
@@ -62,7 +64,7 @@ pub enum FitReplay {
 /// The numbers of a replay: of several devices the largest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct FitReplayed {
+pub struct FitReplayResult {
     /// Whether all requests find memory.
     pub fits: bool,
     /// The most bytes allocated at a time.

@@ -1,3 +1,5 @@
+//! The report of `blockyard guard`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::DryRunAnswer;

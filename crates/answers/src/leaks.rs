@@ -1,3 +1,5 @@
+//! The answer of `blockyard leaks`.
+
 use serde::{Deserialize, Serialize};
 
 /// What grows from step to step.

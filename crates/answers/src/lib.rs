@@ -68,7 +68,7 @@ pub use fit_run::{
     FitContradiction, FitContradictionKind, FitFailedRequest, FitGpu, FitGrowth, FitGrowthKind, FitHolder,
     FitProbe, FitRun, FitTerms, FitValues, FitVary, FitVaryKind,
 };
-pub use fit_settings::{FitOom, FitReplay, FitReplayed, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
+pub use fit_settings::{FitOom, FitReplay, FitReplayResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu};
 pub use guard::{
     GUARD_VERSION, GuardAnswer, GuardBaseline, GuardFailure, GuardHolder, GuardRow, GuardStep, GuardedProgram,
 };

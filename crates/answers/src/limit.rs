@@ -1,3 +1,5 @@
+//! The limit that an answer is for, and where the limit comes from.
+
 use serde::{Deserialize, Serialize};
 
 /// The limit that an answer is for: the most that may be reserved.

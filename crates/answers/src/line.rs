@@ -1,3 +1,5 @@
+//! A line of `--json`: an answer under the name of its question, with the version of the contract.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -72,50 +74,24 @@ pub enum Answer {
     Leaks(LeaksAnswer),
 }
 
-impl From<VerdictAnswer> for Answer {
-    fn from(answer: VerdictAnswer) -> Self {
-        Self::Verdict(answer)
-    }
+/// Each answer is a variant of [`Answer`], so that a caller gives the answer alone.
+macro_rules! from_answers {
+    ($($variant:ident($answer:ident)),+ $(,)?) => {
+        $(impl From<$answer> for Answer {
+            fn from(answer: $answer) -> Self {
+                Self::$variant(answer)
+            }
+        })+
+    };
 }
 
-impl From<WhatIfAnswer> for Answer {
-    fn from(answer: WhatIfAnswer) -> Self {
-        Self::WhatIf(answer)
-    }
-}
-
-impl From<SearchAnswer> for Answer {
-    fn from(answer: SearchAnswer) -> Self {
-        Self::Search(answer)
-    }
-}
-
-impl From<AutopsyAnswer> for Answer {
-    fn from(answer: AutopsyAnswer) -> Self {
-        Self::Autopsy(answer)
-    }
-}
-
-impl From<BoundAnswer> for Answer {
-    fn from(answer: BoundAnswer) -> Self {
-        Self::Bound(answer)
-    }
-}
-
-impl From<AllocatorsAnswer> for Answer {
-    fn from(answer: AllocatorsAnswer) -> Self {
-        Self::CompareAllocators(answer)
-    }
-}
-
-impl From<DiffAnswer> for Answer {
-    fn from(answer: DiffAnswer) -> Self {
-        Self::Diff(answer)
-    }
-}
-
-impl From<LeaksAnswer> for Answer {
-    fn from(answer: LeaksAnswer) -> Self {
-        Self::Leaks(answer)
-    }
+from_answers! {
+    Verdict(VerdictAnswer),
+    WhatIf(WhatIfAnswer),
+    Search(SearchAnswer),
+    Autopsy(AutopsyAnswer),
+    Bound(BoundAnswer),
+    CompareAllocators(AllocatorsAnswer),
+    Diff(DiffAnswer),
+    Leaks(LeaksAnswer),
 }

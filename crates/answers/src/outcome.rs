@@ -1,3 +1,5 @@
+//! The answers that compare a run under several settings: `blockyard what-if` and `blockyard search`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::LimitAnswer;

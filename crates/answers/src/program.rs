@@ -1,3 +1,5 @@
+//! The report of `blockyard python`.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

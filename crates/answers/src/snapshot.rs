@@ -1,3 +1,5 @@
+//! The lines of `blockyard snapshot`.
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

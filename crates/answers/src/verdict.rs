@@ -1,8 +1,10 @@
+//! The answer of `blockyard verdict`.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Cause;
 
-/// What a run came to, in the order in which a reader asks.
+/// The verdict about a run, in the order in which a reader asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VerdictAnswer {

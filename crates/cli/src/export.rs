@@ -116,7 +116,7 @@ impl Source {
             Self::Snapshot(file) => file,
         };
         let place = match device {
-            Some(wanted) => file.place_of(wanted),
+            Some(device) => file.place_of(device),
             None if file.devices.len() > 1 => {
                 bail!("the snapshot has the devices {}: name one with --device", file.memory_names());
             }
@@ -132,9 +132,9 @@ fn pickle(source: &Source, device: Option<MemoryName>) -> anyhow::Result<Vec<u8>
     let mut content = Vec::new();
     match source {
         Source::Snapshot(file) => match device {
-            Some(wanted) => {
+            Some(device) => {
                 let mut one = file.as_ref().clone();
-                one.retain(wanted);
+                one.retain(device);
                 one.write_pickle(&mut content)?;
             }
             None => file.write_pickle(&mut content)?,

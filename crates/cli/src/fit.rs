@@ -1,13 +1,13 @@
 //! `blockyard fit`: which value, settings or layout of a program fits a GPU, by runs of the program without a GPU.
 
 mod answer;
-mod at_once;
 mod by_other;
+mod cache;
 mod curves;
 mod json;
-mod kept;
 mod layouts;
 mod options;
+mod run_queue;
 mod runs;
 mod settings;
 mod sites;
@@ -25,11 +25,11 @@ use blockyard_fit::memory_fraction;
 use blockyard_report::FitPage;
 
 use self::answer::{LargestOnGpu, answer};
-use self::at_once::{Answers, AtOnce, each};
-use self::kept::{RunCache, file_of};
+use self::cache::{RunCache, file_of};
 pub(crate) use self::options::FitOptions;
 use self::options::Question;
-use self::runs::{Ended, Runs, Terms};
+use self::run_queue::{Answers, RunQueue, each};
+use self::runs::{RunEnd, Runs, Terms};
 use self::vary::Vary;
 use crate::questions::json_line;
 use crate::{dry_run, output, progress};
@@ -92,7 +92,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
         folder: folder.path(),
         kept: RunCache::read(path),
         bar,
-        at_once: AtOnce::new(options.at_once),
+        queue: RunQueue::new(options.at_once),
         number: AtomicUsize::new(0),
         made: AtomicUsize::new(0),
         known: AtomicUsize::new(0),
@@ -114,7 +114,7 @@ pub(crate) fn fit(options: &FitOptions) -> anyhow::Result<ExitCode> {
 /// The largest value that fits.
 fn largest(runs: &Runs<'_>, terms: &[Terms], vary: &Vary) -> anyhow::Result<Reply> {
     let ask = |terms: &Terms, _before: &Answers<LargestOnGpu>| answer(runs, terms, vary);
-    let answers = each(terms, runs.at_once.wanted(), ask, LargestOnGpu::is_ended);
+    let answers = each(terms, runs.queue.most(), ask, LargestOnGpu::is_ended);
     let mut text = String::new();
     for answer in &answers {
         if runs.options.quiet {
@@ -163,10 +163,10 @@ fn print(runs: &Runs<'_>, reply: &Reply) -> anyhow::Result<()> {
 }
 
 /// 0 where all was found, 1 where something does not fit, 2 where a run failed.
-fn status(ended: Option<&Ended>, is_found: bool) -> u8 {
+fn status(ended: Option<&RunEnd>, is_found: bool) -> u8 {
     match ended {
-        Some(Ended::Stopped) => INTERRUPTED,
-        Some(Ended::Failed(_)) => 2,
+        Some(RunEnd::Stopped) => INTERRUPTED,
+        Some(RunEnd::Failed(_)) => 2,
         None => u8::from(!is_found),
     }
 }

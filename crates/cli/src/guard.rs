@@ -21,8 +21,8 @@ use crate::{dry_run, output, progress};
 /// The exit status of a process that Ctrl-C ends.
 const INTERRUPTED: u8 = 130;
 
-/// A program that ran.
-struct Held {
+/// The run of a program, compared with the guard's file.
+struct GuardedRun {
     entry: Entry,
     run: MeasuredRun,
     report: Report,
@@ -52,7 +52,7 @@ pub(crate) fn guard(options: &GuardOptions) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(INTERRUPTED));
         };
         let found = compare(&entry, &run);
-        held.push(Held { entry, run, report, found });
+        held.push(GuardedRun { entry, run, report, found });
     }
     bar.finish_and_clear();
     if options.update && held.iter().any(|held| held.run.ended.is_none()) {
@@ -147,18 +147,18 @@ fn entries(options: &GuardOptions, place: &Place, file: &GuardFile) -> anyhow::R
 }
 
 /// Takes the results of the programs that ended.
-fn update(file: &mut GuardFile, held: &[Held]) -> anyhow::Result<()> {
-    for Held { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
+fn update(file: &mut GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
+    for GuardedRun { entry, run, .. } in held.iter().filter(|held| held.run.ended.is_none()) {
         let baseline = Some(run.baseline(entry.lines));
         file.set(&Entry { baseline, ..entry.clone() })?;
     }
     Ok(())
 }
 
-fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[Held]) -> anyhow::Result<()> {
+fn print(options: &GuardOptions, place: &Place, file: &GuardFile, held: &[GuardedRun]) -> anyhow::Result<()> {
     let mut out = output::stdout();
     let name = place.file.display();
-    for Held { entry, run, found, .. } in held {
+    for GuardedRun { entry, run, found, .. } in held {
         if !options.quiet || is_failed(options.update, &found.failures) {
             out.write_all(report(entry, run, found, outcome(options.update, &found.failures))?.as_bytes())?;
         }
@@ -200,7 +200,7 @@ fn outcome(is_update: bool, failures: &[Failure]) -> &'static str {
 }
 
 /// 0 if all pass, 1 if one fails, 2 if one does not run to its end for another reason than memory.
-fn status(is_update: bool, held: &[Held]) -> ExitCode {
+fn status(is_update: bool, held: &[GuardedRun]) -> ExitCode {
     let is_unknown = |failure: &Failure| matches!(failure, Failure::Ended(RunFailure::Failed(_)));
     if held.iter().flat_map(|held| &held.found.failures).any(is_unknown) {
         ExitCode::from(2)

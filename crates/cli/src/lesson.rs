@@ -1,3 +1,5 @@
+//! `blockyard lesson`: the course as a list, one lesson as text, class sheets, and grades of answers.
+
 mod handout;
 #[cfg(feature = "python")]
 mod program;

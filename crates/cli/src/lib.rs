@@ -104,7 +104,7 @@ pub fn run_command(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // A reader that has seen enough (`| head`) is no error.
+        // A reader that stops early (`| head`) causes no error.
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

@@ -1,3 +1,5 @@
+//! The commands of `blockyard` with their options, as clap reads them.
+
 use std::path::PathBuf;
 
 use blockyard_gpus::GpuProfile;
@@ -16,7 +18,7 @@ use crate::questions::{
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
 use crate::site::SiteOptions;
-use crate::snapshot::At;
+use crate::snapshot::MomentChoice;
 
 /// PyTorch's CUDA caching allocator without a GPU: show what happened in memory snapshots, run operations, compare the allocator
 /// with recordings of PyTorch's own, play workloads.
@@ -258,7 +260,7 @@ pub(crate) struct SnapshotOptions {
     /// The moment that is shown: after this many events of the trace, at the peak of allocated memory, or at the first request that
     /// ran out of memory.
     #[arg(long, value_name = "EVENT|peak|oom")]
-    pub(crate) at: Option<At>,
+    pub(crate) at: Option<MomentChoice>,
     /// How many of the stacks that hold most are shown.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub(crate) top: usize,

@@ -1,3 +1,5 @@
+//! What the command reads and writes: standard output in large pieces, warnings, whole files.
+
 use std::fs::File;
 use std::io::{self, BufWriter, Read, StdoutLock, Write};
 use std::path::Path;

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use blockyard_pytorch::RecordedRun;
 use blockyard_pytorch::snapshot::{FileKind, MemoryName, file_kind};
-use blockyard_serve::{Beside, Port, Server};
+use blockyard_serve::{Port, ServedFile, Server};
 use blockyard_workload::Workload;
 use blockyard_workload::edit::with_header;
 use flate2::Compression;
@@ -146,10 +146,10 @@ impl PageFile {
         let (bytes, is_unpacked_by_script) = match kind {
             FileKind::Snapshot | FileKind::Packed => {
                 let mut file = open_bytes(&bytes).with_context(|| name.clone())?;
-                if let Some(wanted) = device {
-                    file.retain(wanted);
+                if let Some(device) = device {
+                    file.retain(device);
                     if file.memories().next().is_none() {
-                        bail!("the snapshot has nothing about {wanted}");
+                        bail!("the snapshot has nothing about {device}");
                     }
                     let mut one = Vec::new();
                     file.write_pickle(&mut one)?;
@@ -271,7 +271,7 @@ pub(crate) fn open(options: &OpenOptions) -> anyhow::Result<ExitCode> {
         bail!("{}: not a file", path.display());
     }
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let beside = Beside { name: name.clone(), path: found };
+    let beside = ServedFile { name: name.clone(), path: found };
     let server = Server::start_with(&page.folder, Port::take(options.port)?, vec![beside])?;
     // A browser keeps no page that is served for one file.
     let url = format!("{}?once#open={}", server.url(), percent_encoded(&name));

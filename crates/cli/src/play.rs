@@ -1,3 +1,5 @@
+//! `blockyard play`: a workload, a recording or a snapshot step by step, as text or as JSON.
+
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! Progress of long work: a bar in a terminal, or a caller's function.
+
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use blockyard_answers::{EstimatedOperator, ProgramAnswer, ProgramDevice, ProgramNoteAnswer};
-use blockyard_python::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{DeviceRun, HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_pytorch::snapshot::SnapshotFile;
 use blockyard_pytorch::{Meta, log, stat_values};
 use blockyard_record::Recording;
@@ -148,7 +148,7 @@ fn print(printed: &mpsc::Receiver<String>, shows: bool) -> anyhow::Result<String
 }
 
 /// The text after the program's own output, on standard error: the traceback, our remarks, estimates.
-fn report(finished: &Finished) -> anyhow::Result<()> {
+fn report(finished: &ProgramOutcome) -> anyhow::Result<()> {
     let mut text = finished.traceback.clone().unwrap_or_default();
     for note in finished.notes.iter().chain(&finished.cause) {
         writeln!(text, "note: line {}: {}", note.line, note.text)?;
@@ -160,7 +160,7 @@ fn report(finished: &Finished) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn summary(printed: &str, finished: &Finished) -> ProgramAnswer {
+fn summary(printed: &str, finished: &ProgramOutcome) -> ProgramAnswer {
     let notes = finished.notes.iter().chain(&finished.cause);
     let notes = notes.map(|note| ProgramNoteAnswer { line: note.line, text: note.text.clone() });
     let estimated = finished.marks.iter().map(|mark| EstimatedOperator {

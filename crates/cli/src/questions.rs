@@ -18,18 +18,18 @@ use serde::Serialize;
 use crate::output;
 use crate::progress::Bar;
 
-pub(crate) use self::asked::FileOptions;
-pub use self::asked::{
+pub(crate) use self::options::FileOptions;
+pub use self::options::{
     AllocatorsQuestion, AutopsyQuestion, BoundQuestion, LeaksQuestion, LimitOptions, RunQuestion,
     SearchQuestion, VerdictQuestion, WhatIfQuestion,
 };
 
-mod asked;
 pub(crate) mod autopsy;
 pub(crate) mod bound;
 pub(crate) mod compare;
 pub(crate) mod diff;
 pub(crate) mod leaks;
+mod options;
 pub(crate) mod search;
 pub(crate) mod verdict;
 pub(crate) mod what_if;

@@ -1,3 +1,5 @@
+//! `blockyard run`: operations through our allocator, with the results in the format of the input.
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -68,7 +70,7 @@ fn write_on<D: DeviceMemory + Advance>(
 /// Settings of the command line, else of the environment, else of the file.
 fn config(conf: Option<&str>, of_file: &str) -> anyhow::Result<AllocatorConfig> {
     let found = Environment::read(|name| std::env::var(name).ok());
-    // Whether memory is cached has variables of its own.
+    // Other variables say whether memory is cached.
     let with = |text: &str| Environment {
         cuda_alloc_conf: Some(text.to_owned()),
         hip_alloc_conf: None,

@@ -27,7 +27,7 @@ use crate::questions::json_line;
 
 /// The moment that is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum At {
+pub(crate) enum MomentChoice {
     /// When most bytes were allocated.
     Peak,
     /// The first request that failed.
@@ -36,7 +36,7 @@ pub(crate) enum At {
     Event(usize),
 }
 
-impl FromStr for At {
+impl FromStr for MomentChoice {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -142,14 +142,14 @@ fn answer(
         ReportOptions { at: options.at, top: options.top, has_certificate: !options.no_certificate };
     let mut reports = Vec::new();
     for place in 0..file.memories().count() {
-        if options.device.is_none_or(|wanted| file.place_of(wanted) == Some(place)) {
+        if options.device.is_none_or(|device| file.place_of(device) == Some(place)) {
             reports.push(DeviceReport::of(&file, place, question, &mut |progress| bar.report(&progress))?);
         }
     }
-    if let Some(wanted) = options.device
+    if let Some(device) = options.device
         && reports.is_empty()
     {
-        bail!("the snapshot has nothing about {wanted}; it has {}", file.memory_names());
+        bail!("the snapshot has nothing about {device}; it has {}", file.memory_names());
     }
     Ok((reports, FileSummary { file }))
 }
@@ -164,7 +164,7 @@ pub(crate) fn lines_at_peak<L: Ord>(
     places: Range<usize>,
     mut line_of: impl FnMut(Option<Frame<'_>>) -> L,
 ) -> anyhow::Result<Vec<(L, Bytes)>> {
-    let question = ReportOptions { at: Some(At::Peak), top: usize::MAX, has_certificate: false };
+    let question = ReportOptions { at: Some(MomentChoice::Peak), top: usize::MAX, has_certificate: false };
     let mut lines: BTreeMap<L, Bytes> = BTreeMap::new();
     for place in places {
         let report = DeviceReport::of(file, place, question, &mut |_| ControlFlow::Continue(()))?;
@@ -190,7 +190,7 @@ pub(crate) fn open(path: &Path, bar: &Bar) -> anyhow::Result<SnapshotFile> {
     let shows = std::io::stderr().is_terminal();
     let file = snapshot::read(reader, &mut |read| {
         if shows {
-            // A bar of a file that does not fit an address space of 32 bits stands at its end.
+            // A bar of a file that does not fit an address space of 32 bits is at its end.
             let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
             return bar.report(&Progress::new("reading", count(read), count(total)));
         }

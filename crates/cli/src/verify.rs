@@ -1,3 +1,5 @@
+//! `blockyard verify`: recorded runs through our allocator, compared with what PyTorch did.
+
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+//! The primary context of a device, which all that belongs to the device shares.
+
 use std::sync::{Mutex, PoisonError};
 
 use crate::driver;
@@ -17,11 +19,11 @@ impl DeviceContext {
         Ok(Self { raw: driver::PrimaryContext::retain(device)?, device, idle: Mutex::new(Vec::new()) })
     }
 
-    pub(crate) fn enter(&self) -> Result<driver::Current, DriverError> {
+    pub(crate) fn enter(&self) -> Result<driver::ContextGuard, DriverError> {
         self.raw.enter()
     }
 
-    pub(crate) fn take_event(&self, current: &driver::Current) -> Result<driver::Event, DriverError> {
+    pub(crate) fn take_event(&self, current: &driver::ContextGuard) -> Result<driver::Event, DriverError> {
         match self.idle().pop() {
             Some(event) => Ok(event),
             None => driver::Event::create(current),
@@ -32,7 +34,7 @@ impl DeviceContext {
         self.idle().push(event);
     }
 
-    // A list of handles is whole at any time, whoever panicked.
+    // A list of handles is whole at any time, whichever thread panicked.
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<driver::Event>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,3 +1,5 @@
+//! The device of the CUDA driver: segments, virtual memory, streams and events.
+
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -6,7 +8,7 @@ use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, VirtualMe
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::context::DeviceContext;
-use crate::driver::{self, Current, Stream};
+use crate::driver::{self, ContextGuard, Stream};
 use crate::error::{CudaOpenError, DriverError};
 use crate::pages::{ReservedRanges, is_within};
 use crate::streams::Streams;
@@ -166,7 +168,7 @@ impl CudaDevice {
             || self.ranges.hold(addr, size)
     }
 
-    pub(crate) fn enter(&mut self) -> Result<Current, DeviceError> {
+    pub(crate) fn enter(&mut self) -> Result<ContextGuard, DeviceError> {
         if let Some(failure) = self.failure.take() {
             return Err(failure.into());
         }
@@ -174,11 +176,11 @@ impl CudaDevice {
     }
 
     /// The driver's stream for a number.
-    pub(crate) fn stream(&mut self, current: &Current, id: StreamId) -> Result<&Stream, DriverError> {
+    pub(crate) fn stream(&mut self, current: &ContextGuard, id: StreamId) -> Result<&Stream, DriverError> {
         if self.streams.numbers_are_handles && !self.streams.knows(id) {
             let handle = std::ptr::with_exposed_provenance_mut(usize::try_from(id.get()).unwrap_or_default());
             #[expect(unsafe_code, reason = "see `use_handles_as_streams`")]
-            // SAFETY: whoever called `use_handles_as_streams` answers for it.
+            // SAFETY: the caller of `use_handles_as_streams` answers for the handle.
             let stream = unsafe { Stream::foreign(handle) };
             self.streams.add_foreign(id, stream);
         }
@@ -310,7 +312,7 @@ impl VirtualMemory for CudaDevice {
         let current = self.enter()?;
         let _relaxed = driver::relax_capture(&current);
         let within_budget = self.check_budget(size);
-        // An unknown range is an error of its own, whatever its size.
+        // An unknown range is a separate error, whatever its size.
         if self.ranges.hold(addr, size) {
             within_budget?;
         }

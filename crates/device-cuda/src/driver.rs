@@ -49,7 +49,7 @@ pub(crate) struct Event(sys::CUevent);
 pub(crate) struct Page(sys::CUmemGenericAllocationHandle);
 
 // SAFETY: the driver's handles may be used from any thread, which its reference promises for all calls here; only
-// which context is current belongs to a thread, and every call is made under a `Current` of the calling one.
+// which context is current belongs to a thread, and every call is made under a `ContextGuard` of the calling one.
 unsafe impl Send for PrimaryContext {}
 // SAFETY: as above.
 unsafe impl Sync for PrimaryContext {}
@@ -99,7 +99,7 @@ impl Device {
 
     pub(crate) fn name(self) -> DriverResult<String> {
         let mut text = [0; 256];
-        // SAFETY: writes at most so many characters, with a zero at the end.
+        // SAFETY: writes at most this many characters, with a zero at the end.
         answer("cuDeviceGetName", unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), 255, self.0) })?;
         // SAFETY: the last character was zero before the call and is not written by it.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
@@ -115,7 +115,7 @@ impl Device {
     /// Where it is on the PCI bus, by which NVML knows it.
     pub(crate) fn bus_address(self) -> DriverResult<CString> {
         let mut text = [0; 32];
-        // SAFETY: writes at most so many characters, with a zero at the end.
+        // SAFETY: writes at most this many characters, with a zero at the end.
         answer("cuDeviceGetPCIBusId", unsafe { sys::cuDeviceGetPCIBusId(text.as_mut_ptr(), 31, self.0) })?;
         // SAFETY: the last character was zero before the call and is not written by it.
         Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_owned())
@@ -140,16 +140,16 @@ impl PrimaryContext {
     }
 
     /// Makes the context the calling thread's current one until the guard goes.
-    pub(crate) fn enter(&self) -> DriverResult<Current> {
+    pub(crate) fn enter(&self) -> DriverResult<ContextGuard> {
         let mut before = ptr::null_mut();
         // SAFETY: writes one handle.
         answer("cuCtxGetCurrent", unsafe { sys::cuCtxGetCurrent(&raw mut before) })?;
         if before == self.raw {
-            return Ok(Current { before: None });
+            return Ok(ContextGuard { before: None });
         }
         // SAFETY: the context is retained as long as `self` lives.
         answer("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })?;
-        Ok(Current { before: Some(before) })
+        Ok(ContextGuard { before: Some(before) })
     }
 }
 
@@ -162,11 +162,11 @@ impl Drop for PrimaryContext {
 
 /// While this value lives, the calling thread's current context is the device's; then it is the previous context again.
 #[derive(Debug)]
-pub(crate) struct Current {
+pub(crate) struct ContextGuard {
     before: Option<sys::CUcontext>,
 }
 
-impl Drop for Current {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             // SAFETY: it was this thread's current context, or null for none.
@@ -177,13 +177,13 @@ impl Drop for Current {
 
 // The functions below need a current context; each takes the guard as the proof of it.
 
-pub(crate) fn synchronize(_: &Current) -> DriverResult<()> {
+pub(crate) fn synchronize(_: &ContextGuard) -> DriverResult<()> {
     // SAFETY: needs a current context.
     answer("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
 }
 
 /// Free and total bytes.
-pub(crate) fn memory_info(_: &Current) -> DriverResult<(Bytes, Bytes)> {
+pub(crate) fn memory_info(_: &ContextGuard) -> DriverResult<(Bytes, Bytes)> {
     let (mut free, mut total) = (0, 0);
     // SAFETY: writes two numbers.
     answer("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&raw mut free, &raw mut total) })?;
@@ -193,19 +193,19 @@ pub(crate) fn memory_info(_: &Current) -> DriverResult<(Bytes, Bytes)> {
 /// Lets calls through that change memory while a stream of this thread is being captured, until the guard goes.
 ///
 /// They are not work of a stream, so that no graph can hold them.
-pub(crate) fn relax_capture(_: &Current) -> Relaxed {
+pub(crate) fn relax_capture(_: &ContextGuard) -> CaptureModeGuard {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: reads and writes one number.
     let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut mode) };
-    Relaxed { before: (code == sys::CUresult::CUDA_SUCCESS).then_some(mode) }
+    CaptureModeGuard { before: (code == sys::CUresult::CUDA_SUCCESS).then_some(mode) }
 }
 
 #[derive(Debug)]
-pub(crate) struct Relaxed {
+pub(crate) struct CaptureModeGuard {
     before: Option<sys::CUstreamCaptureMode>,
 }
 
-impl Drop for Relaxed {
+impl Drop for CaptureModeGuard {
     fn drop(&mut self) {
         if let Some(mut mode) = self.before {
             // SAFETY: reads and writes one number.
@@ -214,19 +214,19 @@ impl Drop for Relaxed {
     }
 }
 
-pub(crate) fn allocate(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
+pub(crate) fn allocate(_: &ContextGuard, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
     answer("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&raw mut addr, length(size)) })?;
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free(_: &Current, addr: DeviceAddr) -> DriverResult<()> {
+pub(crate) fn free(_: &ContextGuard, addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that it did not allocate, and waits for work that uses the memory.
     answer("cuMemFree", unsafe { sys::cuMemFree_v2(addr.get()) })
 }
 
-pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> DriverResult<DeviceAddr> {
+pub(crate) fn allocate_on(_: &ContextGuard, size: Bytes, stream: &Stream) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address; the stream is alive.
     let code = unsafe { sys::cuMemAllocAsync(&raw mut addr, length(size), stream.0) };
@@ -234,13 +234,13 @@ pub(crate) fn allocate_on(_: &Current, size: Bytes, stream: &Stream) -> DriverRe
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free_on(_: &Current, addr: DeviceAddr, stream: &Stream) -> DriverResult<()> {
+pub(crate) fn free_on(_: &ContextGuard, addr: DeviceAddr, stream: &Stream) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that it did not allocate; the stream is alive.
     answer("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(addr.get(), stream.0) })
 }
 
 /// Lets the device's pool of stream-ordered memory keep everything, or give all that is free back.
-pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> DriverResult<()> {
+pub(crate) fn keep_pool(_: &ContextGuard, device: Device, keeps: bool) -> DriverResult<()> {
     let mut pool = ptr::null_mut();
     // SAFETY: writes one handle.
     let code = unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, device.0) };
@@ -257,7 +257,7 @@ pub(crate) fn keep_pool(_: &Current, device: Device, keeps: bool) -> DriverResul
     answer("cuMemPoolTrimTo", unsafe { sys::cuMemPoolTrimTo(pool, 0) })
 }
 
-pub(crate) fn reserve(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
+pub(crate) fn reserve(_: &ContextGuard, size: Bytes) -> DriverResult<DeviceAddr> {
     let mut addr = 0;
     // SAFETY: writes one address.
     let code = unsafe { sys::cuMemAddressReserve(&raw mut addr, length(size), 0, 0, 0) };
@@ -265,12 +265,12 @@ pub(crate) fn reserve(_: &Current, size: Bytes) -> DriverResult<DeviceAddr> {
     Ok(DeviceAddr::new(addr))
 }
 
-pub(crate) fn free_range(_: &Current, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
+pub(crate) fn free_range(_: &ContextGuard, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses ranges that it did not reserve or that have memory.
     answer("cuMemAddressFree", unsafe { sys::cuMemAddressFree(addr.get(), length(size)) })
 }
 
-pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> DriverResult<Page> {
+pub(crate) fn create_page(_: &ContextGuard, device: Device, size: Bytes) -> DriverResult<Page> {
     let properties = sys::CUmemAllocationProp {
         type_: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
         requestedHandleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
@@ -292,22 +292,27 @@ pub(crate) fn create_page(_: &Current, device: Device, size: Bytes) -> DriverRes
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "this call released the page")]
-pub(crate) fn release_page(_: &Current, page: Page) -> DriverResult<()> {
+pub(crate) fn release_page(_: &ContextGuard, page: Page) -> DriverResult<()> {
     // SAFETY: the page is alive, and gone with this call.
     answer("cuMemRelease", unsafe { sys::cuMemRelease(page.0) })
 }
 
-pub(crate) fn map(_: &Current, addr: DeviceAddr, size: Bytes, page: &Page) -> DriverResult<()> {
+pub(crate) fn map(_: &ContextGuard, addr: DeviceAddr, size: Bytes, page: &Page) -> DriverResult<()> {
     // SAFETY: the page is alive; the driver refuses addresses that are not reserved.
     answer("cuMemMap", unsafe { sys::cuMemMap(addr.get(), length(size), 0, page.0, 0) })
 }
 
-pub(crate) fn unmap(_: &Current, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
+pub(crate) fn unmap(_: &ContextGuard, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
     // SAFETY: the driver refuses addresses that are not mapped.
     answer("cuMemUnmap", unsafe { sys::cuMemUnmap(addr.get(), length(size)) })
 }
 
-pub(crate) fn allow_access(_: &Current, device: Device, addr: DeviceAddr, size: Bytes) -> DriverResult<()> {
+pub(crate) fn allow_access(
+    _: &ContextGuard,
+    device: Device,
+    addr: DeviceAddr,
+    size: Bytes,
+) -> DriverResult<()> {
     let access = sys::CUmemAccessDesc {
         location: location(device),
         flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
@@ -330,7 +335,7 @@ impl Stream {
     }
 
     /// A stream that does not wait for the default one.
-    pub(crate) fn create(_: &Current) -> DriverResult<Self> {
+    pub(crate) fn create(_: &ContextGuard) -> DriverResult<Self> {
         let mut stream = ptr::null_mut();
         let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as c_uint;
         // SAFETY: writes one handle.
@@ -339,14 +344,14 @@ impl Stream {
     }
 
     /// Destroys a stream of [`Stream::create`]; the stream's work still runs to its end.
-    pub(crate) fn destroy(self, _: &Current) {
+    pub(crate) fn destroy(self, _: &ContextGuard) {
         if !self.0.is_null() {
             // SAFETY: the stream is alive, and gone with this call.
             let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
         }
     }
 
-    pub(crate) fn synchronize(&self, _: &Current) -> DriverResult<()> {
+    pub(crate) fn synchronize(&self, _: &ContextGuard) -> DriverResult<()> {
         // SAFETY: the stream is alive.
         answer("cuStreamSynchronize", unsafe { sys::cuStreamSynchronize(self.0) })
     }
@@ -354,7 +359,7 @@ impl Stream {
 
 impl Event {
     /// An event without a time, which is cheaper to record and to ask.
-    pub(crate) fn create(_: &Current) -> DriverResult<Self> {
+    pub(crate) fn create(_: &ContextGuard) -> DriverResult<Self> {
         let mut event = ptr::null_mut();
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as c_uint;
         // SAFETY: writes one handle.
@@ -362,13 +367,13 @@ impl Event {
         Ok(Self(event))
     }
 
-    pub(crate) fn record(&self, _: &Current, stream: &Stream) -> DriverResult<()> {
+    pub(crate) fn record(&self, _: &ContextGuard, stream: &Stream) -> DriverResult<()> {
         // SAFETY: both are alive.
         answer("cuEventRecord", unsafe { sys::cuEventRecord(self.0, stream.0) })
     }
 
     /// Never blocks.
-    pub(crate) fn is_complete(&self, _: &Current) -> DriverResult<bool> {
+    pub(crate) fn is_complete(&self, _: &ContextGuard) -> DriverResult<bool> {
         // SAFETY: the event is alive.
         match unsafe { sys::cuEventQuery(self.0) } {
             sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
@@ -376,12 +381,12 @@ impl Event {
         }
     }
 
-    pub(crate) fn wait(&self, _: &Current) -> DriverResult<()> {
+    pub(crate) fn wait(&self, _: &ContextGuard) -> DriverResult<()> {
         // SAFETY: the event is alive.
         answer("cuEventSynchronize", unsafe { sys::cuEventSynchronize(self.0) })
     }
 
-    pub(crate) fn destroy(self, _: &Current) {
+    pub(crate) fn destroy(self, _: &ContextGuard) {
         // SAFETY: the event is alive, and gone with this call.
         let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
     }

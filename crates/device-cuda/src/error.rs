@@ -1,3 +1,5 @@
+//! Errors of the driver, under the driver's own names.
+
 use std::fmt;
 
 use blockyard_device::DeviceError;

@@ -4,7 +4,7 @@
 //! `cuMemAddressReserve` and `cuMemMap`. The driver library is loaded when a device is opened, so that this crate builds on
 //! any machine and programs start without a driver; [`CudaOpenError`] says what is missing.
 //!
-//! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks. [`StreamOrdered`] is the
+//! [`Patterns`] writes to and reads from the memory on the device, to check the data of blocks. [`StreamOrderedAllocator`] is the
 //! driver's own allocator, for comparison.
 //!
 //! Only the module `driver` calls the driver.
@@ -37,4 +37,4 @@ mod streams;
 pub use device::{CudaDevice, CudaEvent, device_count, driver_version};
 pub use error::{CudaError, CudaOpenError};
 pub use patterns::{CudaMismatch, Patterns};
-pub use peers::StreamOrdered;
+pub use peers::StreamOrderedAllocator;

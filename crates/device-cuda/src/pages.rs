@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_device::DeviceError;
 use blockyard_record::{Bytes, DeviceAddr};
 
-use crate::driver::{self, Current, Device, Page};
+use crate::driver::{self, ContextGuard, Device, Page};
 use crate::error::DriverError;
 
 #[derive(Debug, Default)]
@@ -21,13 +21,13 @@ struct ReservedRange {
 }
 
 impl ReservedRanges {
-    pub(crate) fn reserve(&mut self, current: &Current, size: Bytes) -> Result<DeviceAddr, DeviceError> {
+    pub(crate) fn reserve(&mut self, current: &ContextGuard, size: Bytes) -> Result<DeviceAddr, DeviceError> {
         let base = driver::reserve(current, size).map_err(|failure| failure.of_request(size))?;
         self.ranges.insert(base, ReservedRange { size, pages: BTreeMap::new() });
         Ok(base)
     }
 
-    pub(crate) fn release(&mut self, current: &Current, base: DeviceAddr) -> Result<(), DeviceError> {
+    pub(crate) fn release(&mut self, current: &ContextGuard, base: DeviceAddr) -> Result<(), DeviceError> {
         match self.ranges.get(&base) {
             Some(range) if range.pages.is_empty() => {
                 driver::free_range(current, base, range.size)?;
@@ -41,7 +41,7 @@ impl ReservedRanges {
     /// Maps all pages or none.
     pub(crate) fn map(
         &mut self,
-        current: &Current,
+        current: &ContextGuard,
         device: Device,
         addr: DeviceAddr,
         size: Bytes,
@@ -75,7 +75,7 @@ impl ReservedRanges {
     /// Unmaps whole pages, when no work uses them any more.
     pub(crate) fn unmap(
         &mut self,
-        current: &Current,
+        current: &ContextGuard,
         addr: DeviceAddr,
         size: Bytes,
     ) -> Result<(), DeviceError> {
@@ -107,7 +107,7 @@ impl ReservedRanges {
     }
 
     /// Gives everything back, when no work uses it any more.
-    pub(crate) fn clear(&mut self, current: &Current) {
+    pub(crate) fn clear(&mut self, current: &ContextGuard) {
         for (base, range) in std::mem::take(&mut self.ranges) {
             for (addr, (length, page)) in range.pages {
                 let _ = driver::unmap(current, addr, length);
@@ -138,7 +138,7 @@ pub(crate) fn is_within(base: DeviceAddr, length: Bytes, addr: DeviceAddr, size:
 }
 
 fn map_pages(
-    current: &Current,
+    current: &ContextGuard,
     device: Device,
     addrs: std::ops::Range<DeviceAddr>,
     page: Bytes,

@@ -8,7 +8,7 @@ use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::CudaDevice;
 use crate::context::DeviceContext;
-use crate::driver::{self, Current, Function, Module, SharedWord};
+use crate::driver::{self, ContextGuard, Function, Module, SharedWord};
 use crate::error::DriverError;
 
 /// Fills and checks memory of a [`CudaDevice`] with patterns, on its streams.
@@ -215,7 +215,7 @@ impl Patterns {
         Ok(driver::synchronize(&current)?)
     }
 
-    fn clear_results(&self, current: &Current) -> Result<(), DriverError> {
+    fn clear_results(&self, current: &ContextGuard) -> Result<(), DriverError> {
         let words = RESULT.get() / 4 * MOST_CHECKS as u64;
         driver::set_words(current, self.results, 0, words, &driver::Stream::default())
     }

@@ -11,11 +11,11 @@ use crate::driver;
 
 /// The driver's stream-ordered allocator (`cuMemAllocAsync`), which caches freed memory until this value is dropped.
 #[derive(Debug)]
-pub struct StreamOrdered {
+pub struct StreamOrderedAllocator {
     context: Arc<DeviceContext>,
 }
 
-impl StreamOrdered {
+impl StreamOrderedAllocator {
     /// Makes the device's pool cache freed memory.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl StreamOrdered {
         Ok(Self { context: Arc::clone(&device.context) })
     }
 
-    /// Hands out memory for use on the stream; give it back with [`StreamOrdered::free`].
+    /// Hands out memory for use on the stream; give it back with [`StreamOrderedAllocator::free`].
     ///
     /// # Errors
     ///
@@ -43,7 +43,7 @@ impl StreamOrdered {
         driver::allocate_on(&current, size, stream).map_err(|failure| failure.of_request(size))
     }
 
-    /// Frees an allocation of [`StreamOrdered::allocate`].
+    /// Frees an allocation of [`StreamOrderedAllocator::allocate`].
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl StreamOrdered {
     }
 }
 
-impl StreamOrdered {
+impl StreamOrderedAllocator {
     /// Releases cached memory to the device.
     ///
     /// # Errors
@@ -73,7 +73,7 @@ impl StreamOrdered {
     }
 }
 
-impl Drop for StreamOrdered {
+impl Drop for StreamOrderedAllocator {
     fn drop(&mut self) {
         if let Ok(current) = self.context.enter() {
             let _ = driver::synchronize(&current);

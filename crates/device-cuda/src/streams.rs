@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use blockyard_record::StreamId;
 
-use crate::driver::{Current, Stream};
+use crate::driver::{ContextGuard, Stream};
 use crate::error::DriverError;
 
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl Streams {
         id == StreamId::DEFAULT || self.foreign.contains_key(&id) || self.own.contains_key(&id)
     }
 
-    pub(crate) fn get(&mut self, current: &Current, id: StreamId) -> Result<&Stream, DriverError> {
+    pub(crate) fn get(&mut self, current: &ContextGuard, id: StreamId) -> Result<&Stream, DriverError> {
         if id == StreamId::DEFAULT {
             return Ok(&self.default);
         }
@@ -50,7 +50,7 @@ impl Streams {
         }
     }
 
-    pub(crate) fn clear(&mut self, current: &Current) {
+    pub(crate) fn clear(&mut self, current: &ContextGuard) {
         for (_, stream) in std::mem::take(&mut self.own) {
             stream.destroy(current);
         }

@@ -1,3 +1,5 @@
+//! The device whose segments are buffers of wgpu.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -55,4 +55,4 @@ pub use device::{QueueEvent, WgpuDevice};
 pub use gpu::{Gpu, GpuInfo, WgpuOpenError};
 pub use patterns::PATTERN_ALIGNMENT;
 pub use streamed::StreamedWgpu;
-pub use work::{Filled, WgpuMismatch};
+pub use work::{PatternRange, WgpuMismatch};

@@ -4,7 +4,7 @@ use blockyard_device::DeviceError;
 use blockyard_record::Bytes;
 
 use crate::device::WgpuDevice;
-use crate::work::{Filled, Pass};
+use crate::work::{Pass, PatternRange};
 
 /// Addresses and sizes of filled and checked ranges are multiples of this number, as blocks of PyTorch's allocator are.
 pub const PATTERN_ALIGNMENT: Bytes = Bytes::new(512);
@@ -30,7 +30,7 @@ impl WgpuDevice {
     ///
     /// [`DeviceError::UnknownSegment`] where the range is not inside one segment or its address or size is not a multiple of
     /// [`PATTERN_ALIGNMENT`]; [`DeviceError::Lost`].
-    pub fn fill(&mut self, range: Filled) -> Result<(), DeviceError> {
+    pub fn fill(&mut self, range: PatternRange) -> Result<(), DeviceError> {
         self.go_over(range, None)
     }
 
@@ -40,11 +40,11 @@ impl WgpuDevice {
     /// # Errors
     ///
     /// As [`WgpuDevice::fill`].
-    pub fn check(&mut self, range: Filled, tag: u32) -> Result<(), DeviceError> {
+    pub fn check(&mut self, range: PatternRange, tag: u32) -> Result<(), DeviceError> {
         self.go_over(range, Some(tag))
     }
 
-    fn go_over(&mut self, range: Filled, tag: Option<u32>) -> Result<(), DeviceError> {
+    fn go_over(&mut self, range: PatternRange, tag: Option<u32>) -> Result<(), DeviceError> {
         self.gpu.health.check()?;
         let (window, start) = self.find(range.addr, range.size)?;
         let window = window.clone();

@@ -1,9 +1,11 @@
+//! Streams over the one queue of wgpu: a list of work for each stream.
+
 use std::collections::{BTreeMap, VecDeque};
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
-use crate::{Filled, WgpuDevice, WgpuMismatch};
+use crate::{PatternRange, WgpuDevice, WgpuMismatch};
 
 /// A [`WgpuDevice`] with streams that its user advances.
 ///
@@ -28,8 +30,8 @@ struct Stream {
 
 #[derive(Clone, Copy, Debug)]
 enum Task {
-    Fill(Filled),
-    Check(Filled, u32),
+    Fill(PatternRange),
+    Check(PatternRange, u32),
     Event(u64),
 }
 
@@ -41,12 +43,12 @@ impl StreamedWgpu {
     }
 
     /// As [`WgpuDevice::fill`], in the order of the stream; a wrong range is reported then.
-    pub fn fill(&mut self, stream: StreamId, range: Filled) {
+    pub fn fill(&mut self, stream: StreamId, range: PatternRange) {
         self.give(stream, Task::Fill(range));
     }
 
     /// As [`WgpuDevice::check`], in the order of the stream; a wrong range is reported then.
-    pub fn check(&mut self, stream: StreamId, range: Filled, tag: u32) {
+    pub fn check(&mut self, stream: StreamId, range: PatternRange, tag: u32) {
         self.give(stream, Task::Check(range, tag));
     }
 

@@ -12,7 +12,7 @@ use crate::device::WgpuDevice;
 
 /// A range of memory that should hold a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Filled {
+pub struct PatternRange {
     /// Where it starts.
     pub addr: DeviceAddr,
     /// Its size.
@@ -25,7 +25,7 @@ pub struct Filled {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WgpuMismatch {
     /// The range that was checked.
-    pub range: Filled,
+    pub range: PatternRange,
     /// The caller's tag of the check.
     pub tag: u32,
     /// How many words of 4 bytes differ.
@@ -53,9 +53,9 @@ pub(crate) struct Pass {
 #[derive(Debug, Default)]
 pub(crate) struct PendingWork {
     passes: Vec<Pass>,
-    checks: Vec<(Filled, u32)>,
+    checks: Vec<(PatternRange, u32)>,
     submitted: u64,
-    unread: Vec<(wgpu::Buffer, Vec<(Filled, u32)>)>,
+    unread: Vec<(wgpu::Buffer, Vec<(PatternRange, u32)>)>,
 }
 
 /// This many passes are submitted together: often enough to keep the adapter busy, rarely enough to cost little.
@@ -67,7 +67,7 @@ impl PendingWork {
     }
 
     /// Takes a check in and returns its number in this submission.
-    pub(crate) fn add_check(&mut self, range: Filled, tag: u32) -> Option<u32> {
+    pub(crate) fn add_check(&mut self, range: PatternRange, tag: u32) -> Option<u32> {
         self.checks.push((range, tag));
         u32::try_from(self.checks.len() - 1).ok()
     }
@@ -143,7 +143,7 @@ impl WgpuDevice {
 /// Adds the results of a submission's checks.
 fn read(
     buffer: &wgpu::Buffer,
-    checks: &[(Filled, u32)],
+    checks: &[(PatternRange, u32)],
     mismatches: &mut Vec<WgpuMismatch>,
 ) -> Result<(), DeviceError> {
     let bytes = buffer.get_mapped_range(..).map_err(failed)?;
@@ -173,14 +173,14 @@ pub(crate) fn now<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-type Mapped = Result<(), wgpu::BufferAsyncError>;
+type MapOutcome = Result<(), wgpu::BufferAsyncError>;
 
 /// The answer to one request, given once.
 #[derive(Clone, Default)]
-struct MapResult(Arc<Mutex<(Option<Mapped>, Option<Waker>)>>);
+struct MapResult(Arc<Mutex<(Option<MapOutcome>, Option<Waker>)>>);
 
 impl MapResult {
-    fn give(&self, mapped: Mapped) {
+    fn give(&self, mapped: MapOutcome) {
         let waker = {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             slot.0 = Some(mapped);
@@ -191,7 +191,7 @@ impl MapResult {
         }
     }
 
-    async fn get(self) -> Mapped {
+    async fn get(self) -> MapOutcome {
         std::future::poll_fn(|context| {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(mapped) = slot.0.take() {

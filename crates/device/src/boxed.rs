@@ -1,17 +1,19 @@
+//! Any device as one type, so that the allocator is compiled once for all of them.
+
 use std::fmt;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 
 use crate::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent, VirtualMemory};
 
-trait Streamed: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug {}
+trait StreamedDevice: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug {}
 
-impl<D: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug> Streamed for D {}
+impl<D: DeviceMemory<Event = StreamEvent> + Advance + fmt::Debug> StreamedDevice for D {}
 
 /// Any device whose user advances its streams, as one type. The allocator is then compiled once for all such devices, which
 /// keeps the page small.
 #[derive(Debug)]
-pub struct AnyDevice(Box<dyn Streamed>);
+pub struct AnyDevice(Box<dyn StreamedDevice>);
 
 impl AnyDevice {
     /// Wraps `device`.

@@ -1,3 +1,5 @@
+//! Errors of devices.
+
 use blockyard_record::{Bytes, DeviceAddr, HostAddr};
 
 /// Why a call of a device failed.

@@ -1,3 +1,5 @@
+//! Pinned host memory: the trait, and a virtual implementation.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, HostAddr, StreamId};

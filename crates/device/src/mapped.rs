@@ -1,3 +1,5 @@
+//! The mapped ranges of a device's addresses.
+
 use std::collections::BTreeMap;
 
 /// Which addresses are mapped, as runs that never touch each other.

@@ -1,3 +1,5 @@
+//! A device that shows recorded addresses over the memory of another device.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};

@@ -1,3 +1,5 @@
+//! A device that gives out the addresses of a recording, in the recorded order.
+
 use std::collections::{HashMap, VecDeque};
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};

@@ -1,3 +1,5 @@
+//! Streams whose work is done when the user says so.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::StreamId;

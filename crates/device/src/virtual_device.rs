@@ -1,3 +1,5 @@
+//! A device without memory: it counts bytes and gives out addresses.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, DeviceAddr, StreamId};

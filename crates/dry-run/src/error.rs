@@ -1,3 +1,5 @@
+//! Errors of dry runs.
+
 use std::io;
 use std::path::{Path, PathBuf};
 

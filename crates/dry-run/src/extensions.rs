@@ -45,18 +45,18 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// Adds what these libraries want of CUDA's, where they want it of the same libraries as PyTorch: those for another release of CUDA are
 /// not loaded. What is not a shared library of this system is left out.
-pub(crate) fn add_wanted(wanted: &mut Imports, libraries: &[PathBuf]) {
+pub(crate) fn add_imports(imports: &mut Imports, libraries: &[PathBuf]) {
     let all = libraries.iter().filter_map(|path| Imports::of(std::slice::from_ref(path)).ok());
     for found in all {
-        merge(wanted, found);
+        merge(imports, found);
     }
 }
 
-fn merge(wanted: &mut Imports, found: Imports) {
-    let is_same = |name: &String| name.starts_with("libcudart.so") && wanted.libraries.contains(name);
+fn merge(imports: &mut Imports, found: Imports) {
+    let is_same = |name: &String| name.starts_with("libcudart.so") && imports.libraries.contains(name);
     if found.libraries.iter().any(is_same) {
-        wanted.libraries.extend(found.libraries);
-        wanted.functions.extend(found.functions);
+        imports.libraries.extend(found.libraries);
+        imports.functions.extend(found.functions);
     }
 }
 
@@ -64,10 +64,10 @@ fn merge(wanted: &mut Imports, found: Imports) {
 mod tests {
     use std::fs;
 
-    use super::{add_wanted, libraries_beside, merge};
+    use super::{add_imports, libraries_beside, merge};
     use crate::symbols::Imports;
 
-    fn wanted(libraries: &[&str], functions: &[&str]) -> Imports {
+    fn imports(libraries: &[&str], functions: &[&str]) -> Imports {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Imports { libraries: set(libraries), functions: set(functions) }
     }
@@ -83,20 +83,20 @@ mod tests {
         fs::write(folder.join("single.so"), "").unwrap();
         let found = libraries_beside(&folder);
         assert_eq!(found, [deep.join("a.so"), folder.join("single.so")]);
-        let mut all = wanted(&["libcudart.so.13"], &[]);
-        add_wanted(&mut all, &found);
-        assert_eq!(all, wanted(&["libcudart.so.13"], &[]), "what cannot be read is left out");
+        let mut all = imports(&["libcudart.so.13"], &[]);
+        add_imports(&mut all, &found);
+        assert_eq!(all, imports(&["libcudart.so.13"], &[]), "what cannot be read is left out");
         fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn those_for_another_release_of_cuda_are_left_out() {
-        let mut all = wanted(&["libcudart.so.13"], &["cudaMalloc"]);
-        merge(&mut all, wanted(&["libcudart.so.12"], &["cudaOld"]));
-        merge(&mut all, wanted(&["libcublas.so.13"], &["cublasOnly"]));
-        assert_eq!(all, wanted(&["libcudart.so.13"], &["cudaMalloc"]));
-        merge(&mut all, wanted(&["libcudart.so.13", "libnpp.so.13"], &["cudaMemPrefetchAsync"]));
+        let mut all = imports(&["libcudart.so.13"], &["cudaMalloc"]);
+        merge(&mut all, imports(&["libcudart.so.12"], &["cudaOld"]));
+        merge(&mut all, imports(&["libcublas.so.13"], &["cublasOnly"]));
+        assert_eq!(all, imports(&["libcudart.so.13"], &["cudaMalloc"]));
+        merge(&mut all, imports(&["libcudart.so.13", "libnpp.so.13"], &["cudaMemPrefetchAsync"]));
         let both = ["cudaMalloc", "cudaMemPrefetchAsync"];
-        assert_eq!(all, wanted(&["libcudart.so.13", "libnpp.so.13"], &both));
+        assert_eq!(all, imports(&["libcudart.so.13", "libnpp.so.13"], &both));
     }
 }

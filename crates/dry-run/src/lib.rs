@@ -26,9 +26,9 @@ pub use note::{Note, Place};
 pub use orders::{
     BytesRange, DeviceRange, OtherOrders, ReplayedOrders, SegmentOrder, available_memory, run_other_orders,
 };
-pub use outside::{Outside, Taken};
-pub use preloaded::Preloaded;
-pub use prepare::{Prepared, cache_folder, find_standin, prepare, prepare_in};
+pub use outside::{OutsideAllocation, OutsideMemory};
+pub use preloaded::PreloadedProcess;
+pub use prepare::{LibraryFolder, cache_folder, find_standin, prepare, prepare_in};
 pub use ranks::{NoSuchRank, RankReport, Ranks, RanksReport, Store, run_ranks};
 pub use record::{ChildCounts, ChildPeak, PrintedLine, Step, StepPeak};
 pub use report::{Crossing, DeviceReport, FailedRequest, Fit, PeakHolder, Report};

@@ -7,7 +7,7 @@ use blockyard_answers::{DryRunAddresses, DryRunOrders, DryRunPeakRanges, DryRunR
 use blockyard_record::Bytes;
 
 use crate::run::{RunningProgram, wait};
-use crate::{DeviceReport, DryRunError, Prepared, Program, Report, Torch};
+use crate::{DeviceReport, DryRunError, LibraryFolder, Program, Report, Torch};
 
 /// The order of the addresses of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +251,7 @@ pub fn run_other_orders(
     program: &Program,
     own: &Report,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     is_stopped: impl Fn() -> bool,
 ) -> Result<OtherOrders, DryRunError> {
     let others: Vec<SegmentOrder> =

@@ -6,9 +6,9 @@ use serde::Deserialize;
 
 use crate::Report;
 
-/// The driver or a library took memory of a device, as the libraries that stand for CUDA's counted.
+/// Memory of a device that the driver or a library takes beside PyTorch's allocator, as the stand-in counts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Taken {
+pub struct OutsideAllocation {
     /// The device.
     pub device: usize,
     /// The name of a [`Taker`].
@@ -19,16 +19,16 @@ pub struct Taken {
     pub count: u64,
 }
 
-/// What is on one device beside PyTorch's segments.
+/// The memory of one device beside PyTorch's segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outside {
+pub struct OutsideMemory {
     /// Each holder, with its bytes.
     pub parts: Vec<(String, Bytes)>,
     /// Sentences about memory that is taken and was not recorded.
     pub unknown: Vec<String>,
 }
 
-impl Outside {
+impl OutsideMemory {
     /// The sum of all parts.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
@@ -39,13 +39,14 @@ impl Outside {
 impl Report {
     /// What each device has beside PyTorch's segments, by what was recorded of a GPU; nothing where the program did not use the device.
     #[must_use]
-    pub fn outside(&self, gpu: &GpuProfile) -> Vec<Outside> {
+    pub fn outside(&self, gpu: &GpuProfile) -> Vec<OutsideMemory> {
         let devices = self.devices.iter().enumerate();
         devices
             .map(|(at, device)| {
-                let taken: Vec<&Taken> = self.taken.iter().filter(|taken| taken.device == at).collect();
+                let taken: Vec<&OutsideAllocation> =
+                    self.taken.iter().filter(|taken| taken.device == at).collect();
                 if taken.is_empty() && device.peak_reserved.is_zero() {
-                    return Outside::default();
+                    return OutsideMemory::default();
                 }
                 of_device(&taken, gpu)
             })
@@ -53,7 +54,7 @@ impl Report {
     }
 }
 
-fn of_device(taken: &[&Taken], gpu: &GpuProfile) -> Outside {
+fn of_device(taken: &[&OutsideAllocation], gpu: &GpuProfile) -> OutsideMemory {
     let count = |wanted: Taker| -> u64 {
         let of = taken.iter().filter(|taken| taken.what == wanted.name()).map(|taken| taken.count);
         of.max().unwrap_or(0)
@@ -86,7 +87,7 @@ fn of_device(taken: &[&Taken], gpu: &GpuProfile) -> Outside {
         );
         all.clear();
     }
-    Outside { parts: all, unknown }
+    OutsideMemory { parts: all, unknown }
 }
 
 fn handles(count: u64, library: &str) -> String {
@@ -94,9 +95,9 @@ fn handles(count: u64, library: &str) -> String {
 }
 
 /// The buffers of communicators, by their numbers of ranks.
-fn nccl(taken: &[&Taken], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
+fn nccl(taken: &[&OutsideAllocation], unknown: &mut Vec<String>) -> Vec<(String, Bytes)> {
     let of = |taker: Taker, ranks: u64| -> u64 {
-        let is = |taken: &&&Taken| taken.what == taker.name() && taken.ranks == ranks;
+        let is = |taken: &&&OutsideAllocation| taken.what == taker.name() && taken.ranks == ranks;
         taken.iter().filter(is).map(|taken| taken.count).max().unwrap_or(0)
     };
     let mut sizes: Vec<u64> = taken
@@ -147,11 +148,11 @@ mod tests {
     use super::*;
     use crate::DeviceReport;
 
-    fn taken(what: Taker, ranks: u64, count: u64) -> Taken {
-        Taken { device: 0, what: what.name().to_owned(), ranks, count }
+    fn taken(what: Taker, ranks: u64, count: u64) -> OutsideAllocation {
+        OutsideAllocation { device: 0, what: what.name().to_owned(), ranks, count }
     }
 
-    fn report(taken: Vec<Taken>) -> Report {
+    fn report(taken: Vec<OutsideAllocation>) -> Report {
         let device = DeviceReport { peak_reserved: Bytes::mib(20), ..DeviceReport::default() };
         Report { devices: vec![device, DeviceReport::default()], taken, ..Report::default() }
     }
@@ -183,7 +184,7 @@ mod tests {
         let outside = found.outside(&GpuProfile::H200);
         assert_eq!(outside[0].bytes(), Bytes::new(552_402_944 + (222 << 20)));
         assert_eq!(outside[0].parts[2].0, "cuBLAS, 2 handles");
-        assert_eq!((&outside[0].unknown, &outside[1]), (&Vec::new(), &Outside::default()));
+        assert_eq!((&outside[0].unknown, &outside[1]), (&Vec::new(), &OutsideMemory::default()));
         // A convolution alone: 12 MiB.
         let found = report(vec![taken(Taker::Code, 0, 1), taken(Taker::Dnn, 0, 1)]);
         assert_eq!(found.outside(&GpuProfile::H200)[0].bytes(), Bytes::new(552_402_944 + (12 << 20)));
@@ -191,7 +192,7 @@ mod tests {
 
     #[test]
     fn communicators_of_two_ranks_are_recorded() {
-        let nccl = |more: Vec<Taken>| {
+        let nccl = |more: Vec<OutsideAllocation>| {
             let first = vec![taken(Taker::Streams, 0, 1), taken(Taker::Communicators, 2, 1)];
             let found = report([first, more].concat()).outside(&GpuProfile::H200);
             found[0].bytes().get() - 552_402_944

@@ -13,16 +13,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::run::{environment, no_python};
-use crate::{DryRunError, Prepared, Program, Torch};
+use crate::{DryRunError, LibraryFolder, Program, Torch};
 
 /// A process that has loaded modules and runs each program in a copy of itself, until the last of these values is dropped.
 ///
 /// Modules that are loaded before the program begins do not see variables that the program sets for them.
 #[derive(Clone, Debug)]
-pub struct Preloaded(Arc<Shared>);
+pub struct PreloadedProcess(Arc<SharedProcess>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedProcess {
     process: Mutex<Child>,
     jobs: Mutex<Option<ChildStdin>>,
     state: Mutex<State>,
@@ -45,16 +45,16 @@ struct CopyState {
     ended: Option<i32>,
 }
 
-/// What the process reports.
+/// A line that the process reports.
 #[derive(Debug, Deserialize)]
-struct Said {
+struct ProcessReport {
     job: Option<u64>,
     pid: Option<u32>,
     ended: Option<i32>,
     fault: Option<String>,
 }
 
-impl Preloaded {
+impl PreloadedProcess {
     /// Starts a process that loads these modules with the Python, the settings and the GPU of a program, and does not wait for the modules.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl Preloaded {
         program: &Program,
         modules: &[String],
         torch: &Torch,
-        prepared: &Prepared,
+        prepared: &LibraryFolder,
     ) -> Result<Self, DryRunError> {
         let mut command = Command::new(&program.python);
         command.arg(prepared.runner()).arg(json!({"preload": modules}).to_string());
@@ -72,7 +72,7 @@ impl Preloaded {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().map_err(|error| no_python(program, error))?;
         let (jobs, answers) = (process.stdin.take(), process.stdout.take());
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedProcess {
             process: Mutex::new(process),
             jobs: Mutex::new(jobs),
             state: Mutex::new(State::default()),
@@ -145,10 +145,12 @@ impl Preloaded {
 }
 
 /// Keeps what the process says until it ends.
-fn listen(answers: ChildStdout, shared: impl Fn() -> Option<Arc<Shared>>) {
+fn listen(answers: ChildStdout, shared: impl Fn() -> Option<Arc<SharedProcess>>) {
     for line in BufReader::new(answers).lines() {
         let Ok(line) = line else { break };
-        let (Some(shared), Ok(said)) = (shared(), serde_json::from_str::<Said>(&line)) else { continue };
+        let (Some(shared), Ok(said)) = (shared(), serde_json::from_str::<ProcessReport>(&line)) else {
+            continue;
+        };
         let mut state = shared.state();
         if let Some(job) = said.job {
             let copy = state.copies.entry(job).or_default();
@@ -167,7 +169,7 @@ fn listen(answers: ChildStdout, shared: impl Fn() -> Option<Arc<Shared>>) {
     }
 }
 
-impl Shared {
+impl SharedProcess {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,7 +191,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedProcess {
     fn drop(&mut self) {
         // Without jobs to come the process ends by itself, and its copies with it.
         drop(self.jobs.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -199,7 +201,7 @@ impl Drop for Shared {
 
 /// A copy that runs a program.
 pub(crate) struct ProcessCopy {
-    shared: Arc<Shared>,
+    shared: Arc<SharedProcess>,
     job: u64,
     pid: u32,
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{Library, write_library};
-use crate::extensions::{add_wanted, libraries_beside};
+use crate::extensions::{add_imports, libraries_beside};
 use crate::symbols::{Imports, defined};
 use crate::{DryRunError, Torch};
 
@@ -45,16 +45,16 @@ const RUNNER_FOLDER: &str = "runner";
 /// Counts changes of what this file writes.
 const FORMAT: u32 = 3;
 
-/// A folder that is ready.
+/// A folder with the stand-in under the names of CUDA's libraries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prepared {
+pub struct LibraryFolder {
     /// Where the libraries lie.
     pub folder: PathBuf,
     /// File names of the libraries that a process loads first.
     pub preload: Vec<String>,
 }
 
-impl Prepared {
+impl LibraryFolder {
     pub(crate) fn runner(&self) -> PathBuf {
         self.folder.join(RUNNER_FOLDER)
     }
@@ -88,7 +88,7 @@ fn file_name(library: &str) -> String {
 /// # Errors
 ///
 /// A library that cannot be read, and a folder that cannot be written.
-pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
+pub fn prepare(torch: &Torch, standin: &Path) -> Result<LibraryFolder, DryRunError> {
     prepare_in(torch, standin, &cache_folder()?.join("standin"))
 }
 
@@ -97,7 +97,7 @@ pub fn prepare(torch: &Torch, standin: &Path) -> Result<Prepared, DryRunError> {
 /// # Errors
 ///
 /// As [`prepare`].
-pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepared, DryRunError> {
+pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<LibraryFolder, DryRunError> {
     let libraries = torch.libraries()?;
     let others = torch.folder.parent().map(libraries_beside).unwrap_or_default();
     let key = key(libraries.iter().chain(&others).map(PathBuf::as_path).chain([standin]))?;
@@ -106,9 +106,9 @@ pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepare
         fs::create_dir_all(cache).map_err(DryRunError::file(cache))?;
         // Written beside and moved, so that a second run never sees half of it.
         let part = cache.join(format!("part-{key:016x}-{}", std::process::id()));
-        let mut wanted = Imports::of(&libraries)?;
-        add_wanted(&mut wanted, &others);
-        fill(&part, &wanted, standin)?;
+        let mut imports = Imports::of(&libraries)?;
+        add_imports(&mut imports, &others);
+        fill(&part, &imports, standin)?;
         if let Err(error) = fs::rename(&part, &folder) {
             let _ = fs::remove_dir_all(&part);
             if !folder.is_dir() {
@@ -124,23 +124,23 @@ pub fn prepare_in(torch: &Torch, standin: &Path, cache: &Path) -> Result<Prepare
         }
     }
     preload.sort();
-    Ok(Prepared { folder, preload })
+    Ok(LibraryFolder { folder, preload })
 }
 
 /// Writes the folder's files.
-fn fill(folder: &Path, wanted: &Imports, standin: &Path) -> Result<(), DryRunError> {
+fn fill(folder: &Path, imports: &Imports, standin: &Path) -> Result<(), DryRunError> {
     fs::create_dir_all(folder).map_err(DryRunError::file(folder))?;
     let by_hand = defined(standin)?;
     let rest: BTreeSet<&str> =
-        wanted.functions.iter().map(String::as_str).filter(|name| !by_hand.contains(*name)).collect();
+        imports.functions.iter().map(String::as_str).filter(|name| !by_hand.contains(*name)).collect();
     let rest: Vec<&str> = rest.into_iter().collect();
     write(folder, REST, &Library { name: REST, needed: &[STANDIN], entries: &rest, report: REPORT })?;
-    for name in &wanted.libraries {
+    for name in &imports.libraries {
         write(folder, &file_name(name), &Library { name, needed: &[STANDIN, REST], ..Library::default() })?;
     }
     let link = folder.join(STANDIN);
     symlink(standin, &link).map_err(DryRunError::file(&link))?;
-    if wanted.libraries.iter().any(|name| name == DRIVER) {
+    if imports.libraries.iter().any(|name| name == DRIVER) {
         // A process that loads it by this name has it already.
         let driver = folder.join(DRIVER);
         symlink(file_name(DRIVER), &driver).map_err(DryRunError::file(&driver))?;

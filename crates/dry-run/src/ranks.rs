@@ -12,7 +12,7 @@ use blockyard_record::Bytes;
 
 pub use self::store::Store;
 use crate::run::{RunningProgram, STORE};
-use crate::{DryRunError, Note, Prepared, Program, Report, Torch};
+use crate::{DryRunError, LibraryFolder, Note, Program, Report, Torch};
 
 /// How long the other ranks may go on after one failed: they may fail by themselves, and then say why.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -200,12 +200,12 @@ pub fn run_ranks(
     port: Option<u16>,
     program: impl Fn(u32) -> Program,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     is_interrupted: impl Fn() -> bool,
 ) -> Result<RanksReport, DryRunError> {
     let store = Store::start(port, ranks.asked(), ranks.world())
         .map_err(|error| DryRunError::Port { port, error })?;
-    let mut running = Running { processes: Vec::new() };
+    let mut running = RankProcesses { processes: Vec::new() };
     for rank in ranks.asked() {
         let mut program = program(*rank);
         program.environment.extend(ranks.environment(*rank, store.port()));
@@ -248,12 +248,12 @@ fn assumed(store: &Store, ranks: &Ranks) -> Option<Note> {
     )))
 }
 
-/// Processes that run. They end with this value.
-struct Running {
+/// The processes of the ranks that run. They end when this value is dropped.
+struct RankProcesses {
     processes: Vec<(u32, RunningProgram)>,
 }
 
-impl Running {
+impl RankProcesses {
     /// Waits for all; the rank that failed first.
     fn wait(
         &mut self,
@@ -296,7 +296,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RankProcesses {
     fn drop(&mut self) {
         for (_, started) in &mut self.processes {
             started.end(true);

@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::orders::kilobytes;
-use crate::preloaded::{Preloaded, ProcessCopy};
-use crate::{DryRunError, Prepared, Report, Store, Torch};
+use crate::preloaded::{PreloadedProcess, ProcessCopy};
+use crate::{DryRunError, LibraryFolder, Report, Store, Torch};
 
 /// The release of PyTorch whose recordings everything was compared with.
 const RECORDED: (u32, u32) = (2, 11);
@@ -62,7 +62,7 @@ pub struct Program {
     /// snapshot.
     pub ends_at_oom: bool,
     /// The process that has loaded modules: the program runs in a copy of it. Without one, the program gets a new process.
-    pub preloaded: Option<Preloaded>,
+    pub preloaded: Option<PreloadedProcess>,
 }
 
 impl Program {
@@ -139,7 +139,7 @@ impl Drop for Scratch {
 /// # Errors
 ///
 /// A Python that does not start, and files that cannot be written.
-pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Report, DryRunError> {
+pub fn run(program: &Program, torch: &Torch, prepared: &LibraryFolder) -> Result<Report, DryRunError> {
     run_until(program, torch, prepared, || false)
 }
 
@@ -151,7 +151,7 @@ pub fn run(program: &Program, torch: &Torch, prepared: &Prepared) -> Result<Repo
 pub fn run_until(
     program: &Program,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     is_stopped: impl Fn() -> bool,
 ) -> Result<Report, DryRunError> {
     let mut started = RunningProgram::new(program.clone(), torch, prepared)?;
@@ -177,7 +177,7 @@ pub(crate) fn wait(
 /// Starts a new process for a program.
 fn new_process(
     program: &Program,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     settings: &Value,
     environment: Vec<(OsString, OsString)>,
 ) -> Result<Child, DryRunError> {
@@ -245,7 +245,11 @@ pub(crate) struct RunningProgram {
 }
 
 impl RunningProgram {
-    pub(crate) fn new(program: Program, torch: &Torch, prepared: &Prepared) -> Result<Self, DryRunError> {
+    pub(crate) fn new(
+        program: Program,
+        torch: &Torch,
+        prepared: &LibraryFolder,
+    ) -> Result<Self, DryRunError> {
         let scratch = Scratch::new()?;
         let lines = scratch.lines();
         fs::write(&lines, "").map_err(DryRunError::file(&lines))?;
@@ -363,7 +367,7 @@ fn settings(program: &Program, scratch: &Scratch) -> Value {
 pub(crate) fn environment(
     program: &Program,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     lines: &Path,
 ) -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> = Vec::new();

@@ -67,19 +67,19 @@ fn is_library_of_cuda(name: &str) -> bool {
 
 /// The functions that a library needs, and the functions that the library has.
 #[derive(Debug, Default)]
-struct Read {
+struct LibrarySymbols {
     needed: Vec<String>,
     undefined: Vec<String>,
     defined: Vec<String>,
 }
 
-fn read(path: &Path) -> Result<Read, DryRunError> {
+fn read(path: &Path) -> Result<LibrarySymbols, DryRunError> {
     let file = File::open(path).map_err(DryRunError::file(path))?;
     let wrong =
         |error: object::Error| DryRunError::Library { path: path.to_owned(), text: error.to_string() };
     let cache = ReadCache::new(file);
     let elf: ElfFile64<'_, Endianness, _> = ElfFile64::parse(&cache).map_err(wrong)?;
-    let mut found = Read::default();
+    let mut found = LibrarySymbols::default();
     for symbol in elf.dynamic_symbols() {
         let name = symbol.name().map_err(wrong)?.to_owned();
         if symbol.is_undefined() {
@@ -121,19 +121,19 @@ impl Imports {
     ///
     /// A file that is not a shared library.
     pub fn of(libraries: &[PathBuf]) -> Result<Self, DryRunError> {
-        let mut wanted = Self::default();
+        let mut imports = Self::default();
         let mut own = BTreeSet::new();
         for path in libraries {
             let found = read(path)?;
-            wanted.libraries.extend(found.needed.into_iter().filter(|name| is_library_of_cuda(name)));
-            wanted.functions.extend(found.undefined.into_iter().filter(|name| is_of_cuda(name)));
+            imports.libraries.extend(found.needed.into_iter().filter(|name| is_library_of_cuda(name)));
+            imports.functions.extend(found.undefined.into_iter().filter(|name| is_of_cuda(name)));
             own.extend(found.defined);
         }
-        wanted.functions.retain(|name| !own.contains(name));
-        if !wanted.libraries.is_empty() {
-            wanted.libraries.extend(ASKED.map(str::to_owned));
+        imports.functions.retain(|name| !own.contains(name));
+        if !imports.libraries.is_empty() {
+            imports.libraries.extend(ASKED.map(str::to_owned));
         }
-        Ok(wanted)
+        Ok(imports)
     }
 }
 

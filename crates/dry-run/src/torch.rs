@@ -74,7 +74,7 @@ impl Torch {
     /// # Errors
     ///
     /// A library that cannot be read.
-    pub fn wanted(&self) -> Result<Imports, DryRunError> {
+    pub fn imports(&self) -> Result<Imports, DryRunError> {
         Imports::of(&self.libraries()?)
     }
 

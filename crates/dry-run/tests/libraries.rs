@@ -35,8 +35,8 @@ impl Drop for Folder {
 fn libraries_are_read() {
     let folder = Folder::new("read");
     let own = env::current_exe().expect("the test has a file");
-    let wanted = Imports::of(&[own]).expect("it is read");
-    assert_eq!(wanted, Imports::default(), "a test wants nothing of CUDA's");
+    let imports = Imports::of(&[own]).expect("it is read");
+    assert_eq!(imports, Imports::default(), "a test wants nothing of CUDA's");
     let damaged = folder.0.join("damaged.so");
     fs::write(&damaged, b"no library").expect("the file is written");
     assert!(defined(&damaged).is_err() && Imports::of(&[damaged]).is_err());

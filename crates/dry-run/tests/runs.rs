@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use blockyard_dry_run::{
-    Library, Prepared, Program, Report, Torch, prepare_in, run, run_until, write_library,
+    Library, LibraryFolder, Program, Report, Torch, prepare_in, run, run_until, write_library,
 };
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
@@ -35,7 +35,7 @@ struct RunOptions {
     is_new_release: bool,
 }
 
-struct Done {
+struct RunOutput {
     report: Report,
     output: String,
     snapshot: Option<String>,
@@ -73,7 +73,7 @@ fn torch(folder: PathBuf) -> Torch {
 }
 
 /// Runs a program with the runner alone; none where there is no Python.
-fn done(name: &str, source: &str, asked: &RunOptions) -> Option<Done> {
+fn done(name: &str, source: &str, asked: &RunOptions) -> Option<RunOutput> {
     if !has_python() {
         return None;
     }
@@ -97,7 +97,7 @@ fn done(name: &str, source: &str, asked: &RunOptions) -> Option<Done> {
         ],
         ..program(file, in_folder("output"))
     };
-    let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
+    let prepared = LibraryFolder { folder: folder.0.clone(), preload: Vec::new() };
     let torch = torch(stub().join("torch"));
     let torch = if asked.is_new_release {
         Torch { version: "2.99.0+stub".to_owned(), python: "3.12.3".to_owned(), ..torch }
@@ -106,7 +106,11 @@ fn done(name: &str, source: &str, asked: &RunOptions) -> Option<Done> {
     };
     let report = run(&program, &torch, &prepared).expect("it runs");
     let read = |name: &str| fs::read_to_string(in_folder(name));
-    Some(Done { report, output: read("output").expect("there is output"), snapshot: read("snapshot").ok() })
+    Some(RunOutput {
+        report,
+        output: read("output").expect("there is output"),
+        snapshot: read("snapshot").ok(),
+    })
 }
 
 fn json(report: &Report) -> Value {
@@ -114,7 +118,7 @@ fn json(report: &Report) -> Value {
 }
 
 /// How a program ends in these ways, and what must hold of each: it took 5,000 bytes before.
-fn ended(name: &str, how: &str) -> Option<Done> {
+fn ended(name: &str, how: &str) -> Option<RunOutput> {
     let source = format!("import os, sys, torch\ntorch.take(5000)\nprint('started')\n{how}\n");
     let done = done(name, &source, &RunOptions::default())?;
     assert!(!done.report.is_cut, "{name}: {:?}", done.report);
@@ -316,7 +320,7 @@ fn a_run_that_is_stopped_is_ended() {
     let file = folder.0.join("program.py");
     fs::write(&file, "import time\ntime.sleep(600)\n").expect("the program is written");
     let asked = program(file, folder.0.join("output"));
-    let prepared = Prepared { folder: folder.0.clone(), preload: Vec::new() };
+    let prepared = LibraryFolder { folder: folder.0.clone(), preload: Vec::new() };
     let report = run_until(&asked, &torch(stub().join("torch")), &prepared, || true).expect("it starts");
     assert!(report.is_cut && report.error.as_deref() == Some("SIGKILL"), "{report:?}");
 }

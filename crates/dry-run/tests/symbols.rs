@@ -50,7 +50,7 @@ impl Table {
 
     /// Adds a release, or what it wants now.
     fn add(&mut self, torch: &Torch) {
-        let wanted = torch.wanted().expect("its libraries are read");
+        let wanted = torch.imports().expect("its libraries are read");
         let release = &torch.version;
         self.releases.insert(release.clone());
         for (names, found) in

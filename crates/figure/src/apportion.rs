@@ -1,3 +1,5 @@
+//! Divides a width among parts, to the pixel.
+
 use blockyard_record::Bytes;
 
 use crate::numbers::{bytes_f64, floor_count};

@@ -1,3 +1,5 @@
+//! What a range of events changed.
+
 use std::collections::BTreeSet;
 
 use blockyard_record::{BlockId, Bytes, DeviceAddr, Event, PoolId, PoolKind, Recording, SegmentId, StreamId};

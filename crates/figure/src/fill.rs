@@ -1,3 +1,5 @@
+//! Fills: a color, with a pattern that distinguishes the fill without color.
+
 use crate::role::{BreakdownClass, Role};
 
 /// How an inside is filled.

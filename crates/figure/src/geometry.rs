@@ -1,3 +1,5 @@
+//! Points, sizes and rectangles in CSS pixels.
+
 use serde::{Deserialize, Serialize};
 
 /// A position in CSS pixels, from the top left corner of a scene.

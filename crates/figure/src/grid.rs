@@ -60,7 +60,7 @@ pub enum Cell {
 
 /// Allocations that a column does not show one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hidden {
+pub struct HiddenAllocations {
     /// How many they are.
     pub count: usize,
     /// Their sizes, added up.
@@ -78,7 +78,7 @@ pub struct Grid {
     cells: Vec<u32>,
     // The moment that each column shows.
     moments: Vec<u32>,
-    hidden: Vec<Hidden>,
+    hidden: Vec<HiddenAllocations>,
     // Columns are drawn in the order of a coarse grid first; this is the place in that order.
     next: usize,
     smallest_class: usize,
@@ -115,7 +115,7 @@ impl Grid {
             height,
             cells: vec![NOTHING; width * height],
             moments: Vec::new(),
-            hidden: vec![Hidden::default(); width],
+            hidden: vec![HiddenAllocations::default(); width],
             next: 0,
             smallest_class: 0,
             rows: Vec::new(),
@@ -228,13 +228,13 @@ impl Grid {
 
     /// What the column does not show one by one.
     #[must_use]
-    pub fn hidden(&self, column: usize) -> Hidden {
+    pub fn hidden(&self, column: usize) -> HiddenAllocations {
         self.hidden.get(column).copied().unwrap_or_default()
     }
 
     /// The most that any column does not show one by one.
     #[must_use]
-    pub fn most_hidden(&self) -> Hidden {
+    pub fn most_hidden(&self) -> HiddenAllocations {
         self.hidden.iter().copied().max_by_key(|hidden| hidden.bytes).unwrap_or_default()
     }
 
@@ -299,7 +299,7 @@ impl Grid {
             GridKind::Address => address::fill(cells, allocations, map, moment, &rows, view),
         }
         if let Some(hidden) = self.hidden.get_mut(column) {
-            *hidden = Hidden { count, bytes: Bytes::new(if count == 0 { 0 } else { left }) };
+            *hidden = HiddenAllocations { count, bytes: Bytes::new(if count == 0 { 0 } else { left }) };
         }
         self.rows = rows;
     }

@@ -18,7 +18,7 @@ pub enum ColorBy {
     /// Its stack.
     #[default]
     Stack,
-    /// The kind of its data, as far as the stack tells.
+    /// The kind of its data, if the stack shows it.
     Category,
     /// The name that the program gave to it, without the number of an element: `weight` of `weight[2]`.
     Name,

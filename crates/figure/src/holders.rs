@@ -35,9 +35,9 @@ pub enum GroupBy {
     Stack,
     /// The innermost line of the program's own code.
     Line,
-    /// The module whose `forward` was running, as far as the stack tells.
+    /// The module whose `forward` was running, if the stack shows it.
     Module,
-    /// The kind of data, as far as the stack tells.
+    /// The kind of data, if the stack shows it.
     Category,
     /// The size of the block.
     Size,

@@ -77,7 +77,7 @@ pub(crate) fn roomiest(strips: &[Strip], width_px: f32, height_px: f32, taken: &
         for strip in ahead.iter().take_while(|strip| strip.left_px < end_px) {
             (top, foot, right) = (top.max(strip.top_px), foot.min(strip.foot_px), strip.right_px);
         }
-        // Half a pixel is what the sum of widths may be off.
+        // The sum of widths may be off by half a pixel.
         if right + 0.5 < end_px {
             break;
         }

@@ -92,7 +92,7 @@ pub use changes::{Changes, Ghost};
 pub use fill::{Fill, Pattern, Tile};
 pub use geometry::{Point, Rect, Size};
 pub use grid::{
-    AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, Hidden,
+    AddressMap, Cell, DIMMED_PERCENT, Grid, GridCursor, GridKind, GridPaint, GridView, HiddenAllocations,
     RESERVED_PERCENT, blended, grid_cursor, grid_plot, grid_scene,
 };
 pub use groups::{ColorBy, Groups, LegendEntry};

@@ -1,3 +1,5 @@
+//! Roles of colors: each mark names its role, and a theme gives the role a color.
+
 use blockyard_record::{Breakdown, Bytes};
 use serde::{Deserialize, Serialize};
 
@@ -138,7 +140,7 @@ impl Role {
 
     /// The categories of a program's memory, in this order: parameters, gradients, states of the optimizer, activations, input, workspaces,
     /// temporaries. The first four are those that a stack tells, so that a category has one color in all figures; the last three are shades of
-    /// what a stack does not tell.
+    /// what a stack does not show.
     pub const CATEGORIES: [Self; 7] = [
         Self::Site(0),
         Self::Site(Self::SHADES),

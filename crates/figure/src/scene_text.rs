@@ -47,7 +47,7 @@ impl fmt::Display for Scene {
             writeln!(f, "{mark}")?;
         }
         for target in &self.targets {
-            writeln!(f, "target {} {:?}", At(target.rect), target.what)?;
+            writeln!(f, "target {} {:?}", RectText(target.rect), target.what)?;
         }
         Ok(())
     }
@@ -57,18 +57,18 @@ impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rect { rect, fill, outline } => {
-                write!(f, "rect {} {:?}", At(*rect), fill.role)?;
+                write!(f, "rect {} {:?}", RectText(*rect), fill.role)?;
                 if fill.pattern != Pattern::Solid {
                     write!(f, " {}", fill.pattern.name())?;
                 }
                 outline.map_or(Ok(()), |role| write!(f, " outline {role:?}"))
             }
             Self::Rounded { rect, fill, radius_px } => {
-                write!(f, "rounded {} {:?} {}", At(*rect), fill.role, fill.pattern.name())?;
+                write!(f, "rounded {} {:?} {}", RectText(*rect), fill.role, fill.pattern.name())?;
                 write!(f, " radius {}", Px(*radius_px))
             }
             Self::Frame { rect, role, dash, width_px } => {
-                write!(f, "frame {} {role:?}{}", At(*rect), Stroke(*dash, *width_px))
+                write!(f, "frame {} {role:?}{}", RectText(*rect), Stroke(*dash, *width_px))
             }
             Self::Line { from, to, role, dash, width_px } => {
                 write!(f, "line {} {role:?}{}", Points(&[*from, *to]), Stroke(*dash, *width_px))
@@ -90,7 +90,7 @@ impl fmt::Display for Mark {
                 if *weight == Weight::Bold {
                     f.write_str(" bold")?;
                 }
-                clip.map_or(Ok(()), |clip| write!(f, " clip {}", At(clip)))
+                clip.map_or(Ok(()), |clip| write!(f, " clip {}", RectText(clip)))
             }
         }
     }
@@ -106,9 +106,9 @@ impl fmt::Display for Px {
     }
 }
 
-struct At(Rect);
+struct RectText(Rect);
 
-impl fmt::Display for At {
+impl fmt::Display for RectText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Rect { x_px, y_px, width_px, height_px } = self.0;
         write!(f, "{},{} {}x{}", Px(x_px), Px(y_px), Px(width_px), Px(height_px))

@@ -1,3 +1,5 @@
+//! The memory at a moment that moves.
+
 use std::sync::Arc;
 
 use blockyard_record::{MemoryState, Recording, RecordingError};

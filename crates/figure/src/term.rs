@@ -1,3 +1,5 @@
+//! Words for memory that have a number, a name in PyTorch's API and a place in the figures.
+
 use serde::{Deserialize, Serialize};
 
 use crate::role::{BreakdownClass, Role};

@@ -1,3 +1,5 @@
+//! Themes: a color for each role.
+
 use crate::role::Role;
 
 /// Where the colors come from.

@@ -116,7 +116,7 @@ enum Phase {
 
 /// Numbers of values between which the answer lies.
 #[derive(Clone, Copy, Debug)]
-struct Between {
+struct SearchRange {
     /// Fits.
     low: u64,
     /// Does not fit, or is the number after the last.
@@ -180,41 +180,41 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
             return Some(());
         }
         // Without a prediction, steps upwards are as long as the way so far.
-        self.narrow(Between { low: 0, high: end }, Phase::Up((end / SECOND).max(1)))
+        self.narrow(SearchRange { low: 0, high: end }, Phase::Up((end / SECOND).max(1)))
     }
 
     /// None where a probe failed.
     fn run_from(&mut self, start: u64) -> Option<()> {
         let end = self.values.last().saturating_add(1);
         if self.ask(start)? {
-            return self.narrow(Between { low: start, high: end }, Phase::Up(1));
+            return self.narrow(SearchRange { low: start, high: end }, Phase::Up(1));
         }
         // As far below as the second probe of a search lies above the first; then a line leads on.
         let (mut high, mut step) = (start, (start / SECOND).max(1));
         while high > 0 {
             let number = high.saturating_sub(step);
             if self.ask(number)? {
-                return self.narrow(Between { low: number, high }, Phase::Halve);
+                return self.narrow(SearchRange { low: number, high }, Phase::Halve);
             }
             (high, step) = (number, step.saturating_mul(2));
         }
         Some(())
     }
 
-    /// Asks between the two numbers until none is left. None if a probe failed.
-    fn narrow(&mut self, mut between: Between, mut phase: Phase) -> Option<()> {
+    /// Asks within the range until no number is left. None if a probe failed.
+    fn narrow(&mut self, mut range: SearchRange, mut phase: Phase) -> Option<()> {
         let mut is_predicted = false;
-        while between.high - between.low > 1 {
-            let predicted = if is_predicted { None } else { self.predicted(between) };
+        while range.high - range.low > 1 {
+            let predicted = if is_predicted { None } else { self.predicted(range) };
             // A line that leads out of the range says nothing about a place in it.
             let is_end = predicted == Some(self.values.last());
             is_predicted |= predicted.is_some() && !is_end;
-            let number = predicted.unwrap_or_else(|| self.next(between, phase));
+            let number = predicted.unwrap_or_else(|| self.next(range, phase));
             let is_fitting = self.ask(number)?;
             if is_fitting {
-                between.low = number;
+                range.low = number;
             } else {
-                between.high = number;
+                range.high = number;
             }
             phase = match (phase, is_fitting) {
                 _ if is_end => Phase::Halve,
@@ -256,8 +256,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
     }
 
     /// The next number, which lies between the two; halfway where the step of the phase is longer.
-    fn next(&self, between: Between, phase: Phase) -> u64 {
-        let Between { low, high } = between;
+    fn next(&self, range: SearchRange, phase: Phase) -> u64 {
+        let SearchRange { low, high } = range;
         let middle = low.midpoint(high);
         match phase {
             // No number above is known not to fit: the line through the last two may lead further than the step.
@@ -272,8 +272,8 @@ impl<E, F: FnMut(u64) -> Result<Probe, E>> Search<'_, E, F> {
     }
 
     /// The first prediction, once two values fit.
-    fn predicted(&self, between: Between) -> Option<u64> {
-        Some(self.line()?.clamp(between.low + 1, between.high - 1))
+    fn predicted(&self, range: SearchRange) -> Option<u64> {
+        Some(self.line()?.clamp(range.low + 1, range.high - 1))
     }
 
     /// The largest number whose segments are within the limit, on the line through the two largest numbers that fit.

@@ -34,5 +34,5 @@ pub use growth::{Growth, GrowthKind, grows};
 pub use largest::{Contradiction, Guess, SearchOutcome, search, search_from};
 pub use map::{Column, guess, search_guessed};
 pub use mesh::{Layout, Mesh, NotAMesh};
-pub use probe::{FailedRequest, Held, Probe};
+pub use probe::{FailedRequest, HolderBytes, Probe};
 pub use values::{NotValues, Values};

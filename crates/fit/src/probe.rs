@@ -27,13 +27,13 @@ pub struct Probe {
     pub is_steady: Option<bool>,
     /// Who held the peak of the last step.
     #[serde(default)]
-    pub holders: Vec<Held>,
+    pub holders: Vec<HolderBytes>,
     /// The lines of the program that held the peak of allocated memory, the line that held most first.
     #[serde(default)]
-    pub sites: Vec<Held>,
+    pub sites: Vec<HolderBytes>,
     /// The memory that the driver and CUDA's libraries take beside the segments of the device with the most: an estimate that is in no other number.
     #[serde(default)]
-    pub outside: Vec<Held>,
+    pub outside: Vec<HolderBytes>,
     /// Sentences about memory that the driver and the libraries take and that was not recorded.
     #[serde(default)]
     pub outside_unknown: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Probe {
 
 /// The bytes of one holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Held {
+pub struct HolderBytes {
     /// The holder.
     pub what: String,
     /// The bytes of whole blocks.

@@ -13,13 +13,13 @@ use blockyard_gpus::tables::{
 };
 
 /// A question and its answer.
-struct Asked {
+struct RecordedRequest {
     head: [i64; 3],
     lists: [Vec<i64>; 6],
     bytes: u64,
 }
 
-impl Asked {
+impl RecordedRequest {
     fn read(line: &str) -> Option<Self> {
         let numbers: Vec<i64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
         let (&bytes, numbers) = numbers.split_last()?;
@@ -116,7 +116,7 @@ fn main() -> std::io::Result<()> {
     }
     let mut by_operation: BTreeMap<String, Counts> = BTreeMap::new();
     for line in std::io::stdin().lock().lines() {
-        let Some(asked) = Asked::read(&line?) else { continue };
+        let Some(asked) = RecordedRequest::read(&line?) else { continue };
         let request = asked.request();
         let tree = estimate(&request).unwrap_or(0);
         let older = of_operators(&request);

@@ -1,3 +1,5 @@
+//! Values that only a GPU knows, as a person names them.
+
 use std::str::FromStr;
 
 /// A value of a device that a person names, since nobody knows it: `train.py:88=0.3`.

@@ -1,3 +1,5 @@
+//! GPU profiles: what PyTorch asks about a GPU.
+
 use blockyard_record::Bytes;
 
 /// What of a GPU decides what PyTorch allocates on it.

@@ -15,21 +15,21 @@ const SPARSE: &str = include_str!("../../../tests/fixtures/workspaces/sparse.txt
 const CUDNN: &str = include_str!("../../../tests/fixtures/workspaces/cudnn.txt");
 
 /// A recorded line: the function, its arguments, and the size.
-struct Recorded<'a> {
+struct RecordedLine<'a> {
     name: &'a str,
     words: Vec<&'a str>,
     size: u64,
 }
 
-fn recorded(text: &str) -> impl Iterator<Item = Recorded<'_>> {
+fn recorded(text: &str) -> impl Iterator<Item = RecordedLine<'_>> {
     text.lines().map(|line| {
         let mut words: Vec<&str> = line.split(' ').collect();
         let size = words.pop().unwrap().parse().unwrap();
-        Recorded { name: words.remove(0), words, size }
+        RecordedLine { name: words.remove(0), words, size }
     })
 }
 
-impl Recorded<'_> {
+impl RecordedLine<'_> {
     fn number(&self, place: usize) -> u64 {
         self.words[place].parse().unwrap()
     }
@@ -50,7 +50,7 @@ impl Recorded<'_> {
 }
 
 /// Every recorded size is given to the byte, and each function has at least so many lines.
-fn check(text: &str, least: usize, size_of: impl Fn(&Recorded<'_>) -> u64) {
+fn check(text: &str, least: usize, size_of: impl Fn(&RecordedLine<'_>) -> u64) {
     let mut counts = std::collections::BTreeMap::new();
     let mut wrong = Vec::new();
     for line in recorded(text) {
@@ -92,7 +92,7 @@ fn cusolver_wants_what_was_recorded() {
 }
 
 /// The workspace of a recorded plan.
-fn plan(line: &Recorded<'_>) -> fft::Workspace {
+fn plan(line: &RecordedLine<'_>) -> fft::Workspace {
     let precision = match line.words[0] {
         "h" => Precision::Half,
         "s" => Precision::Single,
@@ -127,7 +127,7 @@ fn cufft_wants_what_was_recorded() {
 }
 
 /// The sparse matrix of a line: type and indices as cuSPARSE numbers them, and its elements.
-fn matrix(line: &Recorded<'_>) -> Matrix {
+fn matrix(line: &RecordedLine<'_>) -> Matrix {
     let element = match line.number(0) {
         0 => sparse::Element::F32,
         1 => sparse::Element::F64,

@@ -174,7 +174,7 @@ impl Passes {
 
 impl Examination<'_> {
     /// Whether the failing request passes in a run under other settings.
-    fn passes_under(&self, conf: &str, tell: Tell<'_>) -> Result<Passes, LabError> {
+    fn passes_under(&self, conf: &str, tell: ProgressCallback<'_>) -> Result<Passes, LabError> {
         Self::passes_at_ends(self.run, &self.replay.ends(conf), self.failure.index, tell)
     }
 
@@ -182,7 +182,7 @@ impl Examination<'_> {
         run: &Run,
         ends: &[ReplayTerms],
         request: usize,
-        tell: Tell<'_>,
+        tell: ProgressCallback<'_>,
     ) -> Result<Passes, LabError> {
         let mut all = Vec::with_capacity(2);
         for terms in ends {
@@ -193,10 +193,15 @@ impl Examination<'_> {
     }
 }
 
-pub(crate) type Tell<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
+pub(crate) type ProgressCallback<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Whether a request of a run passes, and every one before it.
-fn passes(run: &Run, terms: &ReplayTerms, request: usize, tell: Tell<'_>) -> Result<bool, LabError> {
+fn passes(
+    run: &Run,
+    terms: &ReplayTerms,
+    request: usize,
+    tell: ProgressCallback<'_>,
+) -> Result<bool, LabError> {
     match outcome_before(run, terms, 0, request.saturating_add(1), tell) {
         Ok(outcome) => Ok(outcome.first_oom.is_none()),
         // A setting that cannot be replayed helps nobody.
@@ -211,7 +216,7 @@ fn passes(run: &Run, terms: &ReplayTerms, request: usize, tell: Tell<'_>) -> Res
 fn first_failure(
     replay: &Replay<'_>,
     conditions: &Conditions,
-    tell: Tell<'_>,
+    tell: ProgressCallback<'_>,
 ) -> Result<Option<(Limit, ReplayTerms, usize)>, LabError> {
     let run = replay.run();
     let own = || Limit::exactly(conditions.capacity_of(run), LimitSource::Capacity);

@@ -189,9 +189,9 @@ fn rival(
 
 /// Notes whether more memory came from the device.
 #[derive(Default)]
-struct Grew(bool);
+struct GrowthSink(bool);
 
-impl EventSink for Grew {
+impl EventSink for GrowthSink {
     fn record(&mut self, event: Event) {
         self.0 |= matches!(event, Event::SegmentAllocated { .. } | Event::Mapped { .. });
     }
@@ -225,7 +225,7 @@ fn pytorch(
     let nanos = now().saturating_sub(begin);
     let done = timed.next_request();
     let mut peak = Peak::default();
-    let mut sampled = terms.replayer(run, &config, Grew::default())?;
+    let mut sampled = terms.replayer(run, &config, GrowthSink::default())?;
     for request in 0..done {
         if request.is_multiple_of(INTERVAL) && tell().is_break() {
             return Err(LabError::Cancelled);

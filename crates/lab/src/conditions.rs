@@ -1,3 +1,5 @@
+//! The conditions of a replay: settings, capacity, limit, release.
+
 use blockyard_gpus::{GpuProfile, left_for_pytorch, outside_of_training};
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, ConfigError, Release};

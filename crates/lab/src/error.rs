@@ -1,3 +1,5 @@
+//! Errors of questions.
+
 use blockyard_pytorch::snapshot::SnapshotError;
 use blockyard_replay::RunError;
 use blockyard_rules::ConfigError;

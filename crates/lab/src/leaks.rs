@@ -115,7 +115,7 @@ pub fn leaks(run: &Run, on_progress: OnProgress) -> Result<Leaks, LabError> {
         }
         if let (true, Some((first, last))) = (to == boundaries.len() && from < to, kept.get_mut(site)) {
             *last = lifetime.request + 1;
-            // What is live at the first boundary that counts is no growth.
+            // Bytes that are live at the first boundary that counts are not growth.
             if *first == 0 && from >= 2 {
                 *first = lifetime.request + 1;
             }

@@ -1,3 +1,5 @@
+//! The limit of a run: what kept it from getting more memory.
+
 use blockyard_record::{Bytes, OomLimit};
 use serde::{Deserialize, Serialize};
 

@@ -9,7 +9,7 @@ use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::autopsy::Tell;
+use crate::autopsy::ProgressCallback;
 use crate::outcome::outcome_before;
 use crate::replay::ReplayTerms;
 use crate::sites::{called_at, caller};
@@ -21,7 +21,7 @@ const INTERVAL: usize = 8192;
 
 /// The memory after a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveMemory {
     pub(crate) snapshot: Snapshot,
     /// The request that each live allocation came from, as an index.
     served: HashMap<AllocationId, usize>,
@@ -69,14 +69,14 @@ impl HoldingLine {
     }
 }
 
-impl Live {
+impl LiveMemory {
     /// Replays the first `end` requests of a run.
     pub(crate) fn after(
         run: &Run,
         terms: &ReplayTerms,
         config: &AllocatorConfig,
         end: usize,
-        tell: Tell<'_>,
+        tell: ProgressCallback<'_>,
     ) -> Result<Self, LabError> {
         let mut replayer = terms.replayer(run, config, AllocationRequests::default())?;
         for request in 0..end {
@@ -188,7 +188,12 @@ fn line_of(run: &Run, request: usize, size: Bytes, has_stacks: bool) -> String {
 }
 
 /// After how many requests a run has the most allocated bytes for the first time.
-pub(crate) fn peak(run: &Run, terms: &ReplayTerms, peak: Bytes, tell: Tell<'_>) -> Result<usize, LabError> {
+pub(crate) fn peak(
+    run: &Run,
+    terms: &ReplayTerms,
+    peak: Bytes,
+    tell: ProgressCallback<'_>,
+) -> Result<usize, LabError> {
     let (mut low, mut high) = (0, run.requests().len());
     while low < high {
         let middle = low.midpoint(high);

@@ -1,3 +1,5 @@
+//! What a replay under some conditions gives: peaks, failures, counts, a timeline.
+
 use std::ops::ControlFlow;
 
 use blockyard_device::RecordedDevice;
@@ -13,7 +15,7 @@ use crate::{Conditions, LabError, Limit, Replay as RunReplay, Run};
 /// How often progress is reported and cancelling is possible: once in this many requests.
 const INTERVAL: usize = 8192;
 
-/// What a replay under some conditions comes to.
+/// The result of a replay under some conditions.
 ///
 /// Peaks are those of the whole run, whatever the program reset meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +75,7 @@ pub struct Sample {
     pub reserved: Bytes,
 }
 
-/// A row of an answer: conditions, and what came of them.
+/// A row of an answer: conditions, and the result under them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// Under what.
@@ -123,7 +125,7 @@ impl Row {
     /// What it means that every request of the row passes, in a sentence without a full stop. `grows` is the line of the program that
     /// keeps more with each iteration; `again` says with which option to run the program again, where the program is at hand.
     ///
-    /// A recording that ends at a failure does not tell what would have come next.
+    /// A recording that ends at a failure does not show which requests would have come next.
     #[must_use]
     pub fn passes_sentence(&self, grows: Option<&str>, again: Option<&str>) -> String {
         if !self.ends_at_failure {
@@ -240,7 +242,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Does the requests before `end`, and adds what they came to.
+    /// Does the requests before `end`, and adds their results.
     fn run_to(&mut self, end: usize, has_timeline: bool) -> Result<(), LabError> {
         let before = Counts::of(&self.replayer.stats());
         while !self.has_ended {

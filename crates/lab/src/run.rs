@@ -1,10 +1,12 @@
+//! A run as its requests: what every question is about.
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use blockyard_device::RecordedDevice;
-use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
+use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, Snapshot, StackId, Stacks, TraceAction};
 use blockyard_replay::{OnProgress, PreparedWorkload, RunSettings, open};
 use blockyard_rules::{AllocatorConfig, Release, size};
@@ -446,7 +448,7 @@ fn failed_requests(run: &RecordedRun, inferred: &InferredRun) -> Vec<usize> {
                 OperationKind::Allocate { result, .. } => result.as_ref(),
                 _ => None,
             };
-            (index, matches!(result, Some(Allocated::OutOfMemory(_))))
+            (index, matches!(result, Some(AllocationResult::OutOfMemory(_))))
         })
         .collect();
     let has_failed =

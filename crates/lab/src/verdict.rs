@@ -1,4 +1,4 @@
-//! The verdict: what a run came to, in the order in which a reader asks.
+//! The verdict about a run, in the order in which a reader asks.
 
 mod growth;
 mod memory;
@@ -21,7 +21,7 @@ use self::moments::Moments;
 use self::settings::{compared, fitting, setting_findings, under_plain_settings};
 use crate::autopsy::passes_changed;
 use crate::leaks::Steps;
-use crate::live::{Live, peak};
+use crate::live::{LiveMemory, peak};
 use crate::outcome::replay_under;
 use crate::request_spans::lifetimes;
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     autopsy, leaks, recommended,
 };
 
-/// What a run came to: whether it went out of memory, why, and what helps.
+/// The verdict about a run: whether it went out of memory, why, and what helps.
 ///
 /// All of it follows from [`autopsy`](crate::autopsy()), [`leaks`](crate::leaks()) and replays, so it cannot contradict them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub moment: u64,
 }
 
-/// What a run came to, in one word.
+/// The verdict in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VerdictKind {
@@ -134,7 +134,7 @@ impl About {
     }
 }
 
-/// What a run came to, under the limit that its file implies or that `conditions` give.
+/// The verdict about a run under the limit that its file implies or that `conditions` give.
 ///
 /// # Errors
 ///
@@ -336,7 +336,7 @@ fn held_at_peak(
     let run = replay.run();
     let Some(terms) = replay.ends(&conditions.conf).into_iter().next() else { return Ok((Vec::new(), 0)) };
     let end = peak(run, &terms, allocated, &mut tell)?;
-    let live = Live::after(run, &terms, &conditions.config(run)?, end, &mut tell)?;
+    let live = LiveMemory::after(run, &terms, &conditions.config(run)?, end, &mut tell)?;
     Ok((live.holders(run), end as u64))
 }
 

@@ -1,3 +1,5 @@
+//! What if: the run under other conditions, beside the run under its own.
+
 use std::ops::ControlFlow;
 
 use blockyard_replay::{OnProgress, Progress};
@@ -36,7 +38,8 @@ pub fn what_if(
     on_progress: OnProgress,
 ) -> Result<WhatIf, LabError> {
     let requests = run.requests().len();
-    let mut tell = Tell { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
+    let mut tell =
+        ReplayProgress { requests, total: requests * (2 * conditions.len() + 1), before: 0, on_progress };
     let own = run.conditions();
     let baseline =
         Replay::of(run, &own, &mut |done| tell.at(done))?
@@ -61,14 +64,14 @@ pub fn what_if(
 }
 
 /// Progress of several replays, one after the other.
-struct Tell<'a> {
+struct ReplayProgress<'a> {
     requests: usize,
     total: usize,
     before: usize,
     on_progress: OnProgress<'a>,
 }
 
-impl Tell<'_> {
+impl ReplayProgress<'_> {
     fn at(&mut self, done: usize) -> ControlFlow<()> {
         (self.on_progress)(Progress {
             phase: "replaying".to_owned(),

@@ -1,3 +1,5 @@
+//! Conditions: how a lesson file states what must hold, and whether it holds.
+
 use std::fmt;
 
 use blockyard_record::StepOutcome;
@@ -258,11 +260,11 @@ pub(crate) struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SumPart {
     times: u64,
-    what: What,
+    what: Operand,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum Operand {
     Measure(Measure),
     Number(u64),
 }
@@ -280,12 +282,12 @@ impl Sum {
         let part = |text: &str| {
             let (times, text) = times(text);
             let what = if text.starts_with(|first: char| first.is_ascii_digit()) {
-                What::Number(parse_number(kind, text)?)
+                Operand::Number(parse_number(kind, text)?)
             } else {
                 match Measure::parse(text) {
-                    Ok(measure) => What::Measure(measure),
+                    Ok(measure) => Operand::Measure(measure),
                     // A word in the place of a number is more likely a wrong number.
-                    Err(error) => parse_number(kind, text).map(What::Number).map_err(|_| error)?,
+                    Err(error) => parse_number(kind, text).map(Operand::Number).map_err(|_| error)?,
                 }
             };
             Ok(SumPart { times, what })
@@ -309,17 +311,17 @@ impl Sum {
 impl SumPart {
     fn measure(&self) -> Option<&Measure> {
         match &self.what {
-            What::Measure(measure) => Some(measure),
-            What::Number(_) => None,
+            Operand::Measure(measure) => Some(measure),
+            Operand::Number(_) => None,
         }
     }
 
     fn once(&self, stretch: &Stretch<'_>) -> Result<u64, MeasureError> {
         match &self.what {
-            What::Measure(measure) => {
+            Operand::Measure(measure) => {
                 measure.answer(stretch)?.number().ok_or_else(|| not_comparable(measure))
             }
-            What::Number(number) => Ok(*number),
+            Operand::Number(number) => Ok(*number),
         }
     }
 }
@@ -335,8 +337,8 @@ impl fmt::Display for Sum {
                 write!(f, "{} times ", part.times)?;
             }
             match &part.what {
-                What::Measure(measure) => write!(f, "{measure}")?,
-                What::Number(number) => write!(f, "{}", QuantityValue::of(self.kind, *number))?,
+                Operand::Measure(measure) => write!(f, "{measure}")?,
+                Operand::Number(number) => write!(f, "{}", QuantityValue::of(self.kind, *number))?,
             }
         }
         Ok(())

@@ -1,3 +1,5 @@
+//! The course: its lessons, parts and plans of time.
+
 use crate::error::LessonError;
 use crate::glossary::Glossary;
 use crate::lesson::Lesson;

@@ -272,7 +272,7 @@ impl<'t> Reader<'_, 't> {
             self.next = self.lines.len();
             return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));
         };
-        // The word of another block stands before the end: the end is that block's.
+        // The word of another block comes before the end: the end is that block's.
         if rest.iter().take(length).any(|line| line.starts_with("```")) {
             self.next += length + 1;
             return Err(at.at(LessonErrorKind::Unclosed { mark: "```" }));

@@ -1,3 +1,5 @@
+//! Why a text is not a lesson, with line and column.
+
 use blockyard_replay::RunError;
 use blockyard_rules::ConfigError;
 use blockyard_workload::ParseErrorKind;

@@ -1,19 +1,24 @@
-use std::fmt;
+//! Exercises: what the reader begins with, the goals, and the grade of an answer.
+
+mod goal;
+mod grade;
+
+pub use self::goal::{Goal, GoalResult};
+pub use self::grade::{Grade, GradeError};
+
 use std::ops::{ControlFlow, Range};
 
-use blockyard_record::{Bytes, Event, Recording};
+use blockyard_record::{Bytes, Recording};
 use blockyard_replay::{RunError, RunSettings, run};
 use blockyard_rules::{AllocatorConfig, Release};
-use blockyard_workload::{ParseError, Request, Workload};
-use thiserror::Error;
+use blockyard_workload::Workload;
 
-use crate::condition::{Condition, missing_request};
-use crate::document::{Fence, Field, Fields, PYTHON};
-use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError, Position};
+use self::goal::goals;
+use crate::document::{Fence, Field, PYTHON};
+use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
-use crate::program_end::{ProgramEnd, refused_setting};
 use crate::proof::{LessonNote, note, unproved};
 use crate::text::Inline;
 
@@ -65,189 +70,6 @@ pub(crate) struct Surroundings<'a> {
 
 /// The GPU of programs whose lesson names none: the one whose numbers are compared with recordings.
 const DEFAULT_PROFILE: &str = "h200";
-
-/// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal(Aim);
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Aim {
-    Condition(Condition),
-    /// The program ends without an exception. Each exercise with a program has this goal first.
-    Ends,
-    /// Every tensor of the start is asked for, with its size and on its stream.
-    SameRequests,
-    /// No more statements of this kind than at the start.
-    Without(Statement),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Statement {
-    Set,
-    SetFraction,
-    EmptyCache,
-    Pool,
-    ResetPeak,
-}
-
-const STATEMENTS: [(&str, Statement); 5] = [
-    ("set", Statement::Set),
-    ("set_fraction", Statement::SetFraction),
-    ("empty_cache", Statement::EmptyCache),
-    ("pool", Statement::Pool),
-    ("reset_peak", Statement::ResetPeak),
-];
-
-impl Statement {
-    fn word(self) -> &'static str {
-        STATEMENTS.iter().find(|row| row.1 == self).map_or("", |row| row.0)
-    }
-
-    fn count(self, workload: &Workload) -> usize {
-        let is_one = |request: &&Request| match self {
-            Self::Set => matches!(request, Request::Set { .. }),
-            Self::SetFraction => matches!(request, Request::SetFraction { .. }),
-            Self::EmptyCache => matches!(request, Request::EmptyCache),
-            Self::Pool => matches!(request, Request::CreatePool { .. }),
-            Self::ResetPeak => matches!(request, Request::ResetPeak),
-        };
-        workload.requests().iter().filter(is_one).count()
-    }
-}
-
-impl fmt::Display for Goal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Aim::Condition(condition) => write!(f, "{condition}"),
-            Aim::Ends => f.write_str("the program runs to its end"),
-            Aim::SameRequests => f.write_str("no tensor is left out or made smaller"),
-            Aim::Without(statement) => {
-                write!(f, "no more lines with `{}` than at the beginning", statement.word())
-            }
-        }
-    }
-}
-
-impl Goal {
-    fn parse(field: &Field) -> Result<Self, LessonError> {
-        if field.value == "same requests" {
-            return Ok(Self(Aim::SameRequests));
-        }
-        if let Some(word) = field.value.strip_prefix("without ") {
-            let found = STATEMENTS.iter().find(|row| row.0 == word.trim());
-            let unexpected = || LessonErrorKind::Unexpected {
-                expected: "set, set_fraction, empty_cache, pool or reset_peak",
-                found: word.trim().to_owned(),
-            };
-            return found.map(|row| Self(Aim::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
-        }
-        let condition = Condition::parse(&field.value);
-        condition
-            .map(|condition| Self(Aim::Condition(condition)))
-            .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
-    }
-
-    /// Whether a program, whose tensors have no names and whose statements are not counted, can have this goal.
-    fn is_of_workload(&self) -> bool {
-        match &self.0 {
-            Aim::Condition(condition) => condition.is_of_workload(),
-            Aim::Ends => false,
-            Aim::SameRequests | Aim::Without(_) => true,
-        }
-    }
-
-    /// The result; `failure` says how a program failed.
-    fn grade(&self, start: &Workload, stretch: &Stretch<'_>, failure: Option<&str>) -> GoalResult {
-        let (is_met, because) = match &self.0 {
-            Aim::Ends => match failure {
-                None => (true, "the program runs to its end".to_owned()),
-                Some(failure) => (false, failure.to_owned()),
-            },
-            // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is no error.
-            Aim::Condition(condition) => {
-                condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
-            }
-            Aim::SameRequests => match missing_request(start, stretch.workload) {
-                None => (true, self.to_string()),
-                Some(tensor) => (false, format!("the tensor {tensor} is not made any more")),
-            },
-            Aim::Without(statement) => {
-                let (now, before) = (statement.count(stretch.workload), statement.count(start));
-                let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
-                let word = statement.word();
-                if now <= before {
-                    (true, self.to_string())
-                } else {
-                    (false, format!("`{word}` occurs {}, at the beginning {}", times(now), times(before)))
-                }
-            }
-        };
-        GoalResult { goal: self.to_string(), is_met, because }
-    }
-}
-
-/// The result of a goal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GoalResult {
-    /// The goal: `peak reserved is at most 40 MiB`.
-    pub goal: String,
-    /// Whether it is met.
-    pub is_met: bool,
-    /// The values: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
-    pub because: String,
-}
-
-impl GoalResult {
-    /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs no reason.
-    #[must_use]
-    pub fn reason(&self) -> Option<&str> {
-        (self.because != self.goal).then_some(&*self.because)
-    }
-}
-
-/// The result of a solution.
-#[derive(Clone, Debug)]
-pub struct Grade {
-    /// Whether every goal is met.
-    pub is_passed: bool,
-    /// The verdict in a sentence, with the reason where it is not passed.
-    pub sentence: String,
-    /// All goals, in the order of the file.
-    pub goals: Vec<GoalResult>,
-    /// The answer's requests; none of a program.
-    pub workload: Workload,
-    /// The run of the requests, or of the program.
-    pub recording: Recording,
-}
-
-/// Why an answer cannot be graded.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum GradeError {
-    /// The answer is not a workload.
-    #[error(transparent)]
-    Text(ParseError),
-    /// A line was changed that belongs to the task.
-    #[error("line {line} belongs to the task and was changed: it reads \"{expected}\"")]
-    Locked {
-        /// The line of the answer, from 1.
-        line: usize,
-        /// The text that is expected there.
-        expected: String,
-    },
-    /// The answer makes more requests than an exercise may.
-    #[error("an exercise makes at most {most} requests")]
-    TooLong {
-        /// The most that it may make.
-        most: u64,
-    },
-    /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
-    #[error("the answer is a Python program, which is run before it is graded")]
-    IsProgram,
-    /// The allocator had no result.
-    #[error(transparent)]
-    Run(#[from] RunError),
-}
 
 impl Exercise {
     pub(crate) fn parse(
@@ -376,91 +198,6 @@ impl Exercise {
         }
         text
     }
-
-    /// Runs the reader's whole workload and says which goals are met. The same text always has the same grade.
-    ///
-    /// # Errors
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
-    /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
-    pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
-        if self.language == ExerciseLanguage::Python {
-            return Err(GradeError::IsProgram);
-        }
-        self.check_locked(text)?;
-        if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
-            return Err(GradeError::TooLong { most: MOST_REQUESTS });
-        }
-        let workload = Workload::parse(text).map_err(GradeError::Text)?;
-        let recording = self.run(&workload)?;
-        let refused = refused_setting(&workload, &recording);
-        Ok(self.grade_run(workload, recording, refused.as_deref()))
-    }
-
-    /// Says which goals a program has met that is run already.
-    ///
-    /// # Errors
-    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has too many steps.
-    pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
-        self.check_locked(text)?;
-        if end.recording.step_count() as u64 > MOST_REQUESTS {
-            return Err(GradeError::TooLong { most: MOST_REQUESTS });
-        }
-        let failure = end.failure(text);
-        Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
-    }
-
-    fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
-        let to = recording.step_count();
-        let stretch = Stretch { from: 0, to, ..Stretch::of(&workload, &recording) };
-        let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
-        let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
-        if failure.is_some() {
-            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is no reason beside the error.
-            goals.retain(|goal| !goal.is_met);
-        }
-        let missed: Vec<&str> =
-            goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
-        let is_passed = missed.is_empty();
-        let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
-        // A goal without a reason is in the list of goals alone.
-        let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
-        let sentence = match (is_passed, found.as_slice()) {
-            (true, []) => "Passed.".to_owned(),
-            (true, found) => format!("Passed: {}.", found.join("; ")),
-            (false, _) if self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors => {
-                "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
-                    .to_owned()
-            }
-            (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
-        };
-        Grade { is_passed, sentence, goals, workload, recording }
-    }
-
-    /// Holds that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
-    ///
-    /// # Errors
-    /// [`GradeError::Locked`] with the first line that was changed.
-    pub fn check_locked(&self, text: &str) -> Result<(), GradeError> {
-        let task: Vec<&str> = self.start.lines().collect();
-        let answer: Vec<&str> = text.lines().map(str::trim_end).collect();
-        let before = task.get(..self.region.start).unwrap_or_default();
-        for (index, expected) in before.iter().enumerate() {
-            if answer.get(index) != Some(&expected.trim_end()) {
-                return Err(GradeError::Locked { line: index + 1, expected: (*expected).to_owned() });
-            }
-        }
-        let end = answer.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
-        let after = task.get(self.region.end..).unwrap_or_default();
-        let mut line = end;
-        for expected in after.iter().rev().skip_while(|line| line.trim().is_empty()) {
-            line = line.saturating_sub(1);
-            let is_theirs = line < self.region.start || answer.get(line) != Some(&expected.trim_end());
-            if is_theirs {
-                return Err(GradeError::Locked { line: line + 1, expected: (*expected).to_owned() });
-            }
-        }
-        Ok(())
-    }
 }
 
 fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
@@ -472,22 +209,6 @@ fn parse_start(start: &Fence<'_>, text: &str) -> Result<Workload, LessonError> {
         let at = Position { line: start.at.line + line, column };
         at.at(LessonErrorKind::Workload(error.kind().clone()))
     })
-}
-
-/// The goals of the block, for a program after the one that it ends.
-fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
-    let mut goals = Vec::new();
-    if language == ExerciseLanguage::Python {
-        goals.push(Goal(Aim::Ends));
-    }
-    for field in fields.all("goal") {
-        let Some(goal) = errors.keep(Goal::parse(field)) else { continue };
-        if language == ExerciseLanguage::Python && goal.is_of_workload() {
-            errors.push(field.at.at(LessonErrorKind::GoalOfWorkload { goal: field.value.clone() }));
-        }
-        goals.push(goal);
-    }
-    goals
 }
 
 /// The lines between the two comments, or all where there are none.

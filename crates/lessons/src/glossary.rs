@@ -1,3 +1,5 @@
+//! The glossary: terms, each in a sentence.
+
 use crate::document::{Document, Item};
 use crate::error::{Errors, LessonError, LessonErrorKind};
 use crate::markdown::{Part, Piece, without_values};

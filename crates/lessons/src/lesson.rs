@@ -1,3 +1,5 @@
+//! A lesson as its file says it, before anything has been run.
+
 use blockyard_record::Bytes;
 use blockyard_rules::{AllocatorConfig, Release};
 use blockyard_workload::{Workload, parse_size};

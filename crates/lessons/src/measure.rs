@@ -1,3 +1,5 @@
+//! A quantity at a moment, as a lesson file writes it, and its value in a run.
+
 use blockyard_record::{BlockState, Bytes, Event, MemoryState, Recording, StepOutcome, grouped};
 use blockyard_workload::{Request, Workload};
 

@@ -1,3 +1,5 @@
+//! Sizes that lessons have from measurements.
+
 use blockyard_record::Bytes;
 
 use crate::document::Field;

@@ -1,3 +1,5 @@
+//! A lesson whose workloads have run.
+
 use std::ops::{ControlFlow, Range};
 
 use blockyard_record::{Bytes, Recording};

@@ -1,3 +1,5 @@
+//! How a reader's program has ended.
+
 use blockyard_record::{Recording, StepOutcome};
 use blockyard_workload::{Request, Workload};
 

@@ -27,9 +27,9 @@ impl std::fmt::Display for LessonNote {
     }
 }
 
-/// What a word that compares says.
+/// The meaning of a word that compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
+enum WordMeaning {
     /// One is not below the other: `enough`, `fits`.
     Enough,
     /// One is above the other: `more`, `too small`.
@@ -49,20 +49,23 @@ enum Says {
     Near,
 }
 
-const COMPARING: [(Says, &[&str]); 10] = [
-    (Says::Enough, &["enough", "fit", "fits"]),
+const COMPARING: [(WordMeaning, &[&str]); 10] = [
+    (WordMeaning::Enough, &["enough", "fit", "fits"]),
     (
-        Says::Above,
+        WordMeaning::Above,
         &["more", "less", "fewer", "larger", "smaller", "higher", "lower", "bigger", "longer", "exceeds"],
     ),
-    (Says::Extreme, &["most", "least", "largest", "smallest", "highest", "lowest", "longest", "biggest"]),
-    (Says::Multiple, &["half", "twice", "double", "quarter"]),
-    (Says::Rises, &["rises", "grows"]),
-    (Says::Falls, &["falls", "shrinks", "drops"]),
-    (Says::Stays, &["stays"]),
-    (Says::Equal, &["equal", "equally"]),
-    (Says::Nothing, &["nothing", "none"]),
-    (Says::Near, &["nearly", "almost"]),
+    (
+        WordMeaning::Extreme,
+        &["most", "least", "largest", "smallest", "highest", "lowest", "longest", "biggest"],
+    ),
+    (WordMeaning::Multiple, &["half", "twice", "double", "quarter"]),
+    (WordMeaning::Rises, &["rises", "grows"]),
+    (WordMeaning::Falls, &["falls", "shrinks", "drops"]),
+    (WordMeaning::Stays, &["stays"]),
+    (WordMeaning::Equal, &["equal", "equally"]),
+    (WordMeaning::Nothing, &["nothing", "none"]),
+    (WordMeaning::Near, &["nearly", "almost"]),
 ];
 
 /// Words for numbers; `one` counts before the word for a part of memory, and is a pronoun elsewhere.
@@ -98,17 +101,17 @@ const NAMES: [(&[&str], &str); 6] = [
 ];
 
 /// Phrases that compare as a whole.
-const COMPARING_PHRASES: [(&[&str], Says); 10] = [
-    (&["at", "least"], Says::Enough),
-    (&["at", "most"], Says::Enough),
-    (&["or", "more"], Says::Enough),
-    (&["and", "more"], Says::Enough),
-    (&["or", "less"], Says::Enough),
-    (&["too", "small"], Says::Above),
-    (&["too", "large"], Says::Above),
-    (&["too", "many"], Says::Above),
-    (&["too", "little"], Says::Above),
-    (&["nearly", "equal"], Says::Near),
+const COMPARING_PHRASES: [(&[&str], WordMeaning); 10] = [
+    (&["at", "least"], WordMeaning::Enough),
+    (&["at", "most"], WordMeaning::Enough),
+    (&["or", "more"], WordMeaning::Enough),
+    (&["and", "more"], WordMeaning::Enough),
+    (&["or", "less"], WordMeaning::Enough),
+    (&["too", "small"], WordMeaning::Above),
+    (&["too", "large"], WordMeaning::Above),
+    (&["too", "many"], WordMeaning::Above),
+    (&["too", "little"], WordMeaning::Above),
+    (&["nearly", "equal"], WordMeaning::Near),
 ];
 
 /// A word of a text that states something.
@@ -117,13 +120,13 @@ pub(crate) struct StatedWord {
     /// The place in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) word: String,
-    what: What,
+    what: Term,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
+enum Term {
     Number(String),
-    Compares(Says, bool),
+    Compares(WordMeaning, bool),
 }
 
 /// The numbers and comparing words of a text.
@@ -151,7 +154,7 @@ pub(crate) fn stated(text: &str) -> Vec<StatedWord> {
 }
 
 /// How many of these words belong together, at least one, and what they state.
-fn statement(words: &[String], is_negated: bool) -> (usize, Option<What>) {
+fn statement(words: &[String], is_negated: bool) -> (usize, Option<Term>) {
     let begins = |phrase: &&[&str]| {
         words.len() >= phrase.len() && phrase.iter().zip(words).all(|(wanted, word)| wanted == word)
     };
@@ -159,12 +162,12 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<What>) {
         return (phrase.len(), None);
     }
     if let Some((phrase, says)) = COMPARING_PHRASES.iter().find(|row| begins(&row.0)) {
-        return (phrase.len(), Some(What::Compares(*says, is_negated)));
+        return (phrase.len(), Some(Term::Compares(*says, is_negated)));
     }
     let at = |index: usize| words.get(index).map_or("", String::as_str);
     let (this, next) = (at(0), at(1));
     if this.starts_with(|first: char| first.is_ascii_digit()) {
-        return (1, Some(What::Number(number(this, next))));
+        return (1, Some(Term::Number(number(this, next))));
     }
     let value = |word: &str| NUMBER_WORDS.iter().find(|row| row.0 == word).map(|row| row.1);
     if let Some(mut number) = value(this) {
@@ -174,13 +177,13 @@ fn statement(words: &[String], is_negated: bool) -> (usize, Option<What>) {
             number = number.saturating_mul(scale);
             length += 1;
         }
-        return (length, Some(What::Number(number.to_string())));
+        return (length, Some(Term::Number(number.to_string())));
     }
     if this == "one" && AFTER_ONE.contains(&next) {
-        return (1, Some(What::Number("1".to_owned())));
+        return (1, Some(Term::Number("1".to_owned())));
     }
     let says = COMPARING.iter().find(|row| row.1.contains(&this));
-    (1, says.map(|row| What::Compares(row.0, is_negated)))
+    (1, says.map(|row| Term::Compares(row.0, is_negated)))
 }
 
 /// Words with their places, without the marks around them.
@@ -214,7 +217,7 @@ fn number(digits: &str, unit: &str) -> String {
     }
 }
 
-impl Says {
+impl WordMeaning {
     fn agrees(self, is_negated: bool, facts: &Facts) -> bool {
         use Relation::{Above, Equal, Extreme, Fails, Falls, Multiple, NotBelow, Passes, Rises, Stays};
         match (self, is_negated) {
@@ -258,7 +261,8 @@ pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<
 /// Whether a word such as `highest` belongs to the value after it, which is the highest of its kind.
 fn is_name(word: &str, rest: &[Piece]) -> bool {
     let word = word.to_lowercase();
-    let is_extreme = |row: &&(Says, &[&str])| row.0 == Says::Extreme && row.1.contains(&word.as_str());
+    let is_extreme =
+        |row: &&(WordMeaning, &[&str])| row.0 == WordMeaning::Extreme && row.1.contains(&word.as_str());
     let value = rest.iter().find_map(|piece| match piece {
         Piece::Value { measure, .. } => Some(measure),
         _ => None,
@@ -277,8 +281,8 @@ pub(crate) fn disagreeing(
     let Ok(facts) = condition.facts(stretch) else { return };
     for StatedWord { word, what, .. } in stated(&text_of(words)) {
         let agrees = match &what {
-            What::Number(number) => facts.numbers.contains(number),
-            What::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
+            Term::Number(number) => facts.numbers.contains(number),
+            Term::Compares(says, is_negated) => says.agrees(*is_negated, &facts),
         };
         if !agrees {
             notes.push(note(

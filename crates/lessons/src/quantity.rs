@@ -1,3 +1,5 @@
+//! The quantities that a lesson can ask the allocator for.
+
 use std::fmt;
 
 use blockyard_figure::Term;

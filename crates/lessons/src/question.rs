@@ -1,3 +1,5 @@
+//! Questions of lessons: the reader predicts, then the allocator's answer is shown.
+
 use blockyard_record::Bytes;
 use thiserror::Error;
 

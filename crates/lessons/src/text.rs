@@ -1,3 +1,5 @@
+//! Texts of lessons: paragraphs, lists and code, in parts that a page draws.
+
 use crate::quantity::Quantity;
 
 /// A paragraph, a list, or lines of a program.

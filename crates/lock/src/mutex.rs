@@ -35,7 +35,7 @@ pub struct BiasedMutex<T> {
     /// about to go in and find out only then, and must not change the flag of the next owner.
     inside: [AtomicU8; PLACES],
     /// Every thread but the owner holds this while inside.
-    others: Mutex<Others>,
+    others: Mutex<OtherThreads>,
     /// What a waiter sleeps on until the owner is out.
     owner_left: Condvar,
     owner_left_gate: Mutex<()>,
@@ -44,7 +44,7 @@ pub struct BiasedMutex<T> {
 
 /// What the lock keeps about the threads that took the ordinary mutex.
 #[derive(Debug)]
-struct Others {
+struct OtherThreads {
     /// The thread that took the ordinary mutex last.
     last: usize,
     /// How many turns in a row the last thread took.
@@ -73,7 +73,13 @@ impl<T> BiasedMutex<T> {
         Self {
             owner: AtomicUsize::new(NOBODY),
             inside: std::array::from_fn(|_| AtomicU8::new(inside::NO)),
-            others: Mutex::new(Others { last: NOBODY, turns: 0, turns_to_own, turns_to_own_at_most, places }),
+            others: Mutex::new(OtherThreads {
+                last: NOBODY,
+                turns: 0,
+                turns_to_own,
+                turns_to_own_at_most,
+                places,
+            }),
             owner_left: Condvar::new(),
             owner_left_gate: Mutex::new(()),
             value: UnsafeCell::new(value),
@@ -89,7 +95,7 @@ impl<T> BiasedMutex<T> {
         let Some(owner) = self.enter_as_owner(me, inside::LONG) else {
             return self.act_as_another(me, act);
         };
-        let _leaves = LeavesAndWakes { mutex: self, owner };
+        let _leaves = OwnerExit { mutex: self, owner };
         // SAFETY: the owner is inside, so nobody else is.
         self.value.with_mut(|value| act(unsafe { &mut *value }))
     }
@@ -143,11 +149,11 @@ impl<T> BiasedMutex<T> {
     /// For a thread that finds out on entering that it is not the owner any more.
     #[cold]
     fn leave_again(&self, owner: usize) {
-        drop(LeavesAndWakes { mutex: self, owner });
+        drop(OwnerExit { mutex: self, owner });
     }
 
     #[inline(never)]
-    fn lock_as_another(&self, me: usize) -> MayBecomeOwner<'_> {
+    fn lock_as_another(&self, me: usize) -> GuestExit<'_> {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         // Only the thread that holds `others` changes the owner.
         let owner = self.owner.load(Ordering::Relaxed);
@@ -163,7 +169,7 @@ impl<T> BiasedMutex<T> {
             others.last = me;
             others.turns = 0;
         }
-        MayBecomeOwner { owner: &self.owner, others }
+        GuestExit { owner: &self.owner, others }
     }
 
     /// Waits until the thread that was the owner is out.
@@ -203,12 +209,12 @@ impl Drop for Leaves<'_> {
 }
 
 /// Lets the owner out, also by a panic, and wakes the thread that sleeps until then.
-struct LeavesAndWakes<'a, T> {
+struct OwnerExit<'a, T> {
     mutex: &'a BiasedMutex<T>,
     owner: usize,
 }
 
-impl<T> Drop for LeavesAndWakes<'_, T> {
+impl<T> Drop for OwnerExit<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.mutex.inside_of(self.owner).store(inside::NO, Ordering::Release);
@@ -221,14 +227,14 @@ impl<T> Drop for LeavesAndWakes<'_, T> {
 }
 
 /// Lets another thread out, also by a panic, and makes it the owner if it took enough turns in a row.
-struct MayBecomeOwner<'a> {
+struct GuestExit<'a> {
     owner: &'a AtomicUsize,
-    others: MutexGuard<'a, Others>,
+    others: MutexGuard<'a, OtherThreads>,
 }
 
-impl Drop for MayBecomeOwner<'_> {
+impl Drop for GuestExit<'_> {
     fn drop(&mut self) {
-        let Others { last, turns, turns_to_own, ref mut places, .. } = *self.others;
+        let OtherThreads { last, turns, turns_to_own, ref mut places, .. } = *self.others;
         if turns < turns_to_own || !last.is_multiple_of(PLACES) || !barrier::is_available() {
             return;
         }

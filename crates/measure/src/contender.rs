@@ -1,3 +1,5 @@
+//! The trait of what is measured.
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

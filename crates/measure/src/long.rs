@@ -69,7 +69,7 @@ fn change(entry: &SnapshotEntry) -> u64 {
 /// Those of `out`.
 pub fn write_long(file: &SnapshotFile, out: impl Write, least_bytes: u64) -> io::Result<()> {
     let written = Cell::new(0);
-    let out = Counted { out, written: &written };
+    let out = CountingWriter { out, written: &written };
     file.write_pickle_with(out, |device| {
         let trace = &device.trace;
         let Some(Loop { entries }) = Loop::find(trace) else { return Box::new(trace.iter()) };
@@ -103,12 +103,12 @@ fn later(trace: &DeviceTrace, index: usize, by_us: u64) -> Option<SnapshotEntry>
 }
 
 /// Counts the bytes that go through.
-struct Counted<'a, W> {
+struct CountingWriter<'a, W> {
     out: W,
     written: &'a Cell<u64>,
 }
 
-impl<W: Write> Write for Counted<'_, W> {
+impl<W: Write> Write for CountingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.out.write(bytes)?;
         self.written.set(self.written.get() + count as u64);

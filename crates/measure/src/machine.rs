@@ -1,3 +1,5 @@
+//! The machine that a measurement ran on.
+
 use std::fs;
 
 use serde::{Deserialize, Serialize};

@@ -26,12 +26,12 @@ const DEEPEST: u32 = 40;
 
 type Assign = fn(PyMapping<'_>, &PyObject, Option<PyObjectRef>, &VirtualMachine) -> PyResult<()>;
 type Call = fn(&PyObject, Vec<PyObjectRef>, usize, Option<&[PyObjectRef]>, &VirtualMachine) -> PyResult;
-type New = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
-type Next = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
+type Constructor = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
+type NextFunction = fn(&PyObject, &VirtualMachine) -> PyResult<PyIterReturn>;
 
 /// The iterators that keep the tuple of their last turn.
 #[derive(Clone, Copy)]
-enum Kept {
+enum TupleIterator {
     Enumerate,
     Zip,
     Items,
@@ -39,14 +39,14 @@ enum Kept {
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// What the interpreter's iterators do themselves, by [`Kept`].
-    static NEXT: Cell<[Option<Next>; 3]> = const { Cell::new([None; 3]) };
+    /// What the interpreter's iterators do themselves, by [`TupleIterator`].
+    static NEXT: Cell<[Option<NextFunction>; 3]> = const { Cell::new([None; 3]) };
     /// What the interpreter's lists do themselves.
     static LIST_ASSIGN: Cell<Option<Assign>> = const { Cell::new(None) };
     /// What the interpreter's functions do themselves.
     static CALL: Cell<Option<Call>> = const { Cell::new(None) };
     /// How the interpreter makes classes itself.
-    static NEW: Cell<Option<New>> = const { Cell::new(None) };
+    static NEW: Cell<Option<Constructor>> = const { Cell::new(None) };
     /// The tuple of the last turn, by the address of its iterator, which takes the entry with it when it dies.
     static LAST: RefCell<HashMap<usize, PyObjectRef>> = RefCell::new(HashMap::new());
 }
@@ -78,9 +78,13 @@ pub(crate) fn install(vm: &VirtualMachine) {
         NEW.set(new.load());
     }
     new.store(Some(new_class));
-    keep_last(types.enumerate_type, Kept::Enumerate, |object, vm| next(object, Kept::Enumerate, vm));
-    keep_last(types.zip_type, Kept::Zip, |object, vm| next(object, Kept::Zip, vm));
-    keep_last(types.dict_itemiterator_type, Kept::Items, |object, vm| next(object, Kept::Items, vm));
+    keep_last(types.enumerate_type, TupleIterator::Enumerate, |object, vm| {
+        next(object, TupleIterator::Enumerate, vm)
+    });
+    keep_last(types.zip_type, TupleIterator::Zip, |object, vm| next(object, TupleIterator::Zip, vm));
+    keep_last(types.dict_itemiterator_type, TupleIterator::Items, |object, vm| {
+        next(object, TupleIterator::Items, vm)
+    });
 }
 
 /// Calls a Python function, which takes its arguments over. The interpreter copies those of a call with keywords, and keeps its own
@@ -199,17 +203,17 @@ fn assign_or_delete(
     }
 }
 
-struct Removed {
+struct RemovedItems {
     items: Vec<PyObjectRef>,
     is_adjacent: bool,
 }
 
 /// Takes what a slice selects out of a list; the items keep their order.
-fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> Removed {
+fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> RemovedItems {
     let (range, step, count) = slice.adjust_indices(items.len());
     let is_adjacent = step == 1;
     if is_adjacent {
-        return Removed { items: items.drain(range).collect(), is_adjacent };
+        return RemovedItems { items: items.drain(range).collect(), is_adjacent };
     }
     let width = step.unsigned_abs();
     let first =
@@ -222,7 +226,7 @@ fn remove(items: &mut Vec<PyObjectRef>, slice: SaturatedSlice) -> Removed {
         if is_removed(place) { removed.push(item) } else { kept.push(item) }
     }
     *items = kept;
-    Removed { items: removed, is_adjacent }
+    RemovedItems { items: removed, is_adjacent }
 }
 
 /// `generator.close()`.
@@ -251,7 +255,7 @@ fn is_inside_try(generator: &PyGenerator) -> bool {
     !handler.is_some_and(|unit| matches!(unit.op, Instruction::CallIntrinsic1 { .. }))
 }
 
-fn keep_last(class: &'static Py<PyType>, kind: Kept, ours: Next) {
+fn keep_last(class: &'static Py<PyType>, kind: TupleIterator, ours: NextFunction) {
     let mut all = NEXT.get();
     // Types live as long as the thread: an earlier run may have been here.
     if let Some(place) = all.get_mut(kind as usize)
@@ -276,7 +280,7 @@ fn address(object: &PyObject) -> usize {
 
 /// A turn of an iterator. CPython uses the tuple of the turn before again if nobody else has it, so the tuple and what it holds
 /// live until the next turn.
-fn next(object: &PyObject, kind: Kept, vm: &VirtualMachine) -> PyResult<PyIterReturn> {
+fn next(object: &PyObject, kind: TupleIterator, vm: &VirtualMachine) -> PyResult<PyIterReturn> {
     let Some(Some(next)) = NEXT.get().get(kind as usize).copied() else {
         return Ok(PyIterReturn::StopIteration(None));
     };

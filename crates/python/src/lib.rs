@@ -1,7 +1,7 @@
 //! Python programs: an interpreter, and the `torch` package on top of the crate `torch`.
 //!
 //! A program runs to its end or to a limit of [`ProgramSettings`]. Its output goes to an [`Output`] as it is printed; its
-//! allocations on each device are in [`Finished`].
+//! allocations on each device are in [`ProgramOutcome`].
 //!
 //! # Example
 //!
@@ -58,4 +58,4 @@ pub use host::{Output, ProgramNote};
 pub use referrers::{Reason, Referrers};
 #[cfg(not(target_arch = "wasm32"))]
 pub use run::run_on_thread;
-pub use run::{DeviceRun, Finished, HostMemory, Program, ProgramSettings, run, run_to_step};
+pub use run::{DeviceRun, HostMemory, Program, ProgramOutcome, ProgramSettings, run, run_to_step};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 
-use blockyard_torch::autograd::{Kept, Node};
+use blockyard_torch::autograd::{Node, SavedValue};
 use blockyard_torch::{Device, Tensor, autocast, session};
 use rustpython_vm::builtins::{
     PyBaseExceptionRef, PyCode, PyDict, PyDictRef, PyFunction, PyInt, PyList, PyModule, PyStr, PyTuple,
@@ -89,16 +89,17 @@ pub struct Referrers {
     pub operator: &'static str,
 }
 
-type Wanted = (usize, Box<dyn FnOnce(Referrers)>);
+/// A step, and who gets the referrers at that step.
+pub(crate) type ReferrersRequest = (usize, Box<dyn FnOnce(Referrers)>);
 
 thread_local! {
-    static WANTED: RefCell<Option<Wanted>> = const { RefCell::new(None) };
+    static REQUEST: RefCell<Option<ReferrersRequest>> = const { RefCell::new(None) };
     static IS_LOOKING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Asks for the referrers at a step.
-pub(crate) fn want(step: usize, report: Box<dyn FnOnce(Referrers)>) {
-    WANTED.set(Some((step, report)));
+pub(crate) fn ask((step, report): ReferrersRequest) {
+    REQUEST.set(Some((step, report)));
     if let Ok(device) = session().device(0) {
         device.call_before_step(step, |is_free| {
             rustpython_vm::vm::thread::with_current_vm(|vm| report_now(vm, None, is_free));
@@ -131,8 +132,8 @@ pub(crate) fn at_exception(
 }
 
 fn report_now(vm: &VirtualMachine, globals: Option<&PyDictRef>, is_free: bool) {
-    let wanted = WANTED.with(|wanted| wanted.try_borrow_mut().ok()?.take());
-    if let Some((step, report)) = wanted
+    let request = REQUEST.with(|request| request.try_borrow_mut().ok()?.take());
+    if let Some((step, report)) = request
         && !IS_LOOKING.replace(true)
     {
         let referrers = look(vm, step, globals, is_free);
@@ -183,7 +184,8 @@ impl fmt::Display for Name {
     }
 }
 
-enum Found {
+/// An object that a name or another object leads to.
+enum Referent {
     Object(PyObjectRef),
     Tensor(Tensor),
     Node(Rc<Node>),
@@ -191,7 +193,7 @@ enum Found {
 
 #[derive(Default)]
 struct Search {
-    left: VecDeque<(Found, Name)>,
+    left: VecDeque<(Referent, Name)>,
     objects: HashSet<*const PyObject>,
     nodes: HashSet<*const Node>,
     tensors: HashMap<usize, Name>,
@@ -255,11 +257,11 @@ impl Search {
     }
 
     fn go_on(&mut self, vm: &VirtualMachine) {
-        while let Some((found, name)) = self.left.pop_front() {
-            match found {
-                Found::Object(object) => self.object(&object, &name, vm),
-                Found::Tensor(tensor) => self.tensor(&tensor, &name),
-                Found::Node(node) => self.node(&node, &name),
+        while let Some((referent, name)) = self.left.pop_front() {
+            match referent {
+                Referent::Object(object) => self.object(&object, &name, vm),
+                Referent::Tensor(tensor) => self.tensor(&tensor, &name),
+                Referent::Node(node) => self.node(&node, &name),
             }
         }
     }
@@ -280,7 +282,7 @@ impl Search {
             self.arrive_tensor(tensor, name.clone());
         }
         if is_container(&object) && self.objects.insert(object.as_raw()) {
-            self.left.push_back((Found::Object(object), name));
+            self.left.push_back((Referent::Object(object), name));
         }
     }
 
@@ -289,7 +291,7 @@ impl Search {
         self.reason(&tensor, reason);
         if let std::collections::hash_map::Entry::Vacant(entry) = self.tensors.entry(tensor.identity()) {
             entry.insert(name.clone());
-            self.left.push_back((Found::Tensor(tensor), name));
+            self.left.push_back((Referent::Tensor(tensor), name));
         }
     }
 
@@ -304,18 +306,18 @@ impl Search {
 
     fn arrive_node(&mut self, node: Rc<Node>, graph_of: &Name) {
         if self.nodes.insert(Rc::as_ptr(&node)) {
-            self.left.push_back((Found::Node(node), graph_of.clone()));
+            self.left.push_back((Referent::Node(node), graph_of.clone()));
         }
     }
 
     fn node(&mut self, node: &Rc<Node>, graph_of: &Name) {
         for (member, kept) in node.kept() {
             match kept {
-                Kept::Tensor(tensor) => {
+                SavedValue::Tensor(tensor) => {
                     let graph_of = graph_of.to_string();
                     self.reason(&tensor, Reason::Saved { node: node.name(), member, graph_of });
                 }
-                Kept::Packed(packed) => {
+                SavedValue::Packed(packed) => {
                     if let Some(object) = packed.downcast_ref::<PyObjectRef>() {
                         let place: Rc<str> = Rc::from(format!(" of {graph_of}"));
                         let text =
@@ -332,7 +334,7 @@ impl Search {
             let place: Rc<str> =
                 Rc::from(format!(" of {}, in the backward graph of {graph_of}", node.name()));
             // What the context of a `torch.autograd.Function` saved.
-            self.left.push_back((Found::Object(callback), Name::new("", &place)));
+            self.left.push_back((Referent::Object(callback), Name::new("", &place)));
         }
         for edge in node.edges().into_iter().flatten() {
             self.arrive_node(edge.node, graph_of);

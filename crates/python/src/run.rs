@@ -18,7 +18,7 @@ use rustpython_vm::vm::thread::with_current_vm;
 use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, TryFromObject, VirtualMachine};
 
 use crate::host::{self, Budget, Host, Output, ProgramNote};
-use crate::referrers::{self, Referrers};
+use crate::referrers::{self, Referrers, ReferrersRequest};
 use crate::{collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown};
 
 /// A program.
@@ -104,7 +104,7 @@ pub struct DeviceRun {
 
 /// How a program ended.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct ProgramOutcome {
     /// The exit status: 0, the argument of `sys.exit`, or 1 after an exception.
     pub status: i32,
     /// The traceback of an exception that the program did not catch.
@@ -125,8 +125,8 @@ pub struct Finished {
 ///
 /// The thread's stack has to hold a thousand nested calls of the interpreter, as the thread of [`run_on_thread`] does.
 #[must_use]
-pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> Finished {
-    run_watched(program, settings, output, None)
+pub fn run(program: &Program, settings: &ProgramSettings, output: Box<dyn Output>) -> ProgramOutcome {
+    run_with(program, settings, output, None)
 }
 
 /// Runs a program, prints nothing, and reports why memory of the first GPU is alive once the recording has `step` steps. Every run of a
@@ -137,20 +137,18 @@ pub fn run_to_step(
     settings: &ProgramSettings,
     step: usize,
     report: impl FnOnce(Referrers) + 'static,
-) -> Finished {
+) -> ProgramOutcome {
     // Steps are those of a recording.
     let settings = ProgramSettings { is_recorded: true, ..settings.clone() };
-    run_watched(program, &settings, Box::new(|_: &str| {}), Some((step, Box::new(report))))
+    run_with(program, &settings, Box::new(|_: &str| {}), Some((step, Box::new(report))))
 }
 
-type Watched = (usize, Box<dyn FnOnce(Referrers)>);
-
-fn run_watched(
+fn run_with(
     program: &Program,
     settings: &ProgramSettings,
     output: Box<dyn Output>,
-    watched: Option<Watched>,
-) -> Finished {
+    request: Option<ReferrersRequest>,
+) -> ProgramOutcome {
     let session = Rc::new(Session::new(SessionSettings {
         profile: settings.gpu.clone(),
         devices: settings.devices,
@@ -173,8 +171,8 @@ fn run_watched(
         budget: Budget { most_operators: settings.most_operators, most_requests: settings.most_requests },
     };
     let host_before = host::install(Some(host));
-    if let Some((step, report)) = watched {
-        referrers::want(step, report);
+    if let Some(request) = request {
+        referrers::ask(request);
     }
     let Ended { status, traceback, cause, devices } = interpret(program, settings, &session);
     let host = host::install(host_before);
@@ -184,7 +182,7 @@ fn run_watched(
         Some(before) => drop(blockyard_torch::install(before)),
         None => drop(blockyard_torch::session::uninstall()),
     }
-    Finished {
+    ProgramOutcome {
         status,
         traceback,
         cause,
@@ -256,7 +254,7 @@ pub fn run_on_thread(
     program: Program,
     settings: ProgramSettings,
     output: impl Output + Send + 'static,
-) -> Result<Finished, std::io::Error> {
+) -> Result<ProgramOutcome, std::io::Error> {
     let failed = || std::io::Error::other("the interpreter failed");
     let limit = settings.time_limit;
     let (done, wait) = std::sync::mpsc::channel();

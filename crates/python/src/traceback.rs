@@ -130,12 +130,12 @@ struct Frame {
     function: String,
     line: usize,
     columns: Option<(usize, usize)>,
-    failing: Failing,
+    failing: FailedPart,
 }
 
-/// What failed, where the interpreter's columns are not CPython's.
+/// The part of a line that failed, where the interpreter's columns are not CPython's.
 #[derive(Debug)]
-enum Failing {
+enum FailedPart {
     /// What the columns say.
     Expression,
     /// This attribute of what the columns say.
@@ -148,7 +148,7 @@ enum Failing {
     Statement,
 }
 
-impl Failing {
+impl FailedPart {
     fn of(code: &PyCode, instruction: usize) -> Self {
         let Some(unit) = code.instructions.get(instruction) else { return Self::Expression };
         match unit.op.deoptimize() {
@@ -189,7 +189,7 @@ fn frames(traceback: Option<&PyRef<PyTraceback>>) -> Vec<Frame> {
                 function: code.obj_name.as_str().to_owned(),
                 line: entry.lineno.get(),
                 columns,
-                failing: Failing::of(code, instruction),
+                failing: FailedPart::of(code, instruction),
             }
         });
     let mut frames: Vec<Frame> = Vec::new();
@@ -236,7 +236,7 @@ impl Frame {
     }
 }
 
-impl Failing {
+impl FailedPart {
     /// From where to where the failing part of a line runs, given the interpreter's columns; `None` where CPython shows none.
     fn place(&self, line: &[char], start: usize, end: usize) -> Option<(usize, usize)> {
         match self {

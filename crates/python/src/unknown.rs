@@ -9,12 +9,12 @@ use rustpython_vm::{AsObject, PyObject, PyObjectRef, PyResult, VirtualMachine};
 use crate::modules::torch::{is_tensor, object};
 
 type Binary = fn(&PyObject, &PyObject, &VirtualMachine) -> PyResult;
-type New = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
+type Constructor = fn(PyTypeRef, FuncArgs, &VirtualMachine) -> PyResult;
 
 thread_local! {
     /// What the interpreter does itself.
     static PERCENT: Cell<Option<Binary>> = const { Cell::new(None) };
-    static FLOAT: Cell<Option<New>> = const { Cell::new(None) };
+    static FLOAT: Cell<Option<Constructor>> = const { Cell::new(None) };
 }
 
 /// Puts ours before the interpreter's.

@@ -5,10 +5,10 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use blockyard_python::{Finished, HostMemory, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_record::Bytes;
 
-fn run(source: &str, settings: ProgramSettings) -> Finished {
+fn run(source: &str, settings: ProgramSettings) -> ProgramOutcome {
     let program = Program { file: "x.py".to_owned(), source: source.to_owned(), arguments: Vec::new() };
     run_on_thread(program, settings, |_: &str| {}).expect("the interpreter answers")
 }

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use blockyard_python::{Finished, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use flate2::read::GzDecoder;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ fn programs(name: &str) -> Vec<Value> {
 }
 
 /// Runs a program on as many devices as it was recorded on.
-fn run(program: &Value) -> (Vec<Line>, Finished) {
+fn run(program: &Value) -> (Vec<Line>, ProgramOutcome) {
     let lines: Arc<Mutex<(Vec<Line>, bool)>> = Arc::default();
     let sink = Arc::clone(&lines);
     let text = |key: &str| program[key].as_str().unwrap_or_default().to_owned();

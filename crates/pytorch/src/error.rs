@@ -1,3 +1,5 @@
+//! Why a file is not a recording that can be replayed.
+
 use crate::compact::CompactError;
 
 /// Why a file is not a recording that can be replayed.

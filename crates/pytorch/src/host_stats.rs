@@ -1,3 +1,5 @@
+//! `torch.cuda.host_memory_stats()`.
+
 use blockyard_record::{DurationStat, HostStats, Stat};
 
 /// The result of `torch.cuda.host_memory_stats()`: 28 keys and values, sorted by key.

@@ -52,7 +52,7 @@ pub use error::{GzipError, LineError, ReadError};
 pub use host_stats::host_memory_stats;
 pub use read::unpack;
 pub use recorded::{
-    Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
+    AllocationResult, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
     StatChange,
 };
 pub use stats::{STAT_COUNT, memory_stat, memory_stats, memory_stats_in, stat_index, stat_keys, stat_values};

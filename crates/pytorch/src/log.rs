@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use blockyard_record::{BlockSnapshot, SegmentSnapshot, Snapshot, TraceEntry};
 use serde_json::{Map, Value, json};
 
-use crate::recorded::{Allocated, Meta, OperationKind};
+use crate::recorded::{AllocationResult, Meta, OperationKind};
 use crate::stat_keys;
 
 /// The first line.
@@ -26,7 +26,11 @@ pub fn meta(meta: &Meta) -> String {
 
 /// The line of an operation; `changed` is the statistics that changed, by key index.
 #[must_use]
-pub fn operation(kind: &OperationKind, result: Option<&Allocated>, changed: &[(usize, i64)]) -> String {
+pub fn operation(
+    kind: &OperationKind,
+    result: Option<&AllocationResult>,
+    changed: &[(usize, i64)],
+) -> String {
     let mut line = Map::new();
     let mut put = |key: &str, value: Value| line.insert(key.to_owned(), value);
     let name = match kind {
@@ -63,10 +67,10 @@ pub fn operation(kind: &OperationKind, result: Option<&Allocated>, changed: &[(u
         _ => {}
     }
     match result {
-        Some(Allocated::At(addr)) => {
+        Some(AllocationResult::At(addr)) => {
             put("addr", json!(addr));
         }
-        Some(Allocated::OutOfMemory(text)) => {
+        Some(AllocationResult::OutOfMemory(text)) => {
             put("oom", json!(text));
         }
         None => {}

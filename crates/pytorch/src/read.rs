@@ -1,3 +1,5 @@
+//! Reads recorded runs: lines of JSON, perhaps gzipped.
+
 use std::borrow::Cow;
 
 use blockyard_record::{Bytes, PoolId, PoolKind, StreamId, TraceAction, TraceEntry};
@@ -7,7 +9,7 @@ use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use crate::compact::CompactTrace;
 use crate::gzip::gunzip;
 use crate::recorded::{
-    Allocated, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
+    AllocationResult, Meta, OperationKind, RecordedBlock, RecordedOperation, RecordedRun, RecordedSegment,
     StatChange,
 };
 use crate::{LineError, ReadError, stat_index};
@@ -193,8 +195,10 @@ impl Line {
                 stream: self.stream.unwrap_or(0),
                 pool: self.pool,
                 result: match (self.addr, self.oom) {
-                    (Some(addr), _) => Some(Allocated::At(addr)),
-                    (None, Some(serde_json::Value::String(text))) => Some(Allocated::OutOfMemory(text)),
+                    (Some(addr), _) => Some(AllocationResult::At(addr)),
+                    (None, Some(serde_json::Value::String(text))) => {
+                        Some(AllocationResult::OutOfMemory(text))
+                    }
                     _ => None,
                 },
             },

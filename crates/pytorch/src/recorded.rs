@@ -1,3 +1,5 @@
+//! A recorded run as plain data.
+
 use blockyard_record::{Backend, Bytes, PoolId, PoolKind, StreamId, TraceEntry};
 use blockyard_rules::Release;
 use blockyard_workload::Request;
@@ -94,7 +96,7 @@ pub enum OperationKind {
         /// The index of the `MemPool` it was made in, if any.
         pool: Option<u32>,
         /// The result in PyTorch, if it was recorded.
-        result: Option<Allocated>,
+        result: Option<AllocationResult>,
     },
     /// Gives memory back.
     Free {
@@ -150,7 +152,7 @@ impl OperationKind {
 
 /// The result of an allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allocated {
+pub enum AllocationResult {
     /// Memory at this address.
     At(u64),
     /// An out-of-memory error with this text.

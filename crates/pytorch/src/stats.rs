@@ -1,3 +1,5 @@
+//! `torch.cuda.memory_stats()`: its keys by release, and their values.
+
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -66,7 +68,7 @@ pub fn stat_index(key: &str) -> Option<usize> {
 pub fn stat_values(stats: &Stats) -> Vec<i64> {
     static ORDER: OnceLock<Vec<usize>> = OnceLock::new();
     let values = in_declared_order(stats);
-    // Where each sorted key stands in the declared order; found once, since this runs after every operation.
+    // The place of each sorted key in the declared order; found once, since this runs after every operation.
     let order = ORDER.get_or_init(|| {
         let mut order: Vec<usize> = (0..STAT_COUNT).collect();
         let keys = declared_keys();

@@ -1,3 +1,5 @@
+//! `torch.cuda.memory_summary()`, to the letter.
+
 use std::fmt::Write;
 
 use blockyard_record::{Stat, StatArray, Stats};

@@ -1,3 +1,5 @@
+//! The breakdown: each byte of the device in exactly one class.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Bytes;

@@ -1,3 +1,5 @@
+//! Errors of encoded recordings.
+
 /// Encoded bytes of a recording that contradict each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EncodingError {

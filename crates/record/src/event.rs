@@ -1,3 +1,5 @@
+//! Events: the steps inside an allocator.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};

@@ -1,3 +1,5 @@
+//! Statistics of pinned host memory.
+
 use serde::{Deserialize, Serialize};
 
 use crate::Stat;

@@ -1,3 +1,5 @@
+//! Identities: numbers with a type.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

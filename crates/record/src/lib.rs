@@ -90,7 +90,7 @@ mod trace;
 mod units;
 mod varint;
 
-// The three types that rules speak of are part of the vocabulary.
+// The three types that the rules name are part of the vocabulary.
 pub use blockyard_rules::{Backend, Bytes, PoolKind};
 pub use breakdown::Breakdown;
 pub use event::{Event, EventSink, FailureCause, NullSink};

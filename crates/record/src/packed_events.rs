@@ -1,3 +1,5 @@
+//! Events as bytes, about five each.
+
 use blockyard_rules::size::MIN_BLOCK_SIZE;
 use serde::{Deserialize, Serialize};
 

@@ -1,3 +1,5 @@
+//! Steps as bytes: the number of events and the breakdown after each.
+
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::EncodingError;

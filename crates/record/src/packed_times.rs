@@ -1,3 +1,5 @@
+//! Times as bytes.
+
 use serde::{Deserialize, Serialize};
 
 use crate::varint::{self, Reader};

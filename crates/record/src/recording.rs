@@ -1,3 +1,5 @@
+//! Recordings: one whole run of an allocator, as plain data.
+
 mod annotations;
 mod beginning;
 mod recorder;

@@ -1,3 +1,5 @@
+//! Snapshots: all segments and blocks at one moment.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{AllocationId, BlockId, Bytes, DeviceAddr, PoolId, PoolKind, SegmentId, StreamId};

@@ -1,3 +1,5 @@
+//! Stacks and their frames, each stored once.
+
 use serde::{Deserialize, Serialize};
 
 use crate::encoding::EncodingError;

@@ -1,3 +1,5 @@
+//! The memory of a device, which follows events and decides nothing.
+
 mod beginning;
 mod packed;
 mod steps;

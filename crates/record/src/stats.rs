@@ -1,3 +1,5 @@
+//! Statistics, as `memory_stats()` has them.
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Backend, BlockState, Bytes, PoolKind, SegmentSnapshot, Snapshot};

@@ -1,3 +1,5 @@
+//! Entries of PyTorch's trace.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

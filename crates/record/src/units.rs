@@ -1,3 +1,5 @@
+//! Addresses, indices of 32 bits, and numbers as people read them.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

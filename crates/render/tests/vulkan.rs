@@ -9,7 +9,7 @@ mod offscreen;
 use blockyard_figure::{PICKED_BIT, RECT_OPEN_END, RECT_UNIT, RESERVED_COLOR};
 use blockyard_render::RectView;
 
-use offscreen::Offscreen;
+use offscreen::OffscreenPicture;
 
 const SIDE: u32 = 32;
 
@@ -20,14 +20,14 @@ const FIRST: [u8; 4] = [255, 0, 0, 255];
 const SECOND: [u8; 4] = [0, 0, 255, 255];
 const PALE: [u8; 4] = [255, 200, 200, 255];
 
-fn opened() -> Option<Offscreen> {
+fn opened() -> Option<OffscreenPicture> {
     let mut colors = vec![NOTHING; 64];
     colors[0] = FIRST;
     colors[1] = SECOND;
     colors[32] = PALE;
     colors[RESERVED_COLOR as usize] = RESERVED;
     colors[31] = GROUND;
-    let Some(offscreen) = Offscreen::open(SIDE, SIDE, &colors) else {
+    let Some(offscreen) = OffscreenPicture::open(SIDE, SIDE, &colors) else {
         assert!(std::env::var_os("REQUIRE_VULKAN_GPU").is_none(), "there is no adapter");
         println!("skipped: Vulkan finds no adapter");
         return None;

@@ -1,3 +1,5 @@
+//! Statistics from before a recording began.
+
 use std::sync::OnceLock;
 
 use blockyard_pytorch::stat_keys;

@@ -1,3 +1,5 @@
+//! The comparison of a replay with its recording.
+
 use std::fmt;
 
 use blockyard_record::grouped;

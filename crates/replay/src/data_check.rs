@@ -251,12 +251,12 @@ mod tests {
 
     /// Memory that writes down each call and whether its work was finished.
     #[derive(Debug, Default)]
-    struct Written {
+    struct CallLog {
         calls: Rc<RefCell<Vec<Call>>>,
         finished: Rc<RefCell<u32>>,
     }
 
-    impl DataCheck for Written {
+    impl DataCheck for CallLog {
         fn fill(&mut self, stream: StreamId, block: PatternedBlock) -> Result<(), DeviceError> {
             self.calls.borrow_mut().push(("fill", stream.get(), block));
             Ok(())
@@ -286,7 +286,7 @@ mod tests {
             capacity: Bytes::mib(256),
         };
         let (calls, finished) = (Rc::default(), Rc::default());
-        let data = Written { calls: Rc::clone(&calls), finished: Rc::clone(&finished) };
+        let data = CallLog { calls: Rc::clone(&calls), finished: Rc::clone(&finished) };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
         let mut run = CheckedRun::new(device, data, full, &settings, &workload);
         while run.step().unwrap() {}
@@ -346,7 +346,7 @@ mod tests {
             capacity: Bytes::mib(64),
         };
         let device = AnyDevice::new(VirtualDevice::new(settings.capacity));
-        let mut run = CheckedRun::new(device, Written::default(), Bytes::ZERO, &settings, &workload);
+        let mut run = CheckedRun::new(device, CallLog::default(), Bytes::ZERO, &settings, &workload);
         while run.step().unwrap() {}
         run.found(0, 3);
         run.found(0, u32::MAX);

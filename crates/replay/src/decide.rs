@@ -6,7 +6,7 @@ use blockyard_device::AnyDevice;
 use blockyard_pytorch::{RecordedRun, StatChange, stat_index};
 use blockyard_record::{BlockState, Bytes, Snapshot, TraceAction, TraceEntry};
 use blockyard_rules::size;
-use blockyard_trace::{Rewound, SizeRange, requests_after};
+use blockyard_trace::{RewoundMemory, SizeRange, requests_after};
 
 use crate::{OnProgress, Progress, RunError, RunSettings, Runner, device_of, progress};
 
@@ -17,9 +17,9 @@ const MOST_ATTEMPTS: usize = 256;
 pub(crate) fn decide(
     run: &RecordedRun,
     settings: &RunSettings,
-    mut rewound: Rewound,
+    mut rewound: RewoundMemory,
     on_progress: OnProgress,
-) -> Result<Rewound, RunError> {
+) -> Result<RewoundMemory, RunError> {
     for _ in 0..MOST_ATTEMPTS {
         if rewound.open.iter().all(|open| open.is_decided) {
             break;
@@ -40,7 +40,7 @@ pub(crate) fn decide(
 /// A block that must be larger than assumed.
 #[derive(Clone, Copy, Debug)]
 struct Change {
-    /// The index of the block in [`Rewound::open`].
+    /// The index of the block in [`RewoundMemory::open`].
     open: usize,
     /// How much larger the block is.
     by: Bytes,
@@ -54,7 +54,7 @@ struct Change {
 fn attempt(
     run: &RecordedRun,
     settings: &RunSettings,
-    rewound: &mut Rewound,
+    rewound: &mut RewoundMemory,
     on_progress: OnProgress,
 ) -> Result<Option<Change>, RunError> {
     let expected = run.trace.as_deref().unwrap_or_default();
@@ -80,7 +80,7 @@ fn attempt(
         if let Some(change) = check_snapshots(rewound, expected, found, compared) {
             return Ok(Some(change));
         }
-        // Frees that complete in another order are no difference.
+        // Frees that complete in another order are not a difference.
         if let Some(place) = differing.filter(|place| found[*place].action != TraceAction::FreeCompleted) {
             let snapshot = runner.snapshot();
             return Ok(passed_by(rewound, &found[place], place, &snapshot, settings));
@@ -98,7 +98,7 @@ fn attempt(
 
 /// Compares the active bytes of snapshots, which their trace entries contain.
 fn check_snapshots(
-    rewound: &mut Rewound,
+    rewound: &mut RewoundMemory,
     expected: &[TraceEntry],
     found: &[TraceEntry],
     from: usize,
@@ -117,7 +117,7 @@ fn check_snapshots(
 /// The block whose free neighbor was chosen by our best fit and not by PyTorch's. The neighbor was too small in PyTorch, so the block is
 /// larger than assumed.
 fn passed_by(
-    rewound: &Rewound,
+    rewound: &RewoundMemory,
     found: &TraceEntry,
     place: usize,
     after: &Snapshot,
@@ -167,7 +167,7 @@ impl<'a> CheckpointSums<'a> {
         &mut self,
         entries: usize,
         stats: &blockyard_record::Stats,
-        rewound: &mut Rewound,
+        rewound: &mut RewoundMemory,
     ) -> Option<Change> {
         let (_, at, values) = self.run.checkpoints.get(self.next).filter(|(_, at, _)| *at == entries)?;
         self.next += 1;
@@ -201,7 +201,7 @@ fn value(values: &[StatChange], key: usize) -> Option<i64> {
 /// Explains why the replay has `missing` bytes less than the recording, as a sum over the blocks `among`. Each block has its smallest
 /// possible size at first. If no bytes are missing, all these sizes are right. Otherwise the first block that can be larger gets the
 /// missing bytes.
-fn explain_missing(rewound: &mut Rewound, among: &[usize], missing: i64) -> Option<Change> {
+fn explain_missing(rewound: &mut RewoundMemory, among: &[usize], missing: i64) -> Option<Change> {
     let missing = Bytes::new(u64::try_from(missing).ok()?);
     if missing.is_zero() {
         if among.iter().any(|open| rewound.open[*open].is_guess) {

@@ -1,3 +1,5 @@
+//! Sends each request of a workload to an allocator.
+
 use std::collections::BTreeMap;
 
 use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator, PoolOptions};

@@ -1,3 +1,5 @@
+//! Errors of runs and comparisons.
+
 use blockyard_allocator::AllocError;
 use blockyard_device::DeviceError;
 use blockyard_pytorch::ReadError;

@@ -143,10 +143,10 @@ const FIRST_BYTES: u64 = 4096;
 
 /// An opened file whose comparison with our allocator has not been made yet, because the figures come first.
 #[derive(Debug)]
-pub struct PendingComparison(Pending);
+pub struct PendingComparison(ComparisonSource);
 
 #[derive(Debug)]
-enum Pending {
+enum ComparisonSource {
     /// The comparison of a recorded run, which is made while the run is opened: its figures show the replay by our allocator.
     Made(Comparison),
     Snapshot {
@@ -165,8 +165,8 @@ impl PendingComparison {
     /// [`JobError`] names the cause and its place.
     pub fn compare(self, on_progress: OnProgress) -> Result<Comparison, JobError> {
         match self.0 {
-            Pending::Made(comparison) => Ok(comparison),
-            Pending::Snapshot { file, place, name, notes } => {
+            ComparisonSource::Made(comparison) => Ok(comparison),
+            ComparisonSource::Snapshot { file, place, name, notes } => {
                 compare_snapshot(*file, place, &name, notes, on_progress)
             }
         }
@@ -228,7 +228,7 @@ fn open_recorded_run(
         opened: Some(opened),
         data_checks: None,
     };
-    Ok((output, PendingComparison(Pending::Made(verified.comparison))))
+    Ok((output, PendingComparison(ComparisonSource::Made(verified.comparison))))
 }
 
 /// Runs a workload's text on a virtual device, as [`Job::Run`] does.
@@ -284,7 +284,7 @@ fn open_snapshot(
         unplaced,
     };
     let pending =
-        Pending::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
+        ComparisonSource::Snapshot { file: Box::new(file), place, name: name.to_owned(), notes: found.notes };
     let workload = Workload::default();
     let output = JobOutput { workload, recording: found.recording, opened: Some(opened), data_checks: None };
     Ok((output, PendingComparison(pending)))

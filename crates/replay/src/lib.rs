@@ -72,7 +72,7 @@ pub use compare::{Comparison, Count, Difference};
 pub use data_check::{CheckedRun, DataCheck, PatternedBlock, StepDataCheck};
 pub use error::RunError;
 pub use progress::{OnProgress, Progress};
-pub use replayable::{Replayable, device_of, open};
+pub use replayable::{ReplayableRun, device_of, open};
 pub use replayer::{FailedRequest, Replayer};
 pub use rival::{RivalRun, replay_rival};
 pub use runner::{Runner, StepResult, TraceRecorder};

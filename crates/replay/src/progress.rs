@@ -1,3 +1,5 @@
+//! Progress of long work.
+
 use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};

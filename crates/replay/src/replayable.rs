@@ -1,3 +1,5 @@
+//! What a replay of a recorded run needs: requests, the device's answers, the memory before.
+
 use std::borrow::Cow;
 
 use blockyard_device::{InitialMemory, ProcessMemory, RecordedDevice, RecordedDeviceFailure, RecordedOom};
@@ -9,17 +11,17 @@ use blockyard_trace::{InferredRun, requests, requests_after};
 use crate::decide::decide;
 use crate::fraction::infer_fraction;
 use crate::{OnProgress, RunError, RunSettings};
-use blockyard_trace::{RewindError, Rewound, rewind};
+use blockyard_trace::{RewindError, RewoundMemory, rewind};
 
 /// A recorded run, ready to be replayed.
 #[derive(Clone, Debug)]
-pub struct Replayable<'a> {
+pub struct ReplayableRun<'a> {
     /// The run to compare with. If it begins late, an entry that is cut in two is left out.
     pub run: Cow<'a, RecordedRun>,
     /// The requests, what the device did, and the memory before the first request.
     pub inferred: InferredRun,
     /// How the memory before the first request was found, for a recording that begins late.
-    pub rewound: Option<Rewound>,
+    pub rewound: Option<RewoundMemory>,
 }
 
 /// Finds the requests of a recorded run and, if the run begins late, the memory before its first request.
@@ -32,12 +34,12 @@ pub fn open<'a>(
     run: &'a RecordedRun,
     settings: &RunSettings,
     on_progress: OnProgress,
-) -> Result<Replayable<'a>, RunError> {
+) -> Result<ReplayableRun<'a>, RunError> {
     if !run.operations.is_empty() || run.trace.is_none() || run.segments.is_none() {
         return from_empty_device(run);
     }
     let mut replayable = open_rewound(run, settings, on_progress)?;
-    let Replayable { run, inferred, .. } = &mut replayable;
+    let ReplayableRun { run, inferred, .. } = &mut replayable;
     infer_fraction(run, settings, inferred, on_progress)?;
     Ok(replayable)
 }
@@ -46,7 +48,7 @@ fn open_rewound<'a>(
     run: &'a RecordedRun,
     settings: &RunSettings,
     on_progress: OnProgress,
-) -> Result<Replayable<'a>, RunError> {
+) -> Result<ReplayableRun<'a>, RunError> {
     let (whole, mut rewound) = match rewind_whole_requests(run, &settings.config) {
         Ok(found) => found,
         // A trace that cannot be rewound may still begin with the program, and its final segments may be wrong.
@@ -85,19 +87,19 @@ fn open_rewound<'a>(
             "{cut} {what} at the beginning may be the end of a request from before the recording; left out"
         ));
     }
-    Ok(Replayable { run: whole, inferred, rewound: Some(rewound) })
+    Ok(ReplayableRun { run: whole, inferred, rewound: Some(rewound) })
 }
 
 /// The requests of a run that begins with an empty device.
-fn from_empty_device(run: &RecordedRun) -> Result<Replayable<'_>, RunError> {
-    Ok(Replayable { run: Cow::Borrowed(run), inferred: requests(run)?, rewound: None })
+fn from_empty_device(run: &RecordedRun) -> Result<ReplayableRun<'_>, RunError> {
+    Ok(ReplayableRun { run: Cow::Borrowed(run), inferred: requests(run)?, rewound: None })
 }
 
 /// Rewinds a trace. If the trace begins in the middle of a request, the entries of this request are left out.
 fn rewind_whole_requests<'a>(
     run: &'a RecordedRun,
     config: &AllocatorConfig,
-) -> Result<(Cow<'a, RecordedRun>, Rewound), RewindError> {
+) -> Result<(Cow<'a, RecordedRun>, RewoundMemory), RewindError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let rewound = rewind(run, config)?;
     let cut = match trace.first() {
@@ -138,7 +140,7 @@ fn end_of_a_request(trace: &[TraceEntry]) -> usize {
 
 /// Whether the entry allocates space that best fit would not choose among the cached blocks. Then the device allocated this space just
 /// before, for the same request.
-fn takes_new_memory(entry: &TraceEntry, rewound: &Rewound, config: &AllocatorConfig) -> bool {
+fn takes_new_memory(entry: &TraceEntry, rewound: &RewoundMemory, config: &AllocatorConfig) -> bool {
     let limit = config.max_split_size();
     let mut blocks = rewound.start.segments.iter().flat_map(|segment| &segment.blocks);
     entry.action == TraceAction::Alloc

@@ -149,7 +149,7 @@ mod tests {
 
     /// Serves requests while so many blocks are in use at most, and writes down each call.
     #[derive(Default)]
-    struct Scripted {
+    struct ScriptedRival {
         most: usize,
         used: usize,
         /// Whether a release of the cache makes room for one more block.
@@ -158,7 +158,7 @@ mod tests {
         next: u64,
     }
 
-    impl Allocator for Scripted {
+    impl Allocator for ScriptedRival {
         fn allocate(&mut self, size: Bytes, stream: StreamId) -> Result<RivalAllocation, RivalOutOfMemory> {
             if self.used >= self.most {
                 self.calls.push("refuse".to_owned());
@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    fn replayed(text: &str, mut allocator: Scripted) -> (RivalRun, Vec<String>, Vec<u64>) {
+    fn replayed(text: &str, mut allocator: ScriptedRival) -> (RivalRun, Vec<String>, Vec<u64>) {
         let prepared = PreparedWorkload::new(&Workload::parse(text).unwrap());
         let mut used = Vec::new();
         let mut on_request = |usage: Usage| used.push(usage.device_allocs);
@@ -201,8 +201,8 @@ mod tests {
         (run.unwrap(), allocator.calls, used)
     }
 
-    fn room_for(most: usize) -> Scripted {
-        Scripted { most, ..Scripted::default() }
+    fn room_for(most: usize) -> ScriptedRival {
+        ScriptedRival { most, ..ScriptedRival::default() }
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(run, RivalRun { requests: 4, failed: Some(4) }, "the request that failed is not counted");
 
         let (run, calls, _) =
-            replayed("a = alloc 1 MiB; b = alloc 1 MiB", Scripted { has_cache: true, ..room_for(1) });
+            replayed("a = alloc 1 MiB; b = alloc 1 MiB", ScriptedRival { has_cache: true, ..room_for(1) });
         assert_eq!((run.failed, calls.last().map(String::as_str)), (None, Some("allocate 2")));
     }
 

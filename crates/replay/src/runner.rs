@@ -1,6 +1,8 @@
+//! Runs requests one by one and collects their results.
+
 use blockyard_allocator::{AllocError, BackendAllocation, BackendAllocator};
 use blockyard_device::{Advance, DeviceError, DeviceMemory};
-use blockyard_pytorch::Allocated;
+use blockyard_pytorch::AllocationResult;
 use blockyard_record::{
     BlockId, BlockSnapshot, DeviceAddr, Event, EventSink, Recorder, Recording, RunInfo, Snapshot, Stats,
     StepOutcome, TraceEntry,
@@ -29,10 +31,12 @@ pub enum StepResult {
 impl StepResult {
     /// The result as a recorded run writes it; `None` for requests without a result.
     #[must_use]
-    pub fn answer(&self) -> Option<Allocated> {
+    pub fn answer(&self) -> Option<AllocationResult> {
         match self {
-            Self::Allocated(addr) => Some(Allocated::At(addr.get())),
-            Self::OutOfMemory(text) | Self::Refused(text) => Some(Allocated::OutOfMemory(text.clone())),
+            Self::Allocated(addr) => Some(AllocationResult::At(addr.get())),
+            Self::OutOfMemory(text) | Self::Refused(text) => {
+                Some(AllocationResult::OutOfMemory(text.clone()))
+            }
             Self::Done | Self::Skipped(_) => None,
         }
     }
@@ -221,7 +225,7 @@ impl<'a, D: DeviceMemory + Advance> Runner<'a, D> {
         if let Request::Allocate { tensor, .. } = request {
             recorder.name_next_allocation(self.workload.tensor_name(tensor).as_deref());
         }
-        // Requests about memory pools and settings cause no event of their own.
+        // Requests about memory pools and settings cause no event.
         if let Some((title, sentence)) = note_of(self.workload, request) {
             recorder.note(title, sentence);
         }

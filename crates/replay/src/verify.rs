@@ -1,3 +1,5 @@
+//! Verification: a recorded run through our allocator, compared step by step.
+
 mod segments;
 mod steps;
 mod traces;
@@ -11,9 +13,9 @@ use blockyard_record::{Backend, EventSink, Recording, SegmentSnapshot, Stats};
 use blockyard_rules::AllocatorConfig;
 use blockyard_workload::Workload;
 
-use crate::replayable::{Replayable, device_of, open};
+use crate::replayable::{ReplayableRun, device_of, open};
 use crate::{Comparison, OnProgress, Progress, RunError, RunSettings, Runner, progress};
-use blockyard_trace::Rewound;
+use blockyard_trace::RewoundMemory;
 
 use self::segments::{compare_segments, first_new_block};
 use self::steps::StepComparer;
@@ -58,14 +60,14 @@ pub fn verify_on<D: DeviceMemory + Advance>(
 ) -> Result<Verification, RunError> {
     let config = AllocatorConfig::parse(&run.meta.config, run.meta.release())?;
     let settings = RunSettings { title: run.meta.name.clone(), config, capacity: run.meta.total_memory };
-    let Replayable { run, inferred, rewound } = open(run, &settings, on_progress)?;
+    let ReplayableRun { run, inferred, rewound } = open(run, &settings, on_progress)?;
     let run = run.as_ref();
     let device = device_for(device_of(run, &inferred));
     let mut runner = Runner::beginning_with(device, &settings, &inferred.workload, &inferred.start)?
         .with_placements(&inferred.placements)
         .with_trace();
     let mut comparison = Comparison::default();
-    comparison.notes.extend(rewound.as_ref().map(Rewound::notes).into_iter().flatten());
+    comparison.notes.extend(rewound.as_ref().map(RewoundMemory::notes).into_iter().flatten());
     comparison.notes.extend(inferred.notes.iter().cloned());
     // The driver's pool has no trace and no segments, and its blocks get their recorded addresses.
     let is_native = settings.config.backend() == Backend::Native;

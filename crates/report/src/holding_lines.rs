@@ -35,9 +35,9 @@ pub(crate) enum Place {
     Workspaces,
 }
 
-/// The bytes of one place.
+/// The bytes that one place holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct PlaceBytes {
     pub(crate) place: Place,
     pub(crate) bytes: Bytes,
     pub(crate) blocks: usize,
@@ -50,7 +50,7 @@ pub(crate) fn held(
     recording: &Arc<Recording>,
     moment: &Moment,
     on_progress: OnProgress,
-) -> Result<Vec<Held>, LabError> {
+) -> Result<Vec<PlaceBytes>, LabError> {
     let mut collector = Collector::new(recording.clone());
     while collector.advance(BETWEEN_REPORTS) {
         let (done, total) = collector.progress();
@@ -63,7 +63,7 @@ pub(crate) fn held(
     Ok(grouped_rows(recording, &allocations, &rows))
 }
 
-fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<Held> {
+fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]) -> Vec<PlaceBytes> {
     let mut of_stacks: BTreeMap<StackId, Option<Place>> = BTreeMap::new();
     let has_stacks = !recording.stacks().is_empty();
     // The bytes of each stack of a place.
@@ -82,11 +82,11 @@ fn grouped_rows(recording: &Recording, allocations: &Allocations, rows: &[usize]
         *bytes = bytes.saturating_add(allocation.size);
         *blocks += 1;
     }
-    let mut held: Vec<Held> = places
+    let mut held: Vec<PlaceBytes> = places
         .into_iter()
         .map(|(place, stacks)| {
             let largest = stacks.iter().max_by_key(|(_, (bytes, _))| *bytes);
-            Held {
+            PlaceBytes {
                 place,
                 bytes: stacks.values().map(|(bytes, _)| *bytes).sum(),
                 blocks: stacks.values().map(|(_, blocks)| blocks).sum(),
@@ -109,7 +109,7 @@ fn place_of_stack(recording: &Recording, stack: StackId) -> Option<Place> {
     })
 }
 
-impl Held {
+impl PlaceBytes {
     /// The line of the program that called the place, in the stack that holds most; a call from the top level says no more than the place.
     fn caller(&self, recording: &Recording) -> Option<String> {
         let stacks = recording.stacks();
@@ -143,7 +143,7 @@ pub(crate) fn write(
     place: usize,
     recording: &Recording,
     moment: &Moment,
-    held: &[Held],
+    held: &[PlaceBytes],
     has_stacks: bool,
 ) {
     let _ = writeln!(out, "<h3 id=\"holders-{place}\">Who holds the memory {}</h3>", moment.when());

@@ -6,7 +6,7 @@ use blockyard_figure::{Series, steps_at_allocation};
 use blockyard_lab::{About, Finding, MomentName, Verdict as Answer, VerdictMoment};
 use blockyard_record::{Recording, counted, grouped};
 
-use crate::holding_lines::Held;
+use crate::holding_lines::PlaceBytes;
 use crate::html::{escaped, exact, sentence, sentence_case, share};
 use crate::moment::{Moment, MomentKind};
 use crate::settings::Settings;
@@ -19,7 +19,7 @@ pub(crate) struct Verdict<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) series: &'a Series,
     pub(crate) moment: &'a Moment,
-    pub(crate) held: &'a [Held],
+    pub(crate) held: &'a [PlaceBytes],
     /// What the lab says; `None` where the requests cannot be replayed.
     pub(crate) answer: Option<&'a Answer>,
     /// The settings that were tried, as rows of a table below.

@@ -1,3 +1,5 @@
+//! Arenas, as RMM has them.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use blockyard_record::{Bytes, StreamId};

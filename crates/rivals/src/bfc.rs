@@ -1,3 +1,5 @@
+//! Best fit with coalescing, as TensorFlow has it.
+
 use std::collections::BTreeSet;
 
 use crate::carver::{Carver, FreeIndex};

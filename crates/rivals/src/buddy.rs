@@ -1,3 +1,5 @@
+//! Buddies: blocks are powers of two.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::ALIGNMENT;

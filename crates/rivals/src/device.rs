@@ -1,3 +1,5 @@
+//! The device below a rival: bytes, and addresses that are never given twice.
+
 use blockyard_record::Bytes;
 
 use crate::Usage;

@@ -1,3 +1,5 @@
+//! No caching: each request is a call of the device.
+
 use crate::per_stream::{DeviceBelow, PerStream, Policy};
 
 /// No caching at all: every request is a call of the device.

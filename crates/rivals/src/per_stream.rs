@@ -1,3 +1,5 @@
+//! Policies of free blocks, one for each stream over a common device.
+
 use blockyard_record::{Bytes, StreamId};
 
 use crate::device::Device;

@@ -1,3 +1,5 @@
+//! Stitching of virtual memory, as GMLake does.
+
 use std::collections::BTreeMap;
 
 use crate::bfc::BestFit;

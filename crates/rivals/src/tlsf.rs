@@ -1,3 +1,5 @@
+//! Two-level segregated fit.
+
 use std::collections::BTreeMap;
 
 use crate::carver::{Carver, FreeIndex};

@@ -1,3 +1,5 @@
+//! The setting `backend`.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

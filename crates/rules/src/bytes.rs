@@ -1,3 +1,5 @@
+//! Numbers of bytes, of 64 bits on every target.
+
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub, SubAssign};

@@ -1,3 +1,5 @@
+//! The small and the large pool.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

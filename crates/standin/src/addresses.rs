@@ -85,7 +85,7 @@ fn range(base: u64, length: u64) -> Option<Range<u64>> {
 
 /// A range that is taken.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct TakenRange {
     /// Bytes that were asked for; `None` for a range that no program may touch.
     asked: Option<u64>,
     length: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Addresses {
     /// Chunks by number: a newer chunk has a higher one.
     chunks: BTreeMap<u64, Chunk>,
     /// By first address.
-    taken: BTreeMap<u64, Taken>,
+    taken: BTreeMap<u64, TakenRange>,
     /// Chunks that were made.
     made: u64,
     pub(crate) overhead: Overhead,
@@ -159,7 +159,7 @@ impl Addresses {
             None => self.add_chunk(length, used_for)?,
         };
         self.chunks.get_mut(&number)?.holes.remove(range(base, length)?);
-        self.taken.insert(base, Taken { asked, length, chunk: number });
+        self.taken.insert(base, TakenRange { asked, length, chunk: number });
         Some(base)
     }
 
@@ -197,7 +197,7 @@ impl Addresses {
             if let Some(own) = range(start, own) {
                 chunk.holes.remove(own);
             }
-            self.taken.insert(start, Taken { asked: None, length: own, chunk: self.made });
+            self.taken.insert(start, TakenRange { asked: None, length: own, chunk: self.made });
         }
     }
 

@@ -10,7 +10,7 @@ use crate::report;
 use crate::runtime::device::attribute;
 use crate::runtime::kernels::occupancy;
 use crate::settings::settings;
-use crate::state::{Physical, current_device, set_current_device, state};
+use crate::state::{PhysicalMemory, current_device, set_current_device, state};
 use crate::values::computed;
 
 const SUCCESS: c_int = 0;
@@ -189,7 +189,7 @@ entries! {
         let Some(device) = state.devices.get(prop.device) else { return INVALID_DEVICE };
         let found = device.take_memory(size);
         if found.is_ok() {
-            to.put(state.physical.add(Physical { device: prop.device, size }));
+            to.put(state.physical.add(PhysicalMemory { device: prop.device, size }));
         }
         code(found)
     }

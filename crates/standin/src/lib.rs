@@ -40,7 +40,7 @@ mod cudnn;
 mod driver;
 mod fft;
 mod handles;
-mod known;
+mod known_ranges;
 mod libraries;
 mod memory;
 mod nccl;

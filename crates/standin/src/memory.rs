@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use crate::addresses::{ALIGNMENT, Addresses};
-use crate::known::Known;
+use crate::known_ranges::KnownRanges;
 use crate::report;
 use crate::settings::settings;
 
@@ -51,9 +51,9 @@ pub(crate) enum Sureness {
     Unknown,
 }
 
-/// What the host read.
+/// A copy to the host: how well its bytes are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Read {
+pub(crate) struct HostRead {
     /// Bytes that are not known, for which the host got zeros.
     pub(crate) unknown: u64,
     /// How sure the least sure of the others is.
@@ -71,11 +71,11 @@ pub(crate) struct Device {
     /// The device's number.
     index: i32,
     /// Bytes that are known, however they became so.
-    known: Known,
+    known: KnownRanges,
     /// Of these, bytes that a processor computed, which may differ in the last digits.
-    rounded: Known,
+    rounded: KnownRanges,
     /// Of these, bytes that follow from an assumption.
-    assumed: Known,
+    assumed: KnownRanges,
     /// Where the next variable of a kernel lies.
     next_symbol: u64,
 }
@@ -162,7 +162,7 @@ impl Device {
         else {
             return;
         };
-        // SAFETY: the range was reserved by this library for this device, and nobody else's data is there. A failure keeps the pages.
+        // SAFETY: the range was reserved by this library for this device, and has nobody else's data. A failure keeps the pages.
         let _ = unsafe { libc::madvise(base as *mut c_void, size, libc::MADV_DONTNEED) };
     }
 
@@ -240,7 +240,7 @@ fn map(base: u64, length: u64) -> bool {
 /// Copies bytes; the ranges may overlap.
 fn move_bytes(to: u64, from: u64, count: u64) {
     let Ok(count) = usize::try_from(count) else { return };
-    // SAFETY: a range of a device was checked to be taken, and a range of the host is what the caller of CUDA promises.
+    // SAFETY: a range of a device was checked to be taken, and the caller of CUDA promises a range of the host.
     unsafe { std::ptr::copy(from as *const u8, to as *mut u8, count) };
 }
 
@@ -294,9 +294,9 @@ impl Devices {
     }
 
     /// Copies bytes as far as they are known, and says what the host read.
-    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<Read, MemoryError> {
+    pub(crate) fn copy(&mut self, to: u64, from: u64, count: u64) -> Result<HostRead, MemoryError> {
         if count == 0 {
-            return Ok(Read::default());
+            return Ok(HostRead::default());
         }
         let (target, source) = (self.checked(to, count)?, self.checked(from, count)?);
         let parts = match source {
@@ -316,7 +316,7 @@ impl Devices {
                     move_bytes(to.saturating_add(start - from), *start, end - start);
                 }
                 let sureness = parts.iter().map(|(_, _, sureness)| *sureness).max().unwrap_or_default();
-                Ok(Read { unknown: count.saturating_sub(known), known: sureness })
+                Ok(HostRead { unknown: count.saturating_sub(known), known: sureness })
             }
             Some(target) => {
                 let device = self.get(target).ok_or(MemoryError::NoSuchAddress)?;
@@ -328,7 +328,7 @@ impl Devices {
                         device.mark(place, place.saturating_add(end - start), sureness);
                     }
                 }
-                Ok(Read::default())
+                Ok(HostRead::default())
             }
         }
     }

@@ -162,7 +162,7 @@ fn all_gather(from: u64, to: u64, bytes: u64, group: &mut Group) {
 
 fn broadcast(from: u64, to: u64, bytes: u64, root: u64, group: &mut Group) {
     let is_root = root == group.rank;
-    // What is received of a rank that does not run is what is there already.
+    // A receive from a rank that does not run leaves the bytes as they are.
     let own = known(if is_root { from } else { to }, bytes);
     let mut parts = group.exchange(&own, bytes);
     let root = usize::try_from(root).unwrap_or(usize::MAX);

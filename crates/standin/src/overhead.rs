@@ -117,9 +117,9 @@ impl Event {
     }
 }
 
-/// What is taken once, at the first event of its kind.
+/// Memory that is taken once, at the first event of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Once {
+enum OneTimeCost {
     Code,
     Heap,
     Blas,
@@ -132,7 +132,7 @@ enum Once {
 pub(crate) struct Overhead {
     /// The local memory that a context starts with, until more is needed.
     local: Option<u64>,
-    once: BTreeSet<Once>,
+    once: BTreeSet<OneTimeCost>,
     /// How often each was taken, by the ranks of communicators.
     counts: BTreeMap<(Taker, u64), u64>,
 }
@@ -144,8 +144,8 @@ impl Overhead {
     }
 }
 
-/// What was taken, of how many ranks that is, and how often it was taken now.
-pub(crate) type Counted = (Taker, u64, u64);
+/// A taker, the number of ranks of its communicator, and how often the taker has taken memory so far.
+pub(crate) type TakerCount = (Taker, u64, u64);
 
 impl Addresses {
     /// What a process has of a device when its context is new: below the highest 32 MiB a chunk of which little is left.
@@ -157,7 +157,7 @@ impl Addresses {
     }
 
     /// Takes what the driver takes after this, and counts it for the report. Without room nothing is taken: a segment will not find room either.
-    pub(crate) fn follow(&mut self, event: Event) -> Vec<Counted> {
+    pub(crate) fn follow(&mut self, event: Event) -> Vec<TakerCount> {
         let mut counted = Vec::new();
         if let Some((taker, ranks)) = event.taker() {
             counted.push(self.count(taker, ranks));
@@ -167,7 +167,7 @@ impl Addresses {
         }
         match event {
             Event::Kernel { has_stack, has_assertion } => {
-                if self.once(Once::Code, CODE) {
+                if self.once(OneTimeCost::Code, CODE) {
                     counted.push(self.count(Taker::Code, 0));
                 }
                 if has_stack && let Some(local) = self.overhead.local.take() {
@@ -176,15 +176,15 @@ impl Addresses {
                     counted.push(self.count(Taker::LocalMemory, 0));
                 }
                 if has_assertion {
-                    self.once(Once::Heap, HEAP);
+                    self.once(OneTimeCost::Heap, HEAP);
                 }
             }
             Event::Blas => {
-                self.once(Once::Blas, CODE);
+                self.once(OneTimeCost::Blas, CODE);
                 self.take_own(BLAS);
             }
-            Event::Dnn => _ = self.once(Once::Dnn, DNN),
-            Event::Pinned => _ = self.once(Once::Pinned, PINNED),
+            Event::Dnn => _ = self.once(OneTimeCost::Dnn, DNN),
+            Event::Pinned => _ = self.once(OneTimeCost::Pinned, PINNED),
             Event::Stream => {
                 self.take_own(STREAM);
             }
@@ -202,7 +202,7 @@ impl Addresses {
     }
 
     /// Whether this was the first time.
-    fn once(&mut self, what: Once, size: u64) -> bool {
+    fn once(&mut self, what: OneTimeCost, size: u64) -> bool {
         let is_first = self.overhead.once.insert(what);
         if is_first {
             self.take_own(size);
@@ -210,7 +210,7 @@ impl Addresses {
         is_first
     }
 
-    fn count(&mut self, taker: Taker, ranks: u64) -> Counted {
+    fn count(&mut self, taker: Taker, ranks: u64) -> TakerCount {
         let count = self.overhead.counts.entry((taker, ranks)).or_default();
         *count = count.saturating_add(1);
         (taker, ranks, *count)
@@ -218,7 +218,8 @@ impl Addresses {
 
     /// Whether no further kernel changes anything.
     pub(crate) fn knows_kernels(&self) -> bool {
-        !self.is_driver() || (self.overhead.local.is_none() && self.overhead.once.contains(&Once::Heap))
+        !self.is_driver()
+            || (self.overhead.local.is_none() && self.overhead.once.contains(&OneTimeCost::Heap))
     }
 }
 
@@ -233,7 +234,7 @@ pub(crate) fn follow_on(number: i32, event: Event) {
     say(number, counted.unwrap_or_default());
 }
 
-fn say(device: i32, counted: Vec<Counted>) {
+fn say(device: i32, counted: Vec<TakerCount>) {
     for (taker, ranks, count) in counted {
         // A pool of streams counts once.
         if taker != Taker::Streams || count == 1 {

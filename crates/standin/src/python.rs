@@ -203,7 +203,7 @@ impl Interpreter {
     }
 
     pub(crate) fn drop(self, object: NonNull<c_void>) {
-        // SAFETY: the caller gives a reference of its own.
+        // SAFETY: the caller gives a reference that it owns.
         unsafe { (self.0.drop_reference)(object.as_ptr()) };
     }
 
@@ -360,7 +360,7 @@ pub(crate) fn place() -> Place {
 
 fn innermost(api: &Api) -> Place {
     let mut first = None;
-    // SAFETY: the calling thread has Python's lock; the frame is borrowed and gets a reference of its own.
+    // SAFETY: the calling thread has Python's lock; the frame is borrowed and gets a reference.
     let mut frame = unsafe {
         let frame = (api.frame)();
         if !frame.is_null() {

@@ -33,7 +33,7 @@ pub(crate) struct Event {
 
 /// Memory of `cuMemCreate`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Physical {
+pub(crate) struct PhysicalMemory {
     pub(crate) device: i32,
     pub(crate) size: u64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub(crate) host: BTreeMap<u64, u64>,
     pub(crate) streams: Handles<Stream>,
     pub(crate) events: Handles<Event>,
-    pub(crate) physical: Handles<Physical>,
+    pub(crate) physical: Handles<PhysicalMemory>,
     /// Captured graphs and instances of them.
     pub(crate) graphs: Handles<()>,
     /// The latest capture; captures are numbered from 1.

@@ -10,9 +10,9 @@
 #![expect(unsafe_code, reason = "PyTorch calls back, and its objects are read")]
 
 pub(crate) mod assumptions;
+mod call;
 mod fill;
 mod frames;
-mod given;
 mod layout;
 mod observed;
 mod python;

@@ -1,3 +1,5 @@
+//! Errors of the plug-in.
+
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;

@@ -101,7 +101,7 @@ pub extern "C" fn blockyard_free(memory: *mut c_void, _size: isize, device: c_in
         }
         let used = Device::used(device).ok_or(PluginError::Unused(device))?;
         match with_stack(|| used.allocator.free(addr(memory))) {
-            // The process ends, or somebody reset the device: the memory is gone already.
+            // The process ends, or somebody reset the device: the memory does not exist any more.
             Err(AllocError::Device(DeviceError::Lost { .. })) => Ok(()),
             freed => freed.map_err(PluginError::Allocator),
         }

@@ -19,7 +19,7 @@ use crate::error::PluginError;
 const MOST_FRAMES: usize = 64;
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: Mutex<Option<StackTable>> = Mutex::new(None);
 
 thread_local! {
     static CURRENT: Cell<u32> = const { Cell::new(0) };
@@ -63,7 +63,7 @@ pub(crate) fn known() -> Stacks {
 
 /// Frames and stacks, each once.
 #[derive(Debug, Default)]
-struct Known {
+struct StackTable {
     stacks: Stacks,
     // Addresses of code objects, which are never given back, so that no other gets the same.
     frame_numbers: HashMap<(usize, c_int), u32>,
@@ -172,7 +172,7 @@ fn take_with_lock(api: &Api) -> u32 {
     number
 }
 
-impl Known {
+impl StackTable {
     /// The number of the stack with these code objects and lines; `None` once no more stacks can be numbered. Python's lock is held.
     fn number_of(&mut self, api: &Api, calls: &[(Object, c_int)]) -> Option<StackId> {
         let frames: Option<Vec<u32>> =
@@ -187,7 +187,7 @@ impl Known {
         let name = self.stacks.intern_text(&text_of(api, code, c"co_name"))?;
         let filename = self.stacks.intern_text(&text_of(api, code, c"co_filename"))?;
         let frame = self.stacks.intern_frame(name, filename, u32::try_from(line).unwrap_or(0))?;
-        // SAFETY: Python's lock is held. The reference is kept for ever, see `frame_numbers`.
+        // SAFETY: Python's lock is held. The reference is never given back, see `frame_numbers`.
         unsafe { (api.add_reference)(code) };
         self.frame_numbers.insert((code.addr(), line), frame.get());
         Some(frame.get())

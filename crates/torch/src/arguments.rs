@@ -18,11 +18,11 @@ pub(crate) struct Args(Vec<Argument>);
 #[derive(Debug)]
 pub(crate) struct Argument {
     value: Value,
-    borrowed: OnceCell<Borrowed>,
+    borrowed: OnceCell<ConvertedValue>,
 }
 
 #[derive(Debug)]
-enum Borrowed {
+enum ConvertedValue {
     /// The tensor of a number.
     Tensor(Tensor),
     Tensors(Vec<Tensor>),
@@ -84,7 +84,7 @@ impl FromArguments<'_> for Unread {
     }
 }
 
-/// So many arguments, none of which a statement reads.
+/// This many arguments, none of which a statement reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest<const N: usize>;
 
@@ -163,7 +163,7 @@ impl Argument {
         Err(TorchError::Type(format!("an argument cannot be {}", self.value.type_name())))
     }
 
-    fn borrow(&self, make: impl FnOnce() -> Result<Borrowed>) -> Result<&Borrowed> {
+    fn borrow(&self, make: impl FnOnce() -> Result<ConvertedValue>) -> Result<&ConvertedValue> {
         if let Some(borrowed) = self.borrowed.get() {
             return Ok(borrowed);
         }
@@ -239,8 +239,8 @@ impl<'a> FromArgument<'a> for &'a Tensor {
         if let Value::Tensor(tensor) = &argument.value {
             return Ok(tensor);
         }
-        match argument.borrow(|| Tensor::from_argument(argument).map(Borrowed::Tensor))? {
-            Borrowed::Tensor(tensor) => Ok(tensor),
+        match argument.borrow(|| Tensor::from_argument(argument).map(ConvertedValue::Tensor))? {
+            ConvertedValue::Tensor(tensor) => Ok(tensor),
             _ => argument.wrong(),
         }
     }
@@ -262,8 +262,8 @@ impl<'a> FromArgument<'a> for &'a [Tensor] {
     const KINDS: &'static [ArgumentKind] = <Vec<Tensor> as FromArgument>::KINDS;
 
     fn from_argument(argument: &'a Argument) -> Result<Self> {
-        match argument.borrow(|| Vec::from_argument(argument).map(Borrowed::Tensors))? {
-            Borrowed::Tensors(tensors) => Ok(tensors),
+        match argument.borrow(|| Vec::from_argument(argument).map(ConvertedValue::Tensors))? {
+            ConvertedValue::Tensors(tensors) => Ok(tensors),
             _ => argument.wrong(),
         }
     }
@@ -273,8 +273,8 @@ impl<'a> FromArgument<'a> for &'a [i64] {
     const KINDS: &'static [ArgumentKind] = <Vec<i64> as FromArgument>::KINDS;
 
     fn from_argument(argument: &'a Argument) -> Result<Self> {
-        match argument.borrow(|| integers(&argument.value).map(Borrowed::Ints))? {
-            Borrowed::Ints(ints) => Ok(ints),
+        match argument.borrow(|| integers(&argument.value).map(ConvertedValue::Ints))? {
+            ConvertedValue::Ints(ints) => Ok(ints),
             _ => argument.wrong(),
         }
     }

@@ -27,27 +27,27 @@ impl Default for Autocast {
     }
 }
 
-/// What [`enter`] found, for [`exit`] to put back.
+/// The settings of autocast before [`enter`], which [`exit`] sets again.
 #[derive(Clone, Copy, Debug)]
-pub struct Before {
+pub struct SavedAutocast {
     dtype: Option<Dtype>,
     is_cache_enabled: bool,
 }
 
 /// `autocast.__enter__`: `None` switches it off.
 #[expect(clippy::must_use_candidate, reason = "a setter gives back what was before")]
-pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> Before {
+pub fn enter(dtype: Option<Dtype>, is_cache_enabled: bool) -> SavedAutocast {
     let session = session();
     let state = &session.autocast;
     state.nesting.set(state.nesting.get() + 1);
-    Before {
+    SavedAutocast {
         dtype: state.dtype.replace(dtype),
         is_cache_enabled: state.is_cache_enabled.replace(is_cache_enabled),
     }
 }
 
 /// `autocast.__exit__`: the outermost one clears the cache.
-pub fn exit(before: Before) {
+pub fn exit(before: SavedAutocast) {
     let session = session();
     let state = &session.autocast;
     // A program may call `__exit__` without `__enter__`.
@@ -93,18 +93,18 @@ pub fn dtype() -> Option<Dtype> {
 
 /// Keeps autocast out of what an operator calls, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Excluded {
+pub(crate) struct AutocastGuard {
     before: bool,
 }
 
-impl Drop for Excluded {
+impl Drop for AutocastGuard {
     fn drop(&mut self) {
         session().autocast.is_excluded.set(self.before);
     }
 }
 
-fn exclude() -> Excluded {
-    Excluded { before: session().autocast.is_excluded.replace(true) }
+fn exclude() -> AutocastGuard {
+    AutocastGuard { before: session().autocast.is_excluded.replace(true) }
 }
 
 fn is_eligible(tensor: &Tensor) -> bool {
@@ -149,7 +149,7 @@ pub(crate) fn full_dtype(input: &Tensor, named: Option<Dtype>) -> Option<Dtype> 
 #[derive(Debug)]
 pub(crate) struct Cast {
     to: Option<Dtype>,
-    _excluded: Option<Excluded>,
+    _excluded: Option<AutocastGuard>,
 }
 
 impl Cast {

@@ -16,7 +16,7 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use engine::{Gradients, backward, grad, root_gradients};
-pub use node::{BackwardCallback, Edge, Kept, Node, apply_custom};
+pub use node::{BackwardCallback, Edge, Node, SavedValue, apply_custom};
 pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};

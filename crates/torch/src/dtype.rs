@@ -1,3 +1,5 @@
+//! Types of elements, and the type of a result.
+
 use std::fmt;
 
 /// The type of a tensor's elements.

@@ -1,3 +1,5 @@
+//! Errors of operators: PyTorch's exceptions and their texts.
+
 use std::any::Any;
 use std::fmt;
 use std::rc::Rc;
@@ -26,20 +28,20 @@ pub enum TorchError {
     NotImplemented(String),
     /// What a callback (a hook, a backward written in Python) failed with, passed through unread.
     #[error("a callback failed: {0}")]
-    Callback(Foreign),
+    Callback(ForeignError),
 }
 
 /// An error of the caller's own kind.
 #[derive(Clone)]
-pub struct Foreign(pub Rc<dyn Any>);
+pub struct ForeignError(pub Rc<dyn Any>);
 
-impl fmt::Debug for Foreign {
+impl fmt::Debug for ForeignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Foreign")
+        f.write_str("ForeignError")
     }
 }
 
-impl fmt::Display for Foreign {
+impl fmt::Display for ForeignError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an error of the caller's")
     }

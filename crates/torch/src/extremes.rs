@@ -134,7 +134,7 @@ fn no_operator_panics() {
     assert!(panics.is_empty(), "{} calls panicked:\n{}", panics.len(), panics.join("\n"));
 }
 
-/// What PyTorch 2.11 says of sizes that overflow.
+/// The error of PyTorch 2.11 for sizes that overflow.
 #[test]
 fn sizes_that_overflow_are_errors_of_pytorch() {
     crate::install(Rc::new(Session::new(SessionSettings::default())));

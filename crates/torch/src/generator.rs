@@ -257,7 +257,7 @@ impl Generator {
             Draw::Integer { low, high } => count * if high.wrapping_sub(low) >= WIDE { 2 } else { 1 },
             Draw::Any => count * 2,
         };
-        // So many at once would take minutes to skip.
+        // Skipping this many numbers would take minutes.
         if self.skipped.saturating_add(skipped) > 1 << 34 {
             self.is_known = false;
         }

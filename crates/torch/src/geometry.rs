@@ -28,7 +28,7 @@ pub fn channels_last_strides(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// The number of elements; saturates where no tensor can have so many.
+/// The number of elements; saturates where no tensor can have as many.
 #[must_use]
 pub fn numel(shape: &[i64]) -> i64 {
     shape.iter().fold(1, |product, size| product.saturating_mul(*size))

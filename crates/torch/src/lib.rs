@@ -7,7 +7,7 @@
 //!
 //! # Example
 //!
-//! The product of two tensors takes a block of its own, which is freed with the tensor:
+//! The product of two tensors takes another block, which is freed with the tensor:
 //!
 //! ```
 //! use std::rc::Rc;
@@ -60,7 +60,7 @@ mod value;
 
 pub use blockyard_gpus::GpuProfile;
 pub use dtype::{Dtype, promote};
-pub use error::{Foreign, Result, TorchError};
+pub use error::{ForeignError, Result, TorchError};
 pub use geometry::{channels_last_strides, contiguous_strides, numel};
 pub use registry::{Operator, call, lookup, names};
 pub use session::{Estimate, Session, SessionSettings, install, session};

@@ -7,7 +7,7 @@
 use crate::error::runtime;
 use crate::{Device, Dtype, Result, TorchError, Value};
 
-/// A process addresses at most 2^47 bytes, so that no larger tensor has memory of its own. Views may be larger in PyTorch: a tensor
+/// A process addresses at most 2^47 bytes, so that no larger tensor has its own memory. Views may be larger in PyTorch: a tensor
 /// that is expanded to more elements is refused here.
 const MOST_ELEMENTS: i64 = 1 << 47;
 
@@ -55,7 +55,7 @@ pub(crate) fn check_result(value: &Value) -> Result<()> {
             match product {
                 None => runtime("numel: integer multiplication overflow"),
                 Some(count) if count > MOST_ELEMENTS => Err(TorchError::NotImplemented(format!(
-                    "a tensor of {count} elements is not followed: no machine has so much memory"
+                    "a tensor of {count} elements is not followed: no machine has that much memory"
                 ))),
                 Some(_) => Ok(()),
             }

@@ -361,7 +361,7 @@ impl SimulatedGpu {
         })
     }
 
-    /// The last handle of a `MemPool` is gone.
+    /// The last handle of a `MemPool` was dropped.
     ///
     /// # Errors
     ///

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::arguments::{Accepts, Args, agrees};
 use crate::limits::check_result;
 use crate::schema::Schema;
-use crate::session::Running;
+use crate::session::ActiveCall;
 use crate::{Result, TorchError, Value, ops, session};
 
 /// How an operator takes its arguments.
@@ -188,7 +188,7 @@ impl Operator {
             match schema.bind(args, keywords) {
                 Ok(bound) => {
                     let session = session();
-                    let running = Running { name: self.name, copies_or_fills: entry.copies_or_fills };
+                    let running = ActiveCall { name: self.name, copies_or_fills: entry.copies_or_fills };
                     let before = session.notes.running.replace(running);
                     let result = (entry.call)(&bound);
                     drop(bound);

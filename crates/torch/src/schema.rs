@@ -102,12 +102,12 @@ const fn kind(text: &[u8]) -> ArgumentKind {
 }
 
 /// The type of a parameter as a schema's text declares it.
-pub(crate) struct Declared {
+pub(crate) struct DeclaredType {
     pub(crate) kind: ArgumentKind,
     pub(crate) is_optional: bool,
 }
 
-impl Declared {
+impl DeclaredType {
     /// Of `Tensor?`.
     const fn parse(text: &[u8]) -> Self {
         match text {
@@ -128,7 +128,7 @@ impl Declared {
 }
 
 /// The next parameter of a schema's text and the text after the parameter's type. The text is a schema, or what is left of one.
-pub(crate) const fn next_parameter(text: &[u8]) -> Option<(Declared, &[u8])> {
+pub(crate) const fn next_parameter(text: &[u8]) -> Option<(DeclaredType, &[u8])> {
     let mut rest = text;
     // A parameter begins after the parenthesis or after a comma.
     while let [before, after @ ..] = rest {
@@ -150,7 +150,7 @@ pub(crate) const fn next_parameter(text: &[u8]) -> Option<(Declared, &[u8])> {
         }
         let (declared, after) = rest.split_at(length);
         if !matches!(declared, b"" | b"*") {
-            return Some((Declared::parse(declared), after));
+            return Some((DeclaredType::parse(declared), after));
         }
         rest = after;
     }
@@ -190,7 +190,7 @@ impl Schema {
                 Some((name, default)) => (name, Some(default)),
                 None => (declared, None),
             };
-            let Declared { kind, is_optional } = Declared::parse(kind_text.as_bytes());
+            let DeclaredType { kind, is_optional } = DeclaredType::parse(kind_text.as_bytes());
             parameters.push(Parameter {
                 name,
                 kind,

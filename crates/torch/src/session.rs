@@ -56,15 +56,15 @@ pub struct Estimate {
     pub reason: String,
 }
 
-/// What runs: an operator, or a node of autograd.
+/// The operator or the node of autograd that runs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Running {
+pub(crate) struct ActiveCall {
     pub(crate) name: &'static str,
     /// Whether its kernels copy or fill at most (`Entry::copies_or_fills`).
     pub(crate) copies_or_fills: bool,
 }
 
-impl Running {
+impl ActiveCall {
     /// Between operators.
     pub(crate) const NOTHING: Self = Self { name: "", copies_or_fills: true };
 }
@@ -73,7 +73,7 @@ impl Running {
 pub(crate) struct Notes {
     line: Cell<u32>,
     source: RefCell<Option<LineSource>>,
-    pub(crate) running: Cell<Running>,
+    pub(crate) running: Cell<ActiveCall>,
     pub(crate) phase: Cell<Phase>,
     /// Where the running operator's result goes (`out=`), until its kernel takes it.
     pub(crate) out: RefCell<Option<crate::Tensor>>,
@@ -187,7 +187,7 @@ impl Session {
         let notes = Rc::new(Notes {
             line: Cell::new(0),
             source: RefCell::new(None),
-            running: Cell::new(Running::NOTHING),
+            running: Cell::new(ActiveCall::NOTHING),
             phase: Cell::default(),
             out: RefCell::default(),
         });

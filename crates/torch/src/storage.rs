@@ -72,12 +72,12 @@ impl fmt::Display for Device {
 }
 
 #[derive(Debug)]
-struct Pinned {
+struct PinnedMemory {
     session: Rc<Session>,
     allocation: RefCell<Option<HostAllocation>>,
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedMemory {
     fn drop(&mut self) {
         if let Some(allocation) = self.allocation.take() {
             self.session.free_pinned(allocation);
@@ -91,7 +91,7 @@ pub struct Storage {
     device: Device,
     bytes: Cell<u64>,
     block: RefCell<Option<OwnedBlock>>,
-    pinned: Option<Pinned>,
+    pinned: Option<PinnedMemory>,
     /// Where the host's memory lies, once somebody has asked; 0 before.
     host_addr: Cell<u64>,
     /// Exact values by element, for small tensors of the host; `None` where they are not known.
@@ -99,7 +99,7 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// Memory of so many bytes.
+    /// Memory of this many bytes.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl Storage {
         }))
     }
 
-    /// Host memory of so many bytes, which is not counted and so never fails.
+    /// Host memory of this many bytes, which is not counted and so never fails.
     #[must_use]
     pub fn of_host(bytes: u64) -> Rc<Self> {
         Rc::new(Self {
@@ -132,7 +132,7 @@ impl Storage {
         })
     }
 
-    /// Pinned host memory of so many bytes.
+    /// Pinned host memory of this many bytes.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Storage {
             device: Device::Cpu,
             bytes: Cell::new(bytes),
             block: RefCell::new(None),
-            pinned: Some(Pinned { session, allocation: RefCell::new(allocation) }),
+            pinned: Some(PinnedMemory { session, allocation: RefCell::new(allocation) }),
             host_addr: Cell::new(0),
             values: RefCell::new(None),
         }))

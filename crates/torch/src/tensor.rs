@@ -214,7 +214,7 @@ impl Tensor {
         Rc::downgrade(&self.0)
     }
 
-    /// The tensor behind a weak handle, if it still lives.
+    /// The tensor of a weak handle, if the tensor still lives.
     #[must_use]
     pub fn upgrade(weak: &std::rc::Weak<TensorImpl>) -> Option<Self> {
         weak.upgrade().map(Self)
@@ -254,7 +254,7 @@ impl Tensor {
         }
     }
 
-    /// Whether each element has a place of its own and there are no gaps, in any order.
+    /// Whether each element has its own place and there are no gaps, in any order.
     #[must_use]
     pub fn is_non_overlapping_and_dense(&self) -> bool {
         let (shape, strides) = (self.shape(), self.strides());

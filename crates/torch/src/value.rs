@@ -1,3 +1,5 @@
+//! Arguments and results of operators that are called by name.
+
 use std::rc::Rc;
 
 use crate::{Device, Dtype, Result, Tensor, TorchError};

@@ -1,3 +1,5 @@
+//! The requests of a recorded run, inferred from its trace.
+
 use std::collections::HashMap;
 
 use blockyard_record::{
@@ -5,7 +7,7 @@ use blockyard_record::{
 };
 use blockyard_workload::{Request, TensorId, Workload, WorkloadBuilder};
 
-use blockyard_pytorch::{Allocated, OperationKind, RecordedOperation, RecordedRun};
+use blockyard_pytorch::{AllocationResult, OperationKind, RecordedOperation, RecordedRun};
 use blockyard_pytorch::{LineError, ReadError};
 
 mod driver;
@@ -104,7 +106,7 @@ pub fn requests_after(run: &RecordedRun, start: Snapshot) -> Result<InferredRun,
 fn placements(run: &RecordedRun) -> Vec<Option<DeviceAddr>> {
     let places = run.operations.iter().filter_map(|operation| match &operation.kind {
         OperationKind::Allocate { result, .. } => Some(match result {
-            Some(Allocated::At(addr)) if *addr > 0 => Some(DeviceAddr::new(*addr)),
+            Some(AllocationResult::At(addr)) if *addr > 0 => Some(DeviceAddr::new(*addr)),
             _ => None,
         }),
         _ => None,

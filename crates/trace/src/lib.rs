@@ -4,7 +4,7 @@
 //! A trace is read in two ways. For drawing, [`record`] makes a recording of a snapshot: the segments at the end are right, an entry that
 //! does not fit them is counted and skipped, and a size that stays open is drawn as small as it can be. For replaying, [`requests`]
 //! and [`rewind`] make requests and the memory to begin with: an entry that does not fit is an error, and each block has one size, which
-//! replays may correct ([`Rewound`]). Both go back through [`MemoryBefore`], and both have the sizes of blocks from the module `sizes`.
+//! replays may correct ([`RewoundMemory`]). Both go back through [`MemoryBefore`], and both have the sizes of blocks from the module `sizes`.
 //!
 //! This crate knows the rules of PyTorch's allocator and no allocator: nothing here decides where a block is placed.
 //!
@@ -60,7 +60,7 @@ pub use before::{BlockBefore, MemoryBefore, Region, SegmentBefore, UndoError};
 pub use infer::{DeviceFailure, InferredRun, OomReport, requests, requests_after};
 pub use layout::Misfits;
 pub use record::{DeviceRecording, beginning, record};
-pub use rewind::{RewindError, Rewound, SizeRange, SizeSources, rewind};
+pub use rewind::{RewindError, RewoundMemory, SizeRange, SizeSources, rewind};
 pub use run::{SnapshotRequests, recorded_run, snapshot_requests};
 pub use unplaced::{UnplacedStack, UnplacedTrace, unplaced};
 

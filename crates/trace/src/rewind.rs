@@ -17,7 +17,7 @@ pub use sizes::SizeRange;
 
 /// The memory before the trace, and how certain the sizes of its blocks are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rewound {
+pub struct RewoundMemory {
     /// The segments and blocks before the first entry. Cached blocks have no requested size, because the trace does not
     /// contain it.
     pub start: Snapshot,
@@ -27,8 +27,8 @@ pub struct Rewound {
     pub open: Vec<SizeRange>,
 }
 
-impl Rewound {
-    /// Makes a block of [`Rewound::open`], by its index, `by` bytes larger. Returns whether the block can be so large.
+impl RewoundMemory {
+    /// Makes a block of [`RewoundMemory::open`], by its index, `by` bytes larger. Returns whether the block can be so large.
     pub fn enlarge(&mut self, open: usize, by: Bytes) -> bool {
         let Some(open) = self.open.get_mut(open) else { return false };
         let size = open.size.saturating_add(by);
@@ -49,7 +49,7 @@ impl Rewound {
         true
     }
 
-    /// The open blocks that are still allocated after this number of entries, as indices of [`Rewound::open`].
+    /// The open blocks that are still allocated after this number of entries, as indices of [`RewoundMemory::open`].
     pub fn open_at(&self, entries: usize) -> impl Iterator<Item = usize> {
         let live = self.open.iter().enumerate().filter(move |(_, open)| open.freed >= entries);
         live.map(|(index, _)| index)
@@ -145,7 +145,7 @@ pub enum RewindError {
 /// # Errors
 ///
 /// [`RewindError`] when the trace and the final segments contradict each other.
-pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, RewindError> {
+pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<RewoundMemory, RewindError> {
     let trace = run.trace.as_deref().unwrap_or_default();
     let segments = run.segments.as_deref().unwrap_or_default();
     let mut before = memory_at_end(segments)?;
@@ -153,7 +153,7 @@ pub fn rewind(run: &RecordedRun, config: &AllocatorConfig) -> Result<Rewound, Re
         before.undo(entry).map_err(|why| does_not_fit(index, entry, why))?;
     }
     if before.is_empty() {
-        return Ok(Rewound::default());
+        return Ok(RewoundMemory::default());
     }
     let regions = ranges::regions(&before, trace, segments, run.meta.total_memory, config);
     sizes::resolve(&before, &regions, trace, config)

@@ -1,3 +1,5 @@
+//! The `blockyard` command within the Python package.
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 

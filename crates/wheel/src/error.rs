@@ -1,3 +1,5 @@
+//! Errors as Python's exceptions.
+
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 

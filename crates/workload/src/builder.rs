@@ -1,3 +1,5 @@
+//! Builds workloads request by request.
+
 use blockyard_record::{Bytes, PoolId, StreamId, index_u32, next_u32};
 
 use crate::names::TensorName;

@@ -82,7 +82,8 @@ const DTYPES: [(&str, &str); 10] = [
     ("uint8", "1 byte each"),
     ("bool", "1 byte each"),
 ];
-const SETTINGS: [(&str, &str); 8] = [
+/// Every key of `PYTORCH_CUDA_ALLOC_CONF` that changes device memory here, which a test compares with `SETTING_KEYS` of `crates/rules`.
+const SETTINGS: [(&str, &str); 10] = [
     ("expandable_segments:True", "segments that grow"),
     ("max_split_size_mb:", "larger blocks are not split"),
     ("max_non_split_rounding_mb:", "how much larger an oversize block may be"),
@@ -91,6 +92,8 @@ const SETTINGS: [(&str, &str); 8] = [
     ("large_segment_size_mb:", "size of shared segments"),
     ("per_process_memory_fraction:", "limits reserved memory"),
     ("backend:cudaMallocAsync", "the driver's pool"),
+    ("throw_on_cudamalloc_oom:True", "a full device is an error at once"),
+    ("expandable_segments_reserve:", "how many addresses a segment reserves"),
 ];
 
 /// What may be typed at a place of the text, in bytes. There are none in a comment, in quotes, or where the place is not between two characters of the text.
@@ -307,7 +310,19 @@ fn name_of(tokens: &[Token<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use blockyard_rules::SETTING_KEYS;
+
     use super::*;
+
+    #[test]
+    fn settings_are_those_that_change_device_memory() {
+        let ours: BTreeSet<&str> =
+            SETTINGS.iter().filter_map(|(text, _)| Some(text.split_once(':')?.0)).collect();
+        let known = SETTING_KEYS.iter().filter(|row| row.is_modeled && !row.key.starts_with("pinned_"));
+        assert_eq!(ours, known.map(|row| row.key).collect());
+    }
 
     /// Completions at the `|`.
     fn at(text: &str) -> Vec<String> {

@@ -268,7 +268,7 @@ fn expected_requests(
     added: Request,
     removed: Option<usize>,
 ) -> impl Iterator<Item = Request> {
-    // A new tensor moves the numbers of those behind it.
+    // A new tensor moves the numbers of those after it.
     let first_moved = match added {
         Request::Allocate { tensor, .. } => tensor.get(),
         _ => u32::MAX,

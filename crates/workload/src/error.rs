@@ -1,3 +1,5 @@
+//! Why a text is not a workload, with line and column.
+
 use blockyard_record::{grouped, index_u32};
 use thiserror::Error;
 

@@ -36,7 +36,7 @@ pub(crate) fn expand(
         parser.check_cost(statement.span, cost)?;
         let known = expansion.bases.len();
         expansion.bases.extend_from_slice(parser.bases().get(known..).unwrap_or_default());
-        expansion.live.resize_with(expansion.bases.len(), Live::default);
+        expansion.live.resize_with(expansion.bases.len(), LiveTensors::default);
         let first = expansion.builder.requests().len();
         expansion.run(&statement)?;
         visit(&statement, first..expansion.builder.requests().len());
@@ -73,7 +73,7 @@ struct Expansion<'t> {
     /// The text of each base name.
     bases: Vec<&'t str>,
     /// The live tensors of each base name.
-    live: Vec<Live>,
+    live: Vec<LiveTensors>,
     /// The variables of the loops that are running, outermost first.
     values: Vec<Value>,
     /// The lines that destroyed memory pools.
@@ -82,7 +82,7 @@ struct Expansion<'t> {
 }
 
 #[derive(Default)]
-struct Live {
+struct LiveTensors {
     plain: Option<TensorId>,
     elements: BTreeMap<[u32; 2], TensorId>,
 }

@@ -57,7 +57,7 @@ pub fn highlight(line: &str) -> Vec<(Range<usize>, Highlight)> {
         add(&mut pieces, token.span.start..token.span.end, kind);
         (end, before) = (token.span.end, token.kind);
     }
-    // The lexer skips comments: what is left behind the last token is blanks, and perhaps one.
+    // The lexer skips comments: what is left after the last token is blanks, and perhaps one.
     let comment = line.get(end..).and_then(|rest| rest.find('#')).map_or(line.len(), |start| end + start);
     add(&mut pieces, end..comment, Highlight::Other);
     add(&mut pieces, comment..line.len(), Highlight::Comment);

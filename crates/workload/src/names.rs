@@ -1,3 +1,5 @@
+//! Names of tensors without their text, and names that are shortened for an error.
+
 use std::borrow::Cow;
 use std::fmt;
 

@@ -1,3 +1,5 @@
+//! Requests: the calls of a program to an allocator.
+
 use std::fmt;
 
 use blockyard_record::{Bytes, PoolId, StreamId};

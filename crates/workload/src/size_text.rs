@@ -1,3 +1,5 @@
+//! Sizes as the language writes them.
+
 use blockyard_record::Bytes;
 
 use crate::size::{decimal_unit, unit_shift, whole_number};

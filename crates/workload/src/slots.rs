@@ -1,3 +1,5 @@
+//! Slots of tensors, reused as tensors are freed.
+
 use std::collections::HashMap;
 
 use blockyard_record::next_u32;

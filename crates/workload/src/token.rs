@@ -75,7 +75,7 @@ impl<'t> Lexer<'t> {
         Self { text, at: 0, line: 1, line_start: 0, is_after_number: false }
     }
 
-    /// The next token; [`TokenKind::End`] for ever once the text is used up.
+    /// The next token; always [`TokenKind::End`] after the end of the text.
     pub(crate) fn next(&mut self) -> Token {
         self.skip_blanks();
         let start = self.at;

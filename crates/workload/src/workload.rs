@@ -1,3 +1,5 @@
+//! Workloads: lists of requests with the names of their text.
+
 use std::borrow::Cow;
 
 use blockyard_record::{Bytes, PoolId, StreamId};

@@ -31,7 +31,7 @@ pub(crate) struct Driver {
     /// Page, and whether it may be reached; by address and with the size.
     mapped: BTreeMap<u64, (u64, u64)>,
     reachable: Extents<()>,
-    data: Extents<Written>,
+    data: Extents<Contents>,
     streams: BTreeMap<u64, VecDeque<StreamWork>>,
     events: BTreeMap<u64, (u64, u64)>,
     modules: BTreeSet<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Driver {
 
 /// What was written to a run of addresses: a pattern that began at `base`, or numbers of 4 bytes that are all the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum Contents {
     Pattern { pattern: u32, base: u64 },
     Words(u32),
 }
@@ -312,11 +312,11 @@ impl Driver {
             }
             StreamWork::Fill { addr, words, pattern } => {
                 self.reach(addr, words)?;
-                self.data.set(addr, addr + words * 4, Written::Pattern { pattern, base: addr });
+                self.data.set(addr, addr + words * 4, Contents::Pattern { pattern, base: addr });
             }
             StreamWork::Words { addr, words, value } => {
                 self.reach(addr, words)?;
-                self.data.set(addr, addr + words * 4, Written::Words(value));
+                self.data.set(addr, addr + words * 4, Contents::Words(value));
             }
             StreamWork::Check { addr, words, pattern, result } => {
                 self.reach(addr, words)?;
@@ -338,7 +338,7 @@ impl Driver {
             let is_same = |at: u64| value(written, at) == word_at(pattern, low((at - addr) / 4));
             // A pattern is right everywhere or nowhere, numbers of the same value hardly twice.
             let same = match written {
-                Some(Written::Words(_)) => (from..to).step_by(4).filter(|at| is_same(*at)).count() as u64,
+                Some(Contents::Words(_)) => (from..to).step_by(4).filter(|at| is_same(*at)).count() as u64,
                 _ if is_same(from) => (to - from) / 4,
                 _ => 0,
             };
@@ -351,7 +351,7 @@ impl Driver {
             let words = [low(wrong), found, low(at), low(at >> 32)];
             for (index, word) in words.into_iter().enumerate() {
                 let place = result + 4 * index as u64;
-                self.data.set(place, place + 4, Written::Words(word));
+                self.data.set(place, place + 4, Contents::Words(word));
             }
         }
     }
@@ -394,10 +394,10 @@ pub(crate) fn low(number: u64) -> u32 {
 }
 
 /// What stands at an address; memory that was never written has a value of its own.
-fn value(written: Option<Written>, at: u64) -> u32 {
+fn value(written: Option<Contents>, at: u64) -> u32 {
     match written {
         None => 0xdead_beef,
-        Some(Written::Words(value)) => value,
-        Some(Written::Pattern { pattern, base }) => word_at(pattern, low((at - base) / 4)),
+        Some(Contents::Words(value)) => value,
+        Some(Contents::Pattern { pattern, base }) => word_at(pattern, low((at - base) / 4)),
     }
 }

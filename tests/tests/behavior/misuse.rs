@@ -11,12 +11,12 @@ const MAIN: StreamId = StreamId::DEFAULT;
 const SIDE: StreamId = StreamId::new(1);
 
 /// A device that knows which streams there are, as a driver is, and fails for others.
-struct Strict {
+struct StrictDevice {
     memory: VirtualDevice,
     streams: BTreeSet<StreamId>,
 }
 
-impl DeviceMemory for Strict {
+impl DeviceMemory for StrictDevice {
     type Event = StreamEvent;
 
     fn total_memory(&self) -> Bytes {
@@ -52,10 +52,11 @@ impl DeviceMemory for Strict {
     }
 }
 
-type StrictAllocator = SharedAllocator<Strict, Vec<Event>>;
+type StrictAllocator = SharedAllocator<StrictDevice, Vec<Event>>;
 
 fn shared() -> StrictAllocator {
-    let device = Strict { memory: VirtualDevice::new(Bytes::gib(1)), streams: BTreeSet::from([MAIN, SIDE]) };
+    let device =
+        StrictDevice { memory: VirtualDevice::new(Bytes::gib(1)), streams: BTreeSet::from([MAIN, SIDE]) };
     SharedAllocator::new(CachingAllocator::new(device, AllocatorConfig::default(), Vec::new()))
 }
 

@@ -35,7 +35,7 @@ impl Device {
     }
 
     #[track_caller]
-    pub(crate) fn play(self, text: &str) -> Played {
+    pub(crate) fn play(self, text: &str) -> WorkloadRun {
         let workload = Workload::parse(text).unwrap();
         let settings = RunSettings {
             title: String::new(),
@@ -44,12 +44,12 @@ impl Device {
         };
         let recording = run(&workload, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let state = recording.state_at(recording.event_count()).unwrap();
-        Played { stats: *state.stats(), segments: state.snapshot().segments, recording }
+        WorkloadRun { stats: *state.stats(), segments: state.snapshot().segments, recording }
     }
 
     /// Plays the text and compares the picture that it leaves.
     #[track_caller]
-    pub(crate) fn check(self, text: &str, expect: &Expect) -> Played {
+    pub(crate) fn check(self, text: &str, expect: &Expect) -> WorkloadRun {
         let played = self.play(text);
         expect.assert_eq(&played.picture());
         played
@@ -58,19 +58,19 @@ impl Device {
 
 /// [`Device::check`] on 1 GiB with the default settings.
 #[track_caller]
-pub(crate) fn check(text: &str, expect: &Expect) -> Played {
+pub(crate) fn check(text: &str, expect: &Expect) -> WorkloadRun {
     DEVICE.check(text, expect)
 }
 
-/// What a text did.
+/// The result of a workload.
 #[derive(Debug)]
-pub(crate) struct Played {
+pub(crate) struct WorkloadRun {
     pub(crate) recording: Recording,
     pub(crate) stats: Stats,
     pub(crate) segments: Vec<SegmentSnapshot>,
 }
 
-impl Played {
+impl WorkloadRun {
     /// PyTorch's trace.
     pub(crate) fn trace(&self) -> Vec<TraceEntry> {
         self.recording.trace().unwrap()

@@ -29,14 +29,14 @@ enum Defect {
 }
 
 #[derive(Debug)]
-struct Broken {
+struct DefectiveDevice {
     memory: Memory,
     defect: Defect,
     last: Option<(DeviceAddr, DeviceAddr)>,
     segments: u32,
 }
 
-impl Broken {
+impl DefectiveDevice {
     fn new(defect: Defect) -> Self {
         Self { memory: Memory::new(Bytes::gib(4)), defect, last: None, segments: 0 }
     }
@@ -46,13 +46,13 @@ impl Broken {
     }
 }
 
-impl Advance for Broken {
+impl Advance for DefectiveDevice {
     fn advance_streams(&mut self, stream: Option<StreamId>) {
         self.memory.advance_streams(stream);
     }
 }
 
-impl PatternMemory for Broken {
+impl PatternMemory for DefectiveDevice {
     fn fill(
         &mut self,
         stream: StreamId,
@@ -86,7 +86,7 @@ impl PatternMemory for Broken {
     }
 }
 
-impl DeviceMemory for Broken {
+impl DeviceMemory for DefectiveDevice {
     type Event = Event;
 
     fn total_memory(&self) -> Bytes {
@@ -140,20 +140,20 @@ enum Mistake {
 }
 
 #[derive(Debug)]
-struct Mistaken {
+struct DefectiveAllocator {
     allocator: CachingAllocator<Memory>,
     mistake: Mistake,
     calls: u32,
 }
 
-impl Mistaken {
+impl DefectiveAllocator {
     fn new(mistake: Mistake) -> Self {
         let device = Memory::new(Bytes::gib(4));
         Self { allocator: CachingAllocator::new(device, "".parse().unwrap(), NullSink), mistake, calls: 0 }
     }
 }
 
-impl Blocks for Mistaken {
+impl Blocks for DefectiveAllocator {
     type Device = Memory;
     type Block = Allocation;
 
@@ -189,12 +189,12 @@ impl Blocks for Mistaken {
 }
 
 fn over(defect: Defect, conf: &str) -> WorkloadReport {
-    let mut allocator = CachingAllocator::new(Broken::new(defect), conf.parse().unwrap(), NullSink);
+    let mut allocator = CachingAllocator::new(DefectiveDevice::new(defect), conf.parse().unwrap(), NullSink);
     run(&mut allocator, PLAN).unwrap()
 }
 
-fn fails(check: impl FnOnce(&mut Broken), defect: Defect) -> bool {
-    let mut device = Broken::new(defect);
+fn fails(check: impl FnOnce(&mut DefectiveDevice), defect: Defect) -> bool {
+    let mut device = DefectiveDevice::new(defect);
     catch_unwind(AssertUnwindSafe(|| check(&mut device))).is_err()
 }
 
@@ -211,7 +211,7 @@ fn events_that_complete_too_early_are_found() {
     assert!(over(Defect::EarlyEvents, "").faults.len() > 10);
     assert!(fails(conformance::check_events, Defect::EarlyEvents));
     let mut allocator =
-        CachingAllocator::new(Broken::new(Defect::EarlyEvents), "".parse().unwrap(), NullSink);
+        CachingAllocator::new(DefectiveDevice::new(Defect::EarlyEvents), "".parse().unwrap(), NullSink);
     let held = catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut allocator)));
     assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
 }
@@ -234,15 +234,16 @@ fn memory_that_does_not_come_back_is_found() {
 
 #[test]
 fn an_allocator_that_forgets_other_streams_is_found() {
-    let mut mistaken = Mistaken::new(Mistake::ForgetsStreams);
+    let mut mistaken = DefectiveAllocator::new(Mistake::ForgetsStreams);
     assert!(run(&mut mistaken, PLAN).unwrap().faults.len() > 10);
-    let held =
-        catch_unwind(AssertUnwindSafe(|| check_reuse_waits(&mut Mistaken::new(Mistake::ForgetsStreams))));
+    let held = catch_unwind(AssertUnwindSafe(|| {
+        check_reuse_waits(&mut DefectiveAllocator::new(Mistake::ForgetsStreams))
+    }));
     assert!(held.is_err() || held.is_ok_and(|faults| !faults.unwrap().is_empty()));
 }
 
 #[test]
 fn blocks_that_are_too_short_are_found() {
-    let report = run(&mut Mistaken::new(Mistake::CutsShort), PLAN).unwrap();
+    let report = run(&mut DefectiveAllocator::new(Mistake::CutsShort), PLAN).unwrap();
     assert!(report.faults.len() > 10, "{}", report.faults.len());
 }

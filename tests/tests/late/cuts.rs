@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use blockyard_pytorch::RecordedRun;
-use blockyard_replay::{Replayable, RunSettings, open, verify};
+use blockyard_replay::{ReplayableRun, RunSettings, open, verify};
 
 use crate::truth::{MemoryAtCut, moments};
 
@@ -27,7 +27,7 @@ fn cut_at(run: &RecordedRun, cut: usize) -> RecordedRun {
     late
 }
 
-fn open_late(late: &RecordedRun) -> Replayable<'_> {
+fn open_late(late: &RecordedRun) -> ReplayableRun<'_> {
     let settings = RunSettings {
         title: String::new(),
         config: late.meta.config.parse().unwrap(),
@@ -36,9 +36,9 @@ fn open_late(late: &RecordedRun) -> Replayable<'_> {
     open(late, &settings, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// What was seen at all cuts of a recording.
+/// Sums over all cuts of a recording.
 #[derive(Debug, Default)]
-struct Seen {
+struct CutTotals {
     cuts: usize,
     blocks: usize,
     /// Blocks whose size is said to be unknown, and those of them that are larger or smaller than was taken.
@@ -49,14 +49,14 @@ struct Seen {
 /// Cuts the recording after every so many entries; each time what was there must be what the whole recording shows, but
 /// for sizes that are said to be unknown, and all that follows must be identical.
 #[track_caller]
-fn check(name: &str, every: usize) -> Seen {
+fn check(name: &str, every: usize) -> CutTotals {
     let run = read(name);
     let whole = verify(&run, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(whole.comparison.is_identical());
     let length = run.trace.as_ref().unwrap().len();
     let cuts: Vec<usize> = (0..length).step_by(every).collect();
     let truths = moments(&whole.recording, &cuts);
-    let mut seen = Seen::default();
+    let mut seen = CutTotals::default();
     for (cut, truth) in cuts.into_iter().zip(truths) {
         let late = cut_at(&run, cut);
         let opened = open_late(&late);
@@ -76,7 +76,7 @@ fn check(name: &str, every: usize) -> Seen {
     seen
 }
 
-fn check_beginning(what: &str, opened: &Replayable<'_>, truth: &MemoryAtCut, seen: &mut Seen) {
+fn check_beginning(what: &str, opened: &ReplayableRun<'_>, truth: &MemoryAtCut, seen: &mut CutTotals) {
     let found = MemoryAtCut::of(&opened.inferred.start);
     assert_eq!(found.segments, truth.segments, "{what}");
     let open = opened.rewound.iter().flat_map(|rewound| &rewound.open).filter(|open| !open.is_decided);

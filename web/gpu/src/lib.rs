@@ -14,7 +14,7 @@ pub use painter::worker_main;
 use std::error::Error;
 
 use blockyard_device::{Advance, DeviceError, DeviceMemory, StreamEvent};
-use blockyard_device_wgpu::{Filled, StreamedWgpu, WgpuDevice};
+use blockyard_device_wgpu::{PatternRange, StreamedWgpu, WgpuDevice};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use wasm_bindgen::prelude::*;
 
@@ -132,8 +132,8 @@ fn event(stream: u64, number: u64) -> StreamEvent {
     StreamEvent::new(StreamId::new(stream), number)
 }
 
-fn range(addr: u64, size: u64, pattern: u32) -> Filled {
-    Filled { addr: DeviceAddr::new(addr), size: Bytes::new(size), pattern }
+fn range(addr: u64, size: u64, pattern: u32) -> PatternRange {
+    PatternRange { addr: DeviceAddr::new(addr), size: Bytes::new(size), pattern }
 }
 
 fn js_error(error: &DeviceError) -> JsValue {

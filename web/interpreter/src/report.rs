@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use blockyard_program::{AllocationOrigin, Estimate, LineMemory, ProgramNote, ProgramRun, Referrers};
-use blockyard_python::{DeviceRun, Finished};
+use blockyard_python::{DeviceRun, ProgramOutcome};
 use blockyard_record::Bytes;
 use blockyard_torch::memory::{Category, LogEntry, Origin, Phase};
 
 /// `outside` is the memory that the driver and CUDA's libraries took of the GPU.
-pub(crate) fn report(finished: Finished, outside: Bytes) -> ProgramRun {
+pub(crate) fn report(finished: ProgramOutcome, outside: Bytes) -> ProgramRun {
     let note = |note: blockyard_python::ProgramNote| ProgramNote { line: note.line, text: note.text };
     let cause = finished.cause.map(note);
     let notes = finished.notes.into_iter().map(note);

@@ -18,7 +18,8 @@ pub(crate) static EXAMPLES: [Example; 5] = [
 /// The GPU whose numbers were compared with recordings.
 pub(crate) const DEFAULT_GPU: &str = "h200";
 
-/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them; the list is separate, since the page's module has no code of that crate.
+/// The GPUs to choose from, as `GpuProfile::ALL` of `crates/gpus` has them, by shorter names. The list is separate, because the page's module has
+/// nothing else of the profiles; a test compares both.
 pub(crate) static GPUS: [(&str, &str); 7] = [
     ("h200", "NVIDIA H200"),
     ("h100", "NVIDIA H100 80 GB"),
@@ -52,3 +53,18 @@ print("peak:", torch.cuda.max_memory_allocated(), "reserved:", torch.cuda.memory
 /// What is said of every GPU but the H200.
 pub(crate) const DERIVED_NUMBERS: &str =
     "the numbers of this GPU are derived; those of the H200 were checked against recordings";
+
+#[cfg(test)]
+mod tests {
+    use blockyard_gpus::GpuProfile;
+    use wasm_bindgen_test::wasm_bindgen_test as test;
+
+    use super::*;
+
+    #[test]
+    fn every_profile_can_be_chosen() {
+        let ours = GPUS.map(|(id, _)| id);
+        assert_eq!(ours, GpuProfile::ALL.map(|profile| profile.id));
+        assert!(ours.contains(&DEFAULT_GPU));
+    }
+}

@@ -1,3 +1,5 @@
+//! The device over WebGPU, which the module `web/gpu` opens.
+
 use blockyard_device::{Advance, DeviceError, DeviceMemory, MemoryInfo, StreamEvent};
 use blockyard_record::{Bytes, DeviceAddr, StreamId};
 use blockyard_replay::{DataCheck, PatternedBlock};

@@ -89,7 +89,7 @@ impl Side {
     pub const BOTH: [Self; 2] = [Self::Ours, Self::Theirs];
 }
 
-// SAFETY: both allocators have locks of their own; everything else in the value is never written.
+// SAFETY: both allocators have locks; everything else in the value is never written.
 unsafe impl Sync for Libraries {}
 
 impl Libraries {
@@ -252,7 +252,7 @@ pub struct Pass<'a> {
     base: usize,
 }
 
-// SAFETY: the pointers of the libraries are to allocators with locks of their own.
+// SAFETY: the pointers of the libraries are to allocators that have locks.
 unsafe impl Send for Pass<'_> {}
 
 impl<'a> Pass<'a> {

@@ -24,7 +24,7 @@ use blockyard_measure::Section;
 use indicatif::{ProgressBar, ProgressStyle};
 
 pub use instructions::count;
-pub use memory::Counted;
+pub use memory::HeapUse;
 
 /// A section of the benchmark.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_dry_run::{Prepared, Program, Report, Torch, find_standin, prepare, run};
+use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, find_standin, prepare, run};
 use blockyard_gpus::GpuProfile;
 use flate2::read::GzDecoder;
 use lexopt::prelude::*;
@@ -39,9 +39,9 @@ const DRIVER: &str = include_str!("driver.py");
 
 /// What was recorded on a GPU.
 #[derive(Debug, Deserialize)]
-struct Recorded {
+struct RecordedProgram {
     source: String,
-    stdout: Printed,
+    stdout: ProgramOutput,
     #[serde(default)]
     trace: Vec<Vec<Json>>,
     /// By device, where there are several.
@@ -54,12 +54,12 @@ struct Recorded {
 /// What a program printed: all of it, or the lines that count memory.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Printed {
+enum ProgramOutput {
     Text(String),
     Lines(Vec<String>),
 }
 
-impl Printed {
+impl ProgramOutput {
     /// The lines that were recorded, of what was printed here and there.
     fn lines<'a>(&'a self, found: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
         match self {
@@ -72,7 +72,7 @@ impl Printed {
     }
 }
 
-impl Recorded {
+impl RecordedProgram {
     /// The traces, each with its device.
     fn traces(&self) -> Vec<(usize, &Vec<Vec<Json>>)> {
         if self.traces.is_empty() {
@@ -83,9 +83,9 @@ impl Recorded {
     }
 }
 
-/// What a dry run did.
+/// The output and the requests of a dry run.
 #[derive(Debug, Default, PartialEq, Deserialize)]
-struct Done {
+struct DryRun {
     stdout: String,
     traces: Vec<Vec<(String, u64)>>,
     error: Option<String>,
@@ -114,7 +114,7 @@ impl Share {
     }
 }
 
-struct Compared {
+struct Comparison {
     lines: Share,
     events: Share,
     /// The events are the same, in another order: a hash table of PyTorch decides it.
@@ -126,7 +126,7 @@ struct Compared {
     text: String,
 }
 
-impl Compared {
+impl Comparison {
     fn is_equal(&self) -> bool {
         self.lines.is_whole() && self.events.is_whole()
     }
@@ -186,9 +186,9 @@ impl Job {
         &self,
         python: &str,
         torch: &Torch,
-        prepared: &Prepared,
+        prepared: &LibraryFolder,
         scratch: &Path,
-    ) -> Result<Vec<(String, Compared)>> {
+    ) -> Result<Vec<(String, Comparison)>> {
         match self {
             Self::One(file) => {
                 let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -207,33 +207,33 @@ struct Options {
     keep: Option<PathBuf>,
 }
 
-fn wanted() -> Result<Option<Options>> {
-    let mut wanted =
+fn options() -> Result<Option<Options>> {
+    let mut options =
         Options { python: "python3".to_owned(), files: Vec::new(), is_verbose: false, keep: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
-            Long("python") => wanted.python = arguments.value()?.string()?,
-            Long("verbose") => wanted.is_verbose = true,
-            Long("keep") => wanted.keep = Some(arguments.value()?.into()),
-            Value(file) => wanted.files.push(PathBuf::from(file)),
+            Long("python") => options.python = arguments.value()?.string()?,
+            Long("verbose") => options.is_verbose = true,
+            Long("keep") => options.keep = Some(arguments.value()?.into()),
+            Value(file) => options.files.push(PathBuf::from(file)),
             other => return Err(other.unexpected().into()),
         }
     }
-    if wanted.files.is_empty() {
+    if options.files.is_empty() {
         bail!("no recorded programs were named; see --help");
     }
-    Ok(Some(wanted))
+    Ok(Some(options))
 }
 
 /// Compares all programs and prints the table; false where one differs without a mark.
 fn compare_all() -> Result<bool> {
-    let Some(wanted) = wanted()? else {
+    let Some(options) = options()? else {
         print!("{HELP}");
         return Ok(true);
     };
-    let torch = Torch::find(&wanted.python)?;
+    let torch = Torch::find(&options.python)?;
     let begun = std::time::Instant::now();
     let prepared = prepare(&torch, &find_standin()?)?;
     println!(
@@ -243,25 +243,25 @@ fn compare_all() -> Result<bool> {
         torch.folder.display(),
         begun.elapsed().as_secs_f64()
     );
-    let scratch = wanted
+    let scratch = options
         .keep
         .clone()
         .unwrap_or_else(|| std::env::temp_dir().join(format!("dry-run-truth-{}", std::process::id())));
     fs::create_dir_all(&scratch).with_context(|| scratch.display().to_string())?;
-    let (lists, files): (Vec<PathBuf>, Vec<PathBuf>) = wanted
+    let (lists, files): (Vec<PathBuf>, Vec<PathBuf>) = options
         .files
         .iter()
         .cloned()
         .partition(|file| file.extension().is_some_and(|ending| ending == "jsonl"));
     let mut are_lists_equal = true;
     for list in &lists {
-        let share = oom::compare(list, &wanted.python, &torch, &prepared, &scratch)?;
+        let share = oom::compare(list, &options.python, &torch, &prepared, &scratch)?;
         println!("{}: {} of {} runs equal", list.display(), share.equal, share.all);
         are_lists_equal &= share.equal == share.all;
     }
     let unmarked =
-        if files.is_empty() { 0 } else { compare_programs(&wanted, &files, &torch, &prepared, &scratch)? };
-    if wanted.keep.is_none() {
+        if files.is_empty() { 0 } else { compare_programs(&options, &files, &torch, &prepared, &scratch)? };
+    if options.keep.is_none() {
         let _ = fs::remove_dir_all(&scratch);
     }
     Ok(unmarked == 0 && are_lists_equal)
@@ -269,10 +269,10 @@ fn compare_all() -> Result<bool> {
 
 /// Compares programs and prints the table; how many differ without a mark.
 fn compare_programs(
-    wanted: &Options,
+    options: &Options,
     files: &[PathBuf],
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     scratch: &Path,
 ) -> Result<usize> {
     println!("| program | lines equal | events equal | marked | wrong without a mark |");
@@ -281,7 +281,7 @@ fn compare_programs(
     let (mut whole, mut text_whole, mut unmarked) = (0, 0, 0);
     let mut count = 0;
     for job in Job::all(files) {
-        for (name, compared) in job.compare(&wanted.python, torch, prepared, scratch)? {
+        for (name, compared) in job.compare(&options.python, torch, prepared, scratch)? {
             count += 1;
             lines.add(compared.lines);
             events.add(compared.events);
@@ -299,7 +299,7 @@ fn compare_programs(
                 compared.notes.len(),
                 if is_wrong { "yes" } else { "" }
             );
-            if wanted.is_verbose {
+            if options.is_verbose {
                 for text in compared.error.iter().chain(&compared.first).chain(&compared.notes) {
                     println!("    {text}");
                 }
@@ -314,14 +314,14 @@ fn compare_programs(
 }
 
 /// What was recorded in this file.
-fn read_recorded(file: &Path) -> Result<Recorded> {
+fn read_recorded(file: &Path) -> Result<RecordedProgram> {
     let opened = File::open(file).with_context(|| file.display().to_string())?;
     serde_json::from_reader(GzDecoder::new(opened)).with_context(|| file.display().to_string())
 }
 
 /// The driver for a recorded program, and where it writes what the program did.
 fn prepare_driver(
-    recorded: &Recorded,
+    recorded: &RecordedProgram,
     name: &str,
     python: &str,
     scratch: &Path,
@@ -345,9 +345,9 @@ fn compare(
     file: &Path,
     python: &str,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     scratch: &Path,
-) -> Result<Compared> {
+) -> Result<Comparison> {
     let recorded = read_recorded(file)?;
     let name =
         file.file_name().map(|name| name.to_string_lossy().replace(".json.gz", "")).unwrap_or_default();
@@ -387,7 +387,7 @@ fn falling() -> (String, String) {
     ("STANDIN_ADDRESSES".to_owned(), "falling".to_owned())
 }
 
-fn compared(recorded: &Recorded, report: &Report, done: &Done) -> Compared {
+fn compared(recorded: &RecordedProgram, report: &Report, done: &DryRun) -> Comparison {
     let (expected, found) = recorded.stdout.lines(&done.stdout);
     let (mut events, mut is_same_set) = (Share::default(), true);
     let none = Vec::new();
@@ -414,7 +414,7 @@ fn compared(recorded: &Recorded, report: &Report, done: &Done) -> Compared {
     }
     let is_reordered = is_same_set && !events.is_whole();
     let lines = Share::of(&found, &expected);
-    Compared {
+    Comparison {
         lines,
         events,
         is_reordered,
@@ -426,11 +426,11 @@ fn compared(recorded: &Recorded, report: &Report, done: &Done) -> Compared {
 }
 
 /// What the program did, as the driver wrote it.
-fn read_done(out: &Path, status: i32) -> Result<Done> {
+fn read_done(out: &Path, status: i32) -> Result<DryRun> {
     Ok(match fs::read_to_string(out) {
         Ok(text) => serde_json::from_str(&text)?,
         Err(_missing) => {
-            Done { error: Some(format!("the process ended with status {status}")), ..Done::default() }
+            DryRun { error: Some(format!("the process ended with status {status}")), ..DryRun::default() }
         }
     })
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Prepared, Program, Torch, run};
+use blockyard_dry_run::{LibraryFolder, Program, Torch, run};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
@@ -37,7 +37,7 @@ pub(crate) fn compare(
     file: &Path,
     python: &str,
     torch: &Torch,
-    prepared: &Prepared,
+    prepared: &LibraryFolder,
     scratch: &Path,
 ) -> Result<OomShare> {
     let opened = File::open(file).with_context(|| file.display().to_string())?;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use blockyard_dry_run::{Prepared, Program, Ranks, Torch, run_ranks};
+use blockyard_dry_run::{LibraryFolder, Program, Ranks, Torch, run_ranks};
 
-use crate::{Compared, Recorded, compared, prepare_driver, read_done, read_recorded};
+use crate::{Comparison, RecordedProgram, compared, prepare_driver, read_done, read_recorded};
 
 /// The ranks of a recorded program, each with its file; the ranks are those of one node.
 pub(crate) struct RankJob {
@@ -26,9 +26,9 @@ impl RankJob {
         &self,
         python: &str,
         torch: &Torch,
-        prepared: &Prepared,
+        prepared: &LibraryFolder,
         scratch: &Path,
-    ) -> Result<Vec<(String, Compared)>> {
+    ) -> Result<Vec<(String, Comparison)>> {
         let mut recorded = Vec::new();
         for (rank, file) in &self.ranks {
             recorded.push((*rank, read_recorded(file)?));
@@ -36,7 +36,7 @@ impl RankJob {
         let all: Vec<u32> = recorded.iter().map(|(rank, _)| *rank).collect();
         let world = all.iter().max().map_or(1, |rank| rank + 1);
         let name = Path::new(&self.program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let run = |asked: &[u32], environment: &[(String, String)]| -> Result<Vec<Compared>> {
+        let run = |asked: &[u32], environment: &[(String, String)]| -> Result<Vec<Comparison>> {
             let ranks = Ranks::new(1, world, asked)?;
             let mut drivers = Vec::new();
             for (rank, recorded) in recorded.iter().filter(|(rank, _)| asked.contains(rank)) {
@@ -57,7 +57,7 @@ impl RankJob {
             )?;
             let mut found = Vec::new();
             for (done, (_, recorded, _, out)) in report.ranks.iter().zip(&drivers) {
-                let recorded: &Recorded = recorded;
+                let recorded: &RecordedProgram = recorded;
                 found.push(compared(recorded, &done.report, &read_done(out, done.report.status)?));
             }
             Ok(found)

@@ -10,7 +10,7 @@ use blockyard_rules::Release;
 
 use crate::answer::{AnswerDifference, Paths, ReturnValue, SequenceResult, first_difference};
 use crate::library::Library;
-use crate::ours::{self, Inside};
+use crate::ours::{self, InnerCounts};
 use crate::sequence::{Operation, Sequence};
 use crate::{generate, shrink};
 
@@ -58,7 +58,7 @@ pub struct FuzzSummary {
     paths: Paths,
     collected: u64,
     oversize: u64,
-    inside: Inside,
+    inside: InnerCounts,
     /// Sequences with a difference.
     pub differences: u64,
 }
@@ -188,7 +188,7 @@ impl FuzzSummary {
         self.changes += u64::from(changes);
     }
 
-    fn end(&mut self, sequence: &Sequence, answer: &SequenceResult, paths: Paths, inside: Inside) {
+    fn end(&mut self, sequence: &Sequence, answer: &SequenceResult, paths: Paths, inside: InnerCounts) {
         for entry in &answer.trace {
             self.trace[entry.action as usize] += 1;
         }

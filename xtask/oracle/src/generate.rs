@@ -34,7 +34,7 @@ pub fn sequence(seed: u64, release: Release) -> Sequence {
     sequence
 }
 
-/// Settings, good and bad, and what they come to.
+/// Settings, good and bad, and the error or the configuration that they give.
 fn settings_only(rng: &mut Rng, capacity: Bytes, release: Release) -> Sequence {
     let mut operations = Vec::new();
     for _ in 0..rng.usize(1..40) {

@@ -31,7 +31,7 @@ pub use answer::{
 pub use fuzz::{Bounds, FailedSequence, FuzzSummary, compare, fuzz, sequence_seed};
 pub use library::{Library, PendingAnswer};
 pub use native::{build_cudart, compile};
-pub use ours::{Inside, answer};
+pub use ours::{InnerCounts, answer};
 pub use rules::{Rules, restricted};
 pub use sequence::{Operation, Sequence};
 pub use shrink::shrink;

@@ -16,7 +16,7 @@ use crate::stats;
 
 /// Counts of our events that PyTorch's trace does not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inside {
+pub struct InnerCounts {
     /// Blocks cut in two.
     pub splits: u64,
     /// Blocks joined.
@@ -32,12 +32,12 @@ pub struct Inside {
 /// # Errors
 ///
 /// When the sequence's settings are refused, the device fails, or an invariant of the allocator does not hold at the end.
-pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, Inside)> {
+pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, InnerCounts)> {
     let config = AllocatorConfig::parse(&sequence.config, sequence.release)
         .context("our allocator refuses the settings")?;
     let sink = Sink::new(sequence.capacity);
     let allocator = CachingAllocator::new(VirtualDevice::new(sequence.capacity), config, sink);
-    let mut ours = Ours { allocator, live: Vec::new(), pools: BTreeMap::new(), open: Vec::new() };
+    let mut ours = OurAllocator { allocator, live: Vec::new(), pools: BTreeMap::new(), open: Vec::new() };
     let mut steps = Vec::with_capacity(sequence.operations.len());
     for operation in &sequence.operations {
         let reply = match ours.perform(operation) {
@@ -62,7 +62,7 @@ pub fn answer(sequence: &Sequence, wants_all: bool) -> Result<(SequenceResult, I
     Ok((SequenceResult { steps, trace: sink.trace, segments }, sink.inside))
 }
 
-struct Ours {
+struct OurAllocator {
     allocator: CachingAllocator<VirtualDevice, Sink>,
     live: Vec<Option<Allocation>>,
     /// Our identities of the sequence's pools.
@@ -88,7 +88,7 @@ impl From<AllocError> for OperationError {
     }
 }
 
-impl Ours {
+impl OurAllocator {
     fn perform(&mut self, operation: &Operation) -> Result<ReturnValue, OperationError> {
         let allocator = &mut self.allocator;
         match operation {
@@ -176,7 +176,7 @@ impl Ours {
 struct Sink {
     state: MemoryState,
     trace: Vec<TraceEntry>,
-    inside: Inside,
+    inside: InnerCounts,
     /// Whether each segment, by its number, belongs to a memory pool.
     private_segments: Vec<bool>,
     /// Whether the last allocation is in one of those segments.
@@ -188,7 +188,7 @@ impl Sink {
         Self {
             state: MemoryState::new(capacity),
             trace: Vec::new(),
-            inside: Inside::default(),
+            inside: InnerCounts::default(),
             private_segments: Vec::new(),
             served_privately: false,
         }

@@ -2,7 +2,7 @@
 //!
 //! PyTorch keeps some things in hash tables, whose order nothing may rely on: the streams of pending frees, the frees deferred
 //! during a capture (up to release 2.12 each scope on a pool is one), pools that nobody uses any more, pools that serve on want of memory. A sequence has at most one of each at a time, as
-//! far as its operations tell; then there is one order.
+//! its operations show; then there is one order.
 //!
 //! Left out, since upstream breaks there, is also:
 //!
@@ -59,7 +59,7 @@ pub struct Rules {
     capture_pools: u32,
     /// Open scopes, the one opened last at the end.
     scopes: Vec<(PoolId, Option<StreamId>)>,
-    pending: Vec<Pending>,
+    pending: Vec<PendingFree>,
     /// Whether upstream has notes of streams left over from blocks that do not exist any more.
     has_stale_notes: bool,
 }
@@ -91,9 +91,9 @@ struct KnownPool {
     live: u32,
 }
 
-/// A free that waits, as far as the operations tell.
+/// A free that waits, as the operations show.
 #[derive(Debug)]
-struct Pending {
+struct PendingFree {
     streams: BTreeSet<StreamId>,
     unfinished: BTreeSet<StreamId>,
     is_deferred: bool,
@@ -239,7 +239,7 @@ impl Rules {
             }
             self.has_stale_notes |= live.was_recorded_in_capture && !is_deferred;
             let streams = live.recorded.clone();
-            self.pending.push(Pending { unfinished: streams.clone(), streams, is_deferred });
+            self.pending.push(PendingFree { unfinished: streams.clone(), streams, is_deferred });
         }
         let live = self.live.remove(&tensor)?;
         if let Some(pool) = live.pool.and_then(|pool| self.pools.get_mut(&pool)) {

@@ -1,3 +1,5 @@
+//! Which file a request means, and its content type.
+
 use std::path::{Path, PathBuf};
 
 use percent_encoding::percent_decode_str;

@@ -89,7 +89,7 @@ impl Port {
 
 /// A file that is served as `/open/NAME`, wherever it lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct ServedFile {
     /// The name in the address.
     pub name: String,
     /// Where the file lies.
@@ -116,8 +116,8 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::start`].
-    pub fn start_with(folder: &Path, port: Port, beside: Vec<Beside>) -> Result<Self, ServeError> {
-        let beside: Arc<[Beside]> = beside.into();
+    pub fn start_with(folder: &Path, port: Port, beside: Vec<ServedFile>) -> Result<Self, ServeError> {
+        let beside: Arc<[ServedFile]> = beside.into();
         let folder =
             folder.canonicalize().map_err(|source| ServeError::Folder { path: folder.to_owned(), source })?;
         let Port { listener, address } = port;
@@ -169,7 +169,7 @@ impl std::fmt::Debug for Server {
     }
 }
 
-fn answer(request: Request, folder: &Path, beside: &[Beside]) {
+fn answer(request: Request, folder: &Path, beside: &[ServedFile]) {
     let is_read = matches!(request.method(), Method::Get | Method::Head);
     let path = if is_read {
         locate_beside(beside, &request).or_else(|| locate(folder, request.url()))
@@ -215,7 +215,7 @@ fn respond(request: Request, status: &str, kind: &str, length: u64, body: &mut d
 ///
 /// The page of another site may give its own name the address of this machine; a request under such a name gets no file of the
 /// reader's.
-fn locate_beside(beside: &[Beside], request: &Request) -> Option<PathBuf> {
+fn locate_beside(beside: &[ServedFile], request: &Request) -> Option<PathBuf> {
     let name = request.url().split(['?', '#']).next()?.strip_prefix("/open/")?;
     let name = percent_decode_str(name).decode_utf8().ok()?;
     let file = beside.iter().find(|file| file.name == name)?;
@@ -274,7 +274,7 @@ mod tests {
         let (_, folder) = serve("beside");
         let path = std::env::temp_dir().join(format!("blockyard-beside-{}.pickle", std::process::id()));
         std::fs::write(&path, "snapshot").unwrap();
-        let beside = vec![Beside { name: "rank 0.pickle".to_owned(), path: path.clone() }];
+        let beside = vec![ServedFile { name: "rank 0.pickle".to_owned(), path: path.clone() }];
         let server = Server::start_with(&folder, Port::take(0).unwrap(), beside).unwrap();
         let url = format!("{}open/rank%200.pickle", server.url());
         let response = minreq::get(&url).send().unwrap();

@@ -52,42 +52,42 @@ fn main() -> ExitCode {
     }
 }
 
-fn wanted() -> Result<Option<Options>> {
+fn options() -> Result<Option<Options>> {
     let python = std::env::var("BLOCKYARD_TORCH_PYTHON").unwrap_or_else(|_missing| "python3".to_owned());
-    let mut wanted =
+    let mut options =
         Options { python, calls: 2000, programs: 0, seed: 1, only: None, write: None, again: None };
     let mut arguments = lexopt::Parser::from_env();
     while let Some(argument) = arguments.next()? {
         match argument {
             Short('h') | Long("help") => return Ok(None),
-            Long("python") => wanted.python = arguments.value()?.string()?,
-            Long("calls") => wanted.calls = arguments.value()?.parse()?,
-            Long("programs") => wanted.programs = arguments.value()?.parse()?,
-            Long("seed") => wanted.seed = arguments.value()?.parse()?,
-            Long("only") => wanted.only = Some(arguments.value()?.string()?),
-            Long("again") => wanted.again = Some(arguments.value()?.into()),
-            Long("write") => wanted.write = Some(arguments.value()?.into()),
+            Long("python") => options.python = arguments.value()?.string()?,
+            Long("calls") => options.calls = arguments.value()?.parse()?,
+            Long("programs") => options.programs = arguments.value()?.parse()?,
+            Long("seed") => options.seed = arguments.value()?.parse()?,
+            Long("only") => options.only = Some(arguments.value()?.string()?),
+            Long("again") => options.again = Some(arguments.value()?.into()),
+            Long("write") => options.write = Some(arguments.value()?.into()),
             other => return Err(other.unexpected().into()),
         }
     }
-    Ok(Some(wanted))
+    Ok(Some(options))
 }
 
 fn run() -> Result<bool> {
-    let Some(wanted) = wanted()? else {
+    let Some(options) = options()? else {
         print!("{HELP}");
         return Ok(true);
     };
-    let pytorch = PyTorch::find(&wanted.python)?;
-    println!("PyTorch {}, seed {}", pytorch.version(), wanted.seed);
+    let pytorch = PyTorch::find(&options.python)?;
+    println!("PyTorch {}, seed {}", pytorch.version(), options.seed);
     let (mut report, mut times) = (OracleReport::default(), Times::default());
-    if let Some(path) = &wanted.again {
-        return again(&pytorch, path, wanted.write.as_deref());
+    if let Some(path) = &options.again {
+        return again(&pytorch, path, options.write.as_deref());
     }
-    let mut calls = Calls::new(wanted.seed, wanted.only.as_deref())?;
+    let mut calls = Calls::new(options.seed, options.only.as_deref())?;
     let mut done = 0;
-    while done < wanted.calls {
-        let batch: Vec<_> = calls.by_ref().take(BATCH.min(wanted.calls - done)).collect();
+    while done < options.calls {
+        let batch: Vec<_> = calls.by_ref().take(BATCH.min(options.calls - done)).collect();
         if batch.is_empty() {
             break;
         }
@@ -97,8 +97,8 @@ fn run() -> Result<bool> {
     }
     // The programs' time is not that of calls.
     let mut programs_times = Times::default();
-    let mut random = Random::new(wanted.seed);
-    for number in 0..wanted.programs {
+    let mut random = Random::new(options.seed);
+    for number in 0..options.programs {
         let source = network(&mut random);
         compare_program(&pytorch, &format!("program{number}"), &source, &mut report, &mut programs_times)?;
         eprintln!("{} programs, {} different", number + 1, report.counts().different);
@@ -113,7 +113,7 @@ fn run() -> Result<bool> {
         times.ours.as_secs_f64(),
         rate(times.ours)
     );
-    if let Some(path) = &wanted.write {
+    if let Some(path) = &options.write {
         let lines = report.findings().iter().map(to_line).collect::<Result<String>>()?;
         fs::write(path, lines)?;
     }

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::random::Random;
 
-/// What is drawn for a program.
-struct Drawn<'a> {
+/// Writes the layers of a random program.
+struct NetworkGenerator<'a> {
     random: &'a mut Random,
     /// Features of a sample.
     width: usize,
@@ -15,7 +15,7 @@ struct Drawn<'a> {
 #[must_use]
 pub fn network(random: &mut Random) -> String {
     let width = random.pick(&[8, 16, 32, 64, 96, 128, 256, 384]);
-    let mut drawn = Drawn { random, width };
+    let mut drawn = NetworkGenerator { random, width };
     let is_sequence = drawn.random.percent(50);
     let layers = drawn.layers(is_sequence);
     let forward = drawn.forward(layers.len());
@@ -55,7 +55,7 @@ pub fn network(random: &mut Random) -> String {
     text
 }
 
-impl Drawn<'_> {
+impl NetworkGenerator<'_> {
     fn layer(&mut self, is_sequence: bool) -> String {
         let width = self.width;
         let hidden = self.random.pick(&[4, 16, 48, 64, 200, 512, 1024]);

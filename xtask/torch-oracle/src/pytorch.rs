@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use blockyard_dry_run::{Prepared, Program, Torch, find_standin, prepare, run};
+use blockyard_dry_run::{LibraryFolder, Program, Torch, find_standin, prepare, run};
 use blockyard_gpus::GpuProfile;
 use serde::Deserialize;
 
@@ -17,12 +17,12 @@ const DRIVER: &str = include_str!("driver.py");
 pub struct PyTorch {
     python: String,
     torch: Torch,
-    prepared: Prepared,
+    prepared: LibraryFolder,
     folder: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
-struct Written {
+struct ProgramOutput {
     lines: Vec<(String, usize)>,
     events: Vec<i64>,
     error: Option<String>,
@@ -76,7 +76,7 @@ impl PyTorch {
         let Ok(text) = fs::read_to_string(&out) else {
             bail!("PyTorch's process ended with status {} in {}", report.status, path.display());
         };
-        let written: Written = serde_json::from_str(&text)?;
+        let written: ProgramOutput = serde_json::from_str(&text)?;
         let lines = written.lines.into_iter().map(|(text, requests)| Line { text, requests, marked: 0 });
         let here = path.display().to_string();
         let assumed = report.notes.iter().filter(|note| note.file == here);

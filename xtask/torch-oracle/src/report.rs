@@ -95,7 +95,7 @@ pub fn read_findings(text: &str) -> anyhow::Result<Vec<Finding>> {
 
 /// The smallest call of an operator with this verdict.
 #[derive(Clone, Debug)]
-struct Smallest {
+struct SmallestCall {
     call: Call,
     ours: CallRun,
     theirs: CallRun,
@@ -107,7 +107,7 @@ struct Smallest {
 pub struct OracleReport {
     families: BTreeMap<String, Counts>,
     all: Counts,
-    smallest: BTreeMap<(Verdict, String), Smallest>,
+    smallest: BTreeMap<(Verdict, String), SmallestCall>,
 }
 
 /// How large a call is for a reader: its lines, events and bytes.
@@ -130,11 +130,11 @@ impl OracleReport {
             Some(before) => {
                 before.count += 1;
                 if size < size_of(&before.call, &before.theirs) {
-                    *before = Smallest { call: call.clone(), ours, theirs, count: before.count };
+                    *before = SmallestCall { call: call.clone(), ours, theirs, count: before.count };
                 }
             }
             None => {
-                self.smallest.insert(key, Smallest { call: call.clone(), ours, theirs, count: 1 });
+                self.smallest.insert(key, SmallestCall { call: call.clone(), ours, theirs, count: 1 });
             }
         }
     }

@@ -52,7 +52,7 @@ struct Argument {
 
 /// An argument of a call: how the argument is made, and whether a gradient can be asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
+pub(crate) struct CallArgument {
     pub(crate) name: &'static str,
     pub(crate) text: String,
     pub(crate) can_have_gradient: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Made {
 #[derive(Clone, Debug)]
 pub(crate) struct FilledTemplate {
     pub(crate) expression: String,
-    pub(crate) arguments: Vec<Made>,
+    pub(crate) arguments: Vec<CallArgument>,
 }
 
 /// All lines of the table.
@@ -120,15 +120,16 @@ impl Template {
     pub(crate) fn fill(&self, random: &mut Random) -> FilledTemplate {
         let wide = random.pick(&["float32", "float32", "float32", "float16", "bfloat16", "float64"]);
         let most = random.pick(&[9, 13, 16, 24]);
-        let mut drawn = Drawn { random, letters: BTreeMap::new(), shapes: BTreeMap::new(), wide, most };
+        let mut drawn =
+            CallGenerator { random, letters: BTreeMap::new(), shapes: BTreeMap::new(), wide, most };
         let arguments =
             self.arguments.iter().map(|argument| drawn.argument(argument, self.has_channels_last)).collect();
         FilledTemplate { expression: drawn.expression(self.expression), arguments }
     }
 }
 
-/// What was drawn for a call so far.
-struct Drawn<'a> {
+/// The sizes and types that were chosen for a call so far.
+struct CallGenerator<'a> {
     random: &'a mut Random,
     letters: BTreeMap<char, usize>,
     shapes: BTreeMap<&'static str, Vec<usize>>,
@@ -142,7 +143,7 @@ const TYPES: &[&str] = &[
     "float32", "int64",
 ];
 
-impl Drawn<'_> {
+impl CallGenerator<'_> {
     fn size(&mut self, least: usize) -> usize {
         let sizes = DIMENSIONS.get(..self.most).unwrap_or(DIMENSIONS);
         self.random.pick(sizes).max(least)
@@ -208,7 +209,7 @@ impl Drawn<'_> {
         other
     }
 
-    fn argument(&mut self, argument: &Argument, has_channels_last: bool) -> Made {
+    fn argument(&mut self, argument: &Argument, has_channels_last: bool) -> CallArgument {
         let mut shape = self.shape(argument.dimensions);
         while shape.iter().product::<usize>() > MOST_ELEMENTS {
             // The letters stay as drawn: such a call ends in an error of both sides, if sizes had to be equal.
@@ -224,7 +225,7 @@ impl Drawn<'_> {
             Kind::Bool => "bool",
         };
         let text = self.layout(&shape, dtype, argument.is_plain, has_channels_last);
-        Made { name: argument.name, text, can_have_gradient: argument.kind == Kind::Floating }
+        CallArgument { name: argument.name, text, can_have_gradient: argument.kind == Kind::Floating }
     }
 
     fn layout(&mut self, shape: &[usize], dtype: &str, is_plain: bool, has_channels_last: bool) -> String {

@@ -5,11 +5,11 @@ use serde_json::Value as Json;
 
 use crate::Line;
 
-type Called = Result<Value>;
+type CallResult = Result<Value>;
 
 /// A call with its tensors made.
 pub(crate) struct Case {
-    pub(crate) call: Box<dyn Fn() -> Called>,
+    pub(crate) call: Box<dyn Fn() -> CallResult>,
     pub(crate) leaves: Vec<Tensor>,
 }
 
@@ -29,19 +29,19 @@ pub(crate) fn randn(shape: &[i64], of: &str, requires_grad: bool) -> Result<Tens
     call("randn", &[shape.into()], &keywords)?.tensor()
 }
 
-fn of_type(name: &str, shape: &[i64], dtype: Dtype) -> Called {
+fn of_type(name: &str, shape: &[i64], dtype: Dtype) -> CallResult {
     call(name, &[shape.into()], &[("device", GPU.into()), ("dtype", dtype.into())])
 }
 
-fn c(name: &str, args: &[Value]) -> Called {
+fn c(name: &str, args: &[Value]) -> CallResult {
     call(name, args, &[])
 }
 
-fn k(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> Called {
+fn k(name: &str, args: &[Value], keywords: &[(&str, Value)]) -> CallResult {
     call(name, args, keywords)
 }
 
-fn item(list: Value, index: usize) -> Called {
+fn item(list: Value, index: usize) -> CallResult {
     Ok(list.list()?.into_iter().nth(index).unwrap_or(Value::None))
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn case(line: &Line) -> Result<Case> {
     }
 }
 
-fn simple(x: Tensor, call: impl Fn(Value) -> Called + 'static) -> Case {
+fn simple(x: Tensor, call: impl Fn(Value) -> CallResult + 'static) -> Case {
     let leaves = vec![x.clone()];
     Case { call: Box::new(move || call((&x).into())), leaves }
 }
@@ -125,7 +125,7 @@ fn two(name: &str, args: &Json) -> Result<Case> {
     Ok(simple(x, move |x| two_call(&name, x)))
 }
 
-fn two_call(name: &str, x: Value) -> Called {
+fn two_call(name: &str, x: Value) -> CallResult {
     let shape = shape_of(&x);
     let (rows, columns) = (shape.first().copied().unwrap_or(1), shape.get(1).copied().unwrap_or(1));
     let last = || Value::from(vec![columns]);
@@ -258,7 +258,7 @@ fn four(name: &str, args: &Json) -> Result<Case> {
     let leaves = vec![x.clone(), weight.clone(), bias.clone()];
     let name = name.to_owned();
     let size = shape.get(2).copied().unwrap_or(1);
-    let call = move || -> Called {
+    let call = move || -> CallResult {
         let (x, w, b) = (Value::from(&x), Value::from(&weight), Value::from(&bias));
         let (m, v) = (Value::from(&mean), Value::from(&var));
         let tail = [0.1.into(), 1e-5.into(), true.into()];

@@ -2,7 +2,7 @@
 
 use blockyard_record::{Bytes, DeviceAddr};
 
-use super::sorted::Sorted;
+use super::sorted::SortedList;
 use crate::block::{Block, BlockIndex, BlockTable};
 
 /// A free block with the values that order it.
@@ -128,16 +128,20 @@ impl Entry for Key {
 
 #[derive(Clone, Debug)]
 pub(super) enum List {
-    OneSize(Sorted<Place>),
-    SeveralSizes(Sorted<SizeAndPlace>),
+    OneSize(SortedList<Place>),
+    SeveralSizes(SortedList<SizeAndPlace>),
     /// Some keys fit into no smaller entry.
-    Anything(Sorted<Key>),
+    Anything(SortedList<Key>),
 }
 
 impl List {
     /// An empty list, for blocks of one size or of several.
     pub(super) fn new(is_of_one_size: bool) -> Self {
-        if is_of_one_size { Self::OneSize(Sorted::default()) } else { Self::SeveralSizes(Sorted::default()) }
+        if is_of_one_size {
+            Self::OneSize(SortedList::default())
+        } else {
+            Self::SeveralSizes(SortedList::default())
+        }
     }
 
     /// Empties the list, and keeps its memory if possible.
@@ -166,7 +170,7 @@ impl List {
     fn widen(&mut self, key: &Key, blocks: &BlockTable) {
         let mut places = vec![None; self.len()];
         self.lowest(&mut places);
-        let mut sorted = Sorted::default();
+        let mut sorted = SortedList::default();
         places.into_iter().flatten().for_each(|index| sorted.insert(Key::of(index, blocks)));
         sorted.insert(*key);
         *self = Self::Anything(sorted);
@@ -233,19 +237,19 @@ impl List {
 }
 
 #[inline]
-fn remove_if_representable<E: Entry>(sorted: &mut Sorted<E>, key: &Key) {
+fn remove_if_representable<E: Entry>(sorted: &mut SortedList<E>, key: &Key) {
     if let Some(entry) = E::of(key) {
         sorted.remove(entry);
     }
 }
 
-fn contains_key<E: Entry>(sorted: &Sorted<E>, key: &Key) -> bool {
+fn contains_key<E: Entry>(sorted: &SortedList<E>, key: &Key) -> bool {
     E::of(key).is_some_and(|entry| sorted.contains(entry))
 }
 
 /// Adds the key, if this kind of entry can represent the key. Returns whether the key was added.
 #[inline]
-fn insert_if_representable<E: Entry>(sorted: &mut Sorted<E>, key: &Key) -> bool {
+fn insert_if_representable<E: Entry>(sorted: &mut SortedList<E>, key: &Key) -> bool {
     E::of(key).map(|entry| sorted.insert(entry)).is_some()
 }
 

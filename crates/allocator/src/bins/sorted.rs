@@ -11,7 +11,7 @@ const MOST: usize = if cfg!(test) { 8 } else { 128 };
 /// The piece with the lowest entries is a separate field, because best fit takes the lowest entry and most lists have only
 /// one piece. Each piece is in descending order, so that its lowest entry is at the end.
 #[derive(Clone, Debug)]
-pub(super) struct Sorted<E: Entry> {
+pub(super) struct SortedList<E: Entry> {
     /// Empty only if the whole list is empty.
     lowest: Vec<E>,
     /// The other pieces, lowest first.
@@ -27,7 +27,7 @@ struct Piece<E: Entry> {
     entries: Vec<E>,
 }
 
-impl<E: Entry> Default for Sorted<E> {
+impl<E: Entry> Default for SortedList<E> {
     fn default() -> Self {
         Self { lowest: Vec::new(), higher: Vec::new(), count: 0 }
     }
@@ -39,7 +39,7 @@ fn not_below<E: Entry>(entries: &[E], rank: E::Rank) -> usize {
     entries.partition_point(|entry| entry.rank() >= rank)
 }
 
-impl<E: Entry> Sorted<E> {
+impl<E: Entry> SortedList<E> {
     pub(super) fn len(&self) -> usize {
         self.count
     }

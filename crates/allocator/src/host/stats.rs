@@ -1,3 +1,5 @@
+//! Counters of pinned host memory: the rows of `host_memory_stats()`.
+
 use blockyard_record::{Bytes, DurationStat, HostStats, Stat};
 
 use super::LISTS;

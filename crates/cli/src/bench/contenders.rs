@@ -3,7 +3,7 @@
 use anyhow::{Context as _, anyhow};
 use blockyard_allocator::{Allocation, CachingAllocator, SharedAllocator};
 use blockyard_device::{Advance, DeviceMemory, VirtualDevice};
-use blockyard_device_cuda::{CudaDevice, StreamOrdered};
+use blockyard_device_cuda::{CudaDevice, StreamOrderedAllocator};
 use blockyard_measure::Contender;
 use blockyard_record::{Bytes, DeviceAddr, NullSink, StreamId};
 use blockyard_rules::AllocatorConfig;
@@ -32,9 +32,9 @@ impl Device for CudaDevice {
 
     fn peers(mut self) -> anyhow::Result<Vec<BoxedContender>> {
         let index = self.index();
-        let pool = StreamOrdered::new(&mut self).context("the driver's stream-ordered pool")?;
+        let pool = StreamOrderedAllocator::new(&mut self).context("the driver's stream-ordered pool")?;
         let ordered = DriverPool { pool, device: self, live: Vec::new() };
-        let plain = Plain { device: CudaDevice::open(index)?, live: Vec::new() };
+        let plain = DriverContender { device: CudaDevice::open(index)?, live: Vec::new() };
         Ok(vec![Box::new(ordered), Box::new(plain)])
     }
 }
@@ -42,21 +42,21 @@ impl Device for CudaDevice {
 /// All contenders, ours first; each has its own device.
 pub(crate) fn all<D: Device>(open: &dyn Fn() -> anyhow::Result<D>) -> anyhow::Result<Vec<BoxedContender>> {
     let mut contenders: Vec<BoxedContender> = vec![
-        Box::new(Ours::new(open()?, false)?),
-        Box::new(Ours::new(open()?, true)?),
+        Box::new(OurContender::new(open()?, false)?),
+        Box::new(OurContender::new(open()?, true)?),
         Box::new(LockedAllocator::new(open()?)?),
     ];
     contenders.extend(open()?.peers()?);
     Ok(contenders)
 }
 
-struct Ours<D: DeviceMemory> {
+struct OurContender<D: DeviceMemory> {
     allocator: CachingAllocator<D>,
     live: Vec<Option<Allocation>>,
     expands: bool,
 }
 
-impl<D: DeviceMemory> Ours<D> {
+impl<D: DeviceMemory> OurContender<D> {
     fn new(device: D, expands: bool) -> anyhow::Result<Self> {
         let conf = if expands { "expandable_segments:True" } else { "" };
         let config: AllocatorConfig = conf.parse()?;
@@ -64,7 +64,7 @@ impl<D: DeviceMemory> Ours<D> {
     }
 }
 
-impl<D: Device> Contender for Ours<D> {
+impl<D: Device> Contender for OurContender<D> {
     type Error = anyhow::Error;
 
     fn name(&self) -> &'static str {
@@ -154,12 +154,12 @@ impl<D: Device> Contender for LockedAllocator<D> {
 }
 
 /// The driver's call for whole segments, for every request.
-struct Plain {
+struct DriverContender {
     device: CudaDevice,
     live: Vec<DeviceAddr>,
 }
 
-impl Contender for Plain {
+impl Contender for DriverContender {
     type Error = anyhow::Error;
 
     fn name(&self) -> &'static str {
@@ -191,7 +191,7 @@ impl Contender for Plain {
 
 /// The driver's stream-ordered allocator, which caches freed memory.
 struct DriverPool {
-    pool: StreamOrdered,
+    pool: StreamOrderedAllocator,
     device: CudaDevice,
     live: Vec<(DeviceAddr, StreamId)>,
 }

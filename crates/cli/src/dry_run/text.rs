@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::{Fit, OtherOrders, Outside, Report, Torch};
+use blockyard_dry_run::{Fit, OtherOrders, OutsideMemory, Report, Torch};
 use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 
@@ -133,7 +133,7 @@ pub(super) fn addresses(
 }
 
 /// What `nvidia-smi` will show of a device, with this number of bytes reserved.
-pub(crate) fn beside(text: &mut String, what: &str, outside: &Outside, reserved: Bytes) -> fmt::Result {
+pub(crate) fn beside(text: &mut String, what: &str, outside: &OutsideMemory, reserved: Bytes) -> fmt::Result {
     if !outside.parts.is_empty() {
         let parts: Vec<String> =
             outside.parts.iter().map(|(what, bytes)| format!("{bytes} {what}")).collect();

@@ -6,7 +6,7 @@ use blockyard_fit::{Contradiction, Growth, Probe, SearchOutcome, Values, grows, 
 use blockyard_record::Bytes;
 use blockyard_rules::with_setting;
 
-use super::runs::{Ended, Runs, Terms};
+use super::runs::{RunEnd, Runs, Terms};
 use super::vary::Vary;
 
 /// The number of values over which the rule of growth is found, if the range has them.
@@ -19,7 +19,7 @@ pub(super) struct LargestOnGpu {
     pub(super) terms: Terms,
     /// What the largest value may reserve; where none fits, the lowest.
     pub(super) limit: Bytes,
-    pub(super) found: SearchOutcome<Ended>,
+    pub(super) found: SearchOutcome<RunEnd>,
     pub(super) contradictions: Vec<Contradiction>,
     /// The largest value that fits, and it is known that the next one does not.
     pub(super) largest: Option<u64>,
@@ -108,7 +108,7 @@ pub(super) fn answer(runs: &Runs<'_>, terms: &Terms, vary: &Vary) -> LargestOnGp
     answer
 }
 
-fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), Ended> {
+fn explain(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let values = &vary.values;
     let terms = answer.terms.clone();
     if let Some(next) = &answer.next {
@@ -160,7 +160,7 @@ fn grow(answer: &mut LargestOnGpu) {
 
 /// What can be tried without touching the program, with the first value that does not fit: expandable segments, and where these do not help,
 /// also smaller workspaces of cuBLAS.
-fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), Ended> {
+fn try_settings(runs: &Runs<'_>, answer: &mut LargestOnGpu, vary: &Vary) -> Result<(), RunEnd> {
     let Some(value) = answer.next.as_ref().map(|next| next.value) else { return Ok(()) };
     let own = answer.terms.conf.clone().or_else(environment).unwrap_or_default();
     let mut terms = answer.terms.clone();

@@ -7,12 +7,12 @@ use blockyard_fit::{Column, Contradiction, Layout, Mesh, Probe, guess, search_gu
 use blockyard_report::{FitCurve, FitPage};
 
 use super::answer::environment;
-use super::at_once::{Answers, each};
 use super::curves::curve;
 use super::json::{contradiction, ended, first_and_others, probe, sizes, terms, values, varied, whole};
-use super::layouts::{Asked, all_layouts, nodes, ran};
+use super::layouts::{LayoutRunner, all_layouts, nodes, ran};
 use super::options::FitOptions;
-use super::runs::{Ended, Runs, Terms};
+use super::run_queue::{Answers, each};
+use super::runs::{RunEnd, Runs, Terms};
 use super::vary::{Set, Vary};
 use super::{Reply, status, text};
 
@@ -21,13 +21,13 @@ const WIDTH: u64 = 32;
 
 /// The terms of a search.
 #[derive(Clone, Debug)]
-enum Other {
+enum ColumnTerms {
     Value(Set),
     Settings(String),
     Layout(Layout),
 }
 
-impl Other {
+impl ColumnTerms {
     fn terms(&self, terms: &Terms) -> Terms {
         match self {
             Self::Value(set) => terms.with(set.clone()),
@@ -62,9 +62,9 @@ impl Other {
 }
 
 /// The columns of one GPU.
-struct ByOther {
+struct GpuColumns {
     terms: Terms,
-    columns: Vec<Column<Other, Ended>>,
+    columns: Vec<Column<ColumnTerms, RunEnd>>,
 }
 
 /// The largest value for each of another option.
@@ -74,10 +74,11 @@ pub(super) fn by_values(
     vary: &Vary,
     other: &Vary,
 ) -> anyhow::Result<Reply> {
-    let others: Vec<Other> = other.values.iter().map(|value| Other::Value(other.set(value))).collect();
+    let others: Vec<ColumnTerms> =
+        other.values.iter().map(|value| ColumnTerms::Value(other.set(value))).collect();
     let json = if other.is_variable { FitBy::Variable(values(other)) } else { FitBy::Option(values(other)) };
-    let by = By { name: &other.name, json, asked: None };
-    ask(runs, terms, vary, &others, &by)
+    let question = MapQuestion { name: &other.name, json, ranks: None };
+    ask(runs, terms, vary, &others, &question)
 }
 
 /// The largest value under the own settings and under each of these.
@@ -94,9 +95,9 @@ pub(super) fn by_settings(
             all.push(conf.clone());
         }
     }
-    let others: Vec<Other> = all.iter().cloned().map(Other::Settings).collect();
+    let others: Vec<ColumnTerms> = all.iter().cloned().map(ColumnTerms::Settings).collect();
     let json = FitBy::Settings { name: "conf".to_owned(), list: all };
-    ask(runs, terms, vary, &others, &By { name: "settings", json, asked: None })
+    ask(runs, terms, vary, &others, &MapQuestion { name: "settings", json, ranks: None })
 }
 
 /// The largest value for each layout of `world` ranks.
@@ -110,35 +111,35 @@ pub(super) fn by_layouts(
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
     let list = all.iter().map(sizes).collect();
-    let others: Vec<Other> = all.into_iter().map(Other::Layout).collect();
+    let others: Vec<ColumnTerms> = all.into_iter().map(ColumnTerms::Layout).collect();
     let json = FitBy::Layouts { name: "mesh".to_owned(), list, ranks: world };
-    let by = By { name: "layout", json, asked: Some((world, per_node)) };
-    ask(runs, terms, vary, &others, &by)
+    let question = MapQuestion { name: "layout", json, ranks: Some((world, per_node)) };
+    ask(runs, terms, vary, &others, &question)
 }
 
 /// The question: by which option, settings or layouts.
-struct By<'a> {
+struct MapQuestion<'a> {
     name: &'a str,
     json: FitBy,
     /// How many ranks layouts have, and how many of them a node.
-    asked: Option<(u32, u32)>,
+    ranks: Option<(u32, u32)>,
 }
 
 fn ask(
     runs: &Runs<'_>,
     all_terms: &[Terms],
     vary: &Vary,
-    others: &[Other],
-    by: &By<'_>,
+    others: &[ColumnTerms],
+    question: &MapQuestion<'_>,
 ) -> anyhow::Result<Reply> {
-    let of_gpu = |terms: &Terms, _before: &Answers<ByOther>| {
-        let asked = by.asked.map(|(world, per_node)| Asked::new(runs, world, per_node));
-        let probe = |other: &Other, value: u64| match (other, &asked) {
-            (Other::Layout(layout), Some(asked)) => asked.probe(terms, layout, vary, value),
+    let of_gpu = |terms: &Terms, _before: &Answers<GpuColumns>| {
+        let runner = question.ranks.map(|(world, per_node)| LayoutRunner::new(runs, world, per_node));
+        let probe = |other: &ColumnTerms, value: u64| match (other, &runner) {
+            (ColumnTerms::Layout(layout), Some(runner)) => runner.probe(terms, layout, vary, value),
             _ => runs.probe(&other.terms(terms), vary, value),
         };
         let (values, limit) = (&vary.values, terms.expected());
-        let search = |other: &Other, before: &Answers<Column<Other, Ended>>| {
+        let search = |other: &ColumnTerms, before: &Answers<Column<ColumnTerms, RunEnd>>| {
             let guess = before.read(|columns| {
                 let before: Vec<(Option<u64>, &[Probe])> = columns
                     .iter()
@@ -150,29 +151,29 @@ fn ask(
             let found = search_guessed(values, limit, guess, |value| probe(other, value));
             Column { other: other.clone(), found }
         };
-        ByOther { terms: terms.clone(), columns: each(others, runs.at_once.wanted(), search, is_last) }
+        GpuColumns { terms: terms.clone(), columns: each(others, runs.queue.most(), search, is_last) }
     };
-    let is_ended = |answer: &ByOther| answer.columns.iter().any(is_last);
-    let answers = each(all_terms, runs.at_once.wanted(), of_gpu, is_ended);
+    let is_ended = |answer: &GpuColumns| answer.columns.iter().any(is_last);
+    let answers = each(all_terms, runs.queue.most(), of_gpu, is_ended);
     let mut text = String::new();
     for answer in &answers {
-        answer.write(&mut text, vary, by.name, runs.options)?;
+        answer.write(&mut text, vary, question.name, runs.options)?;
     }
-    let rows = |answer: &ByOther| FitMapOnGpu {
+    let rows = |answer: &GpuColumns| FitMapOnGpu {
         terms: terms(&answer.terms),
         rows: answer.columns.iter().map(|column| row(vary, column)).collect(),
     };
     let (first, others) = first_and_others(&answers, rows)?;
-    let json = FitMapAnswer { vary: varied(vary), by: by.json.clone(), first, others };
+    let json = FitMapAnswer { vary: varied(vary), by: question.json.clone(), first, others };
     let is_found = answers
         .iter()
         .all(|answer| answer.columns.iter().any(|column| column.found.largest(&vary.values).is_some()));
-    // A layout that the program does not take is no answer, and those of others are.
-    let ended = answers.iter().find_map(|answer| answer.ended(!is_found || by.asked.is_none()));
+    // A layout that the program does not take has no answer; other layouts do.
+    let ended = answers.iter().find_map(|answer| answer.ended(!is_found || question.ranks.is_none()));
     let page = FitPage {
         varied: vary.name.clone(),
-        headline: format!("the largest {} of {}, by {}", vary.name, vary.values, by.name),
-        curves: answers.iter().flat_map(|answer| answer.curves(vary, by, answers.len() > 1)).collect(),
+        headline: format!("the largest {} of {}, by {}", vary.name, vary.values, question.name),
+        curves: answers.iter().flat_map(|answer| answer.curves(vary, question, answers.len() > 1)).collect(),
         ..FitPage::default()
     };
     let status = status(ended, is_found);
@@ -180,17 +181,20 @@ fn ask(
 }
 
 /// Whether no further search is begun after this one.
-fn is_last(column: &Column<Other, Ended>) -> bool {
+fn is_last(column: &Column<ColumnTerms, RunEnd>) -> bool {
     match &column.found.ended {
-        Some((_, Ended::Stopped)) => true,
+        Some((_, RunEnd::Stopped)) => true,
         // Another layout may be one that the program takes.
-        Some((_, Ended::Failed(_))) => !matches!(column.other, Other::Layout(_)),
+        Some((_, RunEnd::Failed(_))) => !matches!(column.other, ColumnTerms::Layout(_)),
         None => false,
     }
 }
 
 /// The run of the largest value, and that of the next one, which does not fit: of the lowest where none fits.
-fn proofs<'a>(vary: &Vary, column: &'a Column<Other, Ended>) -> (Option<&'a Probe>, Option<&'a Probe>) {
+fn proofs<'a>(
+    vary: &Vary,
+    column: &'a Column<ColumnTerms, RunEnd>,
+) -> (Option<&'a Probe>, Option<&'a Probe>) {
     let of = |value: u64| column.found.probes.iter().find(|probe| probe.value == value);
     let best = column.found.largest(&vary.values).and_then(of);
     let next = match best {
@@ -200,7 +204,7 @@ fn proofs<'a>(vary: &Vary, column: &'a Column<Other, Ended>) -> (Option<&'a Prob
     (best, next)
 }
 
-fn row(vary: &Vary, column: &Column<Other, Ended>) -> FitMapRow {
+fn row(vary: &Vary, column: &Column<ColumnTerms, RunEnd>) -> FitMapRow {
     let (best, next) = proofs(vary, column);
     let (failed_at, error) = ended(column.found.ended.as_ref());
     let mut row = FitMapRow {
@@ -214,19 +218,19 @@ fn row(vary: &Vary, column: &Column<Other, Ended>) -> FitMapRow {
         ..FitMapRow::default()
     };
     match &column.other {
-        Other::Value(set) => row.value = Some(set.value),
-        Other::Settings(conf) => row.conf = Some(conf.clone()),
-        Other::Layout(layout) => row.layout = Some(sizes(layout)),
+        ColumnTerms::Value(set) => row.value = Some(set.value),
+        ColumnTerms::Settings(conf) => row.conf = Some(conf.clone()),
+        ColumnTerms::Layout(layout) => row.layout = Some(sizes(layout)),
     }
     row
 }
 
-impl ByOther {
+impl GpuColumns {
     /// Why a search ended without an answer: Ctrl-C, or else a run that failed, unless failures do not count.
-    fn ended(&self, counts_failures: bool) -> Option<&Ended> {
+    fn ended(&self, counts_failures: bool) -> Option<&RunEnd> {
         let all =
             || self.columns.iter().filter_map(|column| column.found.ended.as_ref()).map(|(_, ended)| ended);
-        let stopped = all().find(|ended| matches!(ended, Ended::Stopped));
+        let stopped = all().find(|ended| matches!(ended, RunEnd::Stopped));
         if counts_failures { stopped.or_else(|| all().next()) } else { stopped }
     }
 
@@ -244,9 +248,10 @@ impl ByOther {
         )?;
         let all = || self.columns.iter().filter_map(|column| column.found.largest(&vary.values));
         let most = all().max().unwrap_or(1).max(1);
-        let mut lines: Vec<(&Column<Other, Ended>, &String)> = self.columns.iter().zip(&names).collect();
+        let mut lines: Vec<(&Column<ColumnTerms, RunEnd>, &String)> =
+            self.columns.iter().zip(&names).collect();
         if let Some((_, layout)) = &best {
-            // Layouts have no order of their own.
+            // Layouts have no order.
             lines.sort_by_key(|(column, _)| std::cmp::Reverse(column.found.largest(&vary.values)));
             writeln!(text, "  the largest of all has {layout}")?;
         }
@@ -273,10 +278,10 @@ impl ByOther {
     }
 
     /// A line for each search.
-    fn curves(&self, vary: &Vary, by: &By<'_>, has_gpus: bool) -> Vec<FitCurve> {
-        let of = |column: &Column<Other, Ended>| {
+    fn curves(&self, vary: &Vary, question: &MapQuestion<'_>, has_gpus: bool) -> Vec<FitCurve> {
+        let of = |column: &Column<ColumnTerms, RunEnd>| {
             let name = match &column.other {
-                Other::Value(set) => format!("{} {}", by.name, set.value),
+                ColumnTerms::Value(set) => format!("{} {}", question.name, set.value),
                 other => other.name(),
             };
             let name = if has_gpus { format!("{name}, {}", self.terms.gpu.name) } else { name };
@@ -287,7 +292,7 @@ impl ByOther {
 
     /// Of layouts that with the largest value, the first of several.
     fn best_layout(&self, vary: &Vary) -> Option<(u64, &Layout)> {
-        let of = |column: &Column<Other, Ended>| column.found.largest(&vary.values);
+        let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
         let layouts = self.columns.iter().rev();
         layouts.filter_map(|column| Some((of(column)?, column.other.layout()?))).max_by_key(|(most, _)| *most)
     }
@@ -312,7 +317,7 @@ impl ByOther {
         }
         let sized = || self.columns.iter().filter(|column| column.other.size().is_some());
         for (one, other) in sized().zip(sized().skip(1)) {
-            let of = |column: &Column<Other, Ended>| column.found.largest(&vary.values);
+            let of = |column: &Column<ColumnTerms, RunEnd>| column.found.largest(&vary.values);
             if of(other) > of(one) && other.found.ended.is_none() {
                 writeln!(
                     text,
@@ -341,14 +346,14 @@ fn short(error: &str) -> String {
 fn line(
     text: &mut String,
     vary: &Vary,
-    column: &Column<Other, Ended>,
+    column: &Column<ColumnTerms, RunEnd>,
     (name, width, most): (&str, usize, u64),
 ) -> std::fmt::Result {
     if let Some((value, ended)) = &column.found.ended {
         let why = match ended {
-            Ended::Stopped => "was stopped".to_owned(),
-            Ended::Failed(error) if column.other.layout().is_some() => format!("failed: {}", short(error)),
-            Ended::Failed(error) => format!("failed: {error}"),
+            RunEnd::Stopped => "was stopped".to_owned(),
+            RunEnd::Failed(error) if column.other.layout().is_some() => format!("failed: {}", short(error)),
+            RunEnd::Failed(error) => format!("failed: {error}"),
         };
         let low = column.found.largest_fitting().map(|probe| format!("{} fits", probe.value));
         let high = column.found.smallest_failing().map(|probe| format!("{} does not", probe.value));

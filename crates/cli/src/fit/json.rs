@@ -9,10 +9,10 @@ use blockyard_answers::{
     FitGrowth, FitGrowthKind, FitHolder, FitLargestAnswer, FitLargestOnGpu, FitProbe, FitResult, FitRun,
     FitSite, FitTerms, FitTriedSetting, FitValues, FitVary, FitVaryKind,
 };
-use blockyard_fit::{Contradiction, Growth, GrowthKind, Held, Layout, Probe, memory_fraction};
+use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Layout, Probe, memory_fraction};
 
 use super::answer::{LargestOnGpu, Setting, Site};
-use super::runs::{Ended, Runs, Terms};
+use super::runs::{RunEnd, Runs, Terms};
 use super::text::advices;
 use super::vary::Vary;
 
@@ -75,10 +75,10 @@ pub(super) fn terms(terms: &Terms) -> FitTerms {
 }
 
 /// The value whose run ended a search, and why.
-pub(super) fn ended(ended: Option<&(u64, Ended)>) -> (Option<u64>, Option<String>) {
+pub(super) fn ended(ended: Option<&(u64, RunEnd)>) -> (Option<u64>, Option<String>) {
     match ended {
-        Some((value, Ended::Failed(error))) => (Some(*value), Some(error.clone())),
-        Some((value, Ended::Stopped)) => (Some(*value), Some("Ctrl-C".to_owned())),
+        Some((value, RunEnd::Failed(error))) => (Some(*value), Some(error.clone())),
+        Some((value, RunEnd::Stopped)) => (Some(*value), Some("Ctrl-C".to_owned())),
         None => (None, None),
     }
 }
@@ -135,7 +135,7 @@ pub(super) fn run(probe: &Probe) -> FitRun {
     }
 }
 
-pub(super) fn held(rows: &[Held]) -> Vec<FitHolder> {
+pub(super) fn held(rows: &[HolderBytes]) -> Vec<FitHolder> {
     rows.iter().map(|row| FitHolder { what: row.what.clone(), bytes: row.bytes.get() }).collect()
 }
 

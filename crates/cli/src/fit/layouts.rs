@@ -1,17 +1,17 @@
 //! Which layouts of ranks fit: a run of each, in which the ranks that differ run and the others are answered for.
 
-mod asked;
+mod runner;
 mod text;
 
 use blockyard_answers::{FitLayout, FitLayoutsAnswer, FitLayoutsOnGpu, FitRank, FitResult};
 use blockyard_fit::{Layout, Mesh, Probe};
 use blockyard_record::Bytes;
 
-pub(super) use self::asked::{Asked, all_layouts, nodes};
+pub(super) use self::runner::{LayoutRunner, all_layouts, nodes};
 pub(super) use self::text::ran;
-use super::at_once::{Answers, each};
 use super::json::{ended, first_and_others, held, run, sizes, terms, whole};
-use super::runs::{Ended, Runs, Terms};
+use super::run_queue::{Answers, each};
+use super::runs::{RunEnd, Runs, Terms};
 use super::{Reply, status};
 use crate::dry_run::is_interrupted;
 
@@ -22,13 +22,13 @@ struct LayoutsOnGpu {
     names: Vec<String>,
     layouts: Vec<Layout>,
     /// By layout; none where it was not run.
-    found: Vec<Option<Result<Found, String>>>,
+    found: Vec<Option<Result<LayoutRuns, String>>>,
     is_stopped: bool,
 }
 
-/// What the runs of a layout say.
+/// The runs of one layout.
 #[derive(Clone, Debug)]
-struct Found {
+struct LayoutRuns {
     is_fitting: bool,
     /// The ranks that ran on a GPU without an end; `value` is the rank.
     ranks: Vec<Probe>,
@@ -36,7 +36,7 @@ struct Found {
     under_limit: Option<Vec<Probe>>,
 }
 
-impl Found {
+impl LayoutRuns {
     /// The ranks of the run that decides.
     fn deciding(&self) -> &[Probe] {
         self.under_limit.as_ref().filter(|_| self.is_fitting).unwrap_or(&self.ranks)
@@ -64,16 +64,16 @@ pub(super) fn layouts(
     let (world, per_node) = nodes(runs, world)?;
     let all = all_layouts(mesh, world)?;
     let of_gpu = |terms: &Terms, _before: &Answers<LayoutsOnGpu>| {
-        let asked = Asked::new(runs, world, per_node);
-        let ask = |layout: &Layout, _before: &Answers<Option<Result<Found, String>>>| match asked
+        let runner = LayoutRunner::new(runs, world, per_node);
+        let ask = |layout: &Layout, _before: &Answers<Option<Result<LayoutRuns, String>>>| match runner
             .ask(terms, layout)
         {
             Ok(found) => Some(Ok(found)),
-            Err(Ended::Failed(error)) => Some(Err(error)),
-            Err(Ended::Stopped) => None,
+            Err(RunEnd::Failed(error)) => Some(Err(error)),
+            Err(RunEnd::Stopped) => None,
         };
         // After Ctrl-C each of the others ends at once.
-        let found = each(&all, runs.at_once.wanted(), ask, |_found| false);
+        let found = each(&all, runs.queue.most(), ask, |_found| false);
         LayoutsOnGpu {
             terms: terms.clone(),
             world,
@@ -83,7 +83,7 @@ pub(super) fn layouts(
             is_stopped: is_interrupted(),
         }
     };
-    let answers = each(all_terms, runs.at_once.wanted(), of_gpu, |answer| answer.is_stopped);
+    let answers = each(all_terms, runs.queue.most(), of_gpu, |answer| answer.is_stopped);
     let mut out = String::new();
     for answer in &answers {
         text::write(&mut out, answer, runs.options)?;
@@ -91,9 +91,9 @@ pub(super) fn layouts(
     let (first, others) = first_and_others(&answers, LayoutsOnGpu::json)?;
     let result = FitResult::Layouts(Box::new(FitLayoutsAnswer { first, others }));
     let is_found = answers.iter().all(|answer| answer.best().is_some());
-    let stopped = answers.iter().any(|answer| answer.is_stopped).then_some(Ended::Stopped);
+    let stopped = answers.iter().any(|answer| answer.is_stopped).then_some(RunEnd::Stopped);
     let has_failed = answers.iter().flat_map(|answer| &answer.found).flatten().any(Result::is_err);
-    let ended = stopped.or_else(|| (has_failed && !is_found).then(|| Ended::Failed(String::new())));
+    let ended = stopped.or_else(|| (has_failed && !is_found).then(|| RunEnd::Failed(String::new())));
     Ok(Reply { text: out, json: whole(runs, result), status: status(ended.as_ref(), is_found), page: None })
 }
 
@@ -104,18 +104,18 @@ fn numbers(ranks: &[u32]) -> String {
 
 impl LayoutsOnGpu {
     /// Layouts that ran to an answer.
-    fn answered(&self) -> impl Iterator<Item = (&Layout, &Found)> {
+    fn answered(&self) -> impl Iterator<Item = (&Layout, &LayoutRuns)> {
         let rows = self.layouts.iter().zip(&self.found);
         rows.filter_map(|(layout, found)| Some((layout, found.as_ref()?.as_ref().ok()?)))
     }
 
     /// The layout that fits with the least peak reserved of all ranks that ran; the first of several.
-    fn best(&self) -> Option<(&Layout, &Found)> {
+    fn best(&self) -> Option<(&Layout, &LayoutRuns)> {
         self.answered().filter(|(_, found)| found.is_fitting).min_by_key(|(_, found)| found.peak_reserved())
     }
 
     fn json(&self) -> FitLayoutsOnGpu {
-        let (_, error) = ended(self.is_stopped.then_some(&(0, Ended::Stopped)));
+        let (_, error) = ended(self.is_stopped.then_some(&(0, RunEnd::Stopped)));
         FitLayoutsOnGpu {
             terms: terms(&self.terms),
             ranks: self.world,
@@ -132,7 +132,7 @@ impl LayoutsOnGpu {
     }
 }
 
-fn row(layout: &Layout, found: Option<&Result<Found, String>>) -> FitLayout {
+fn row(layout: &Layout, found: Option<&Result<LayoutRuns, String>>) -> FitLayout {
     let answered = found.and_then(|found| found.as_ref().ok());
     let ranks = |probes: &[Probe]| probes.iter().map(of_rank).collect::<Vec<_>>();
     FitLayout {
@@ -140,7 +140,7 @@ fn row(layout: &Layout, found: Option<&Result<Found, String>>) -> FitLayout {
         fits: answered.map(|found| found.is_fitting),
         peak_allocated: answered.map(|found| found.most(|probe| probe.peak_allocated).get()),
         peak_reserved: answered.map(|found| found.peak_reserved().get()),
-        exact: answered.map(Found::is_exact),
+        exact: answered.map(LayoutRuns::is_exact),
         ranks: answered.map(|found| ranks(&found.ranks)),
         under_limit: answered.and_then(|found| found.under_limit.as_deref()).map(ranks),
         error: found.and_then(|found| found.as_ref().err().cloned()),

@@ -9,7 +9,7 @@ use blockyard_gpus::GpuProfile;
 use blockyard_record::Bytes;
 use clap::Args;
 
-use super::vary::{Varied, Vary};
+use super::vary::{Vary, VaryOption};
 use crate::dry_run::gpu_of;
 use crate::options::{gpu_help, size};
 
@@ -22,7 +22,7 @@ pub(crate) struct FitOptions {
     /// `{batch-size}`, the value replaces these words. With a second `--vary` the largest value of the first option is searched for each value of
     /// the second. `conf=SETTINGS` names settings as in `PYTORCH_CUDA_ALLOC_CONF`, which are replayed over the requests of one run.
     #[arg(long, value_name = "NAME=LOW..HIGH", required_unless_present = "mesh")]
-    pub(crate) vary: Vec<Varied>,
+    pub(crate) vary: Vec<VaryOption>,
     /// Layouts of ranks: `dp=1..64,tp=1,2,4,8,pp=1,2,4` for the program's options `--dp`, `--tp` and `--pp`, or `{dp}` in its arguments. Each
     /// layout whose product is the number of ranks runs; with `--vary` the largest value of the option is searched for each layout.
     #[arg(long, value_name = "NAME=VALUES,...", requires = "ranks")]
@@ -169,8 +169,8 @@ impl FitOptions {
         let mut settings: Vec<String> = Vec::new();
         for varied in &self.vary {
             match varied {
-                Varied::Numbers(vary) => numbers.push(vary.clone()),
-                Varied::Settings(more) => settings.extend(more.iter().cloned()),
+                VaryOption::Numbers(vary) => numbers.push(vary.clone()),
+                VaryOption::Settings(more) => settings.extend(more.iter().cloned()),
             }
         }
         if let (Some(mesh), Some(ranks)) = (&self.mesh, self.ranks) {

@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Context;
-use blockyard_dry_run::{FailedRequest, Place, Prepared, Program, Report, Torch, run_until};
-use blockyard_fit::{Held, Probe, memory_fraction};
+use blockyard_dry_run::{FailedRequest, LibraryFolder, Place, Program, Report, Torch, run_until};
+use blockyard_fit::{HolderBytes, Probe, memory_fraction};
 use blockyard_gpus::{GpuProfile, has_outside_recorded, left_for_pytorch};
 use blockyard_record::Bytes;
 use indicatif::ProgressBar;
 
-use super::at_once::AtOnce;
-use super::kept::{RunCache, key};
+use super::cache::{RunCache, key};
 use super::options::FitOptions;
+use super::run_queue::RunQueue;
 use super::sites;
 use super::vary::{Set, Vary, arguments, environment};
 use crate::dry_run::is_interrupted;
@@ -24,7 +24,7 @@ const WITHOUT_END: u64 = 16;
 
 /// Why a run gave no answer.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum RunEnd {
     /// Ctrl-C.
     Stopped,
     /// The program failed for another reason than memory, or did not run.
@@ -92,11 +92,11 @@ pub(super) struct Runs<'a> {
     pub(super) options: &'a FitOptions,
     pub(super) python: String,
     pub(super) torch: Torch,
-    pub(super) prepared: Prepared,
+    pub(super) prepared: LibraryFolder,
     pub(super) folder: &'a Path,
     pub(super) kept: RunCache,
     pub(super) bar: ProgressBar,
-    pub(super) at_once: AtOnce,
+    pub(super) queue: RunQueue,
     /// Files so far, for their names.
     pub(super) number: AtomicUsize,
     /// How many runs were made, and how many were known from before.
@@ -106,7 +106,7 @@ pub(super) struct Runs<'a> {
 
 impl Runs<'_> {
     /// What a run with this value says, from before where it is known.
-    pub(super) fn probe(&self, terms: &Terms, vary: &Vary, value: u64) -> Result<Probe, Ended> {
+    pub(super) fn probe(&self, terms: &Terms, vary: &Vary, value: u64) -> Result<Probe, RunEnd> {
         let key = key(self, terms, &(&vary.name, vary.is_variable));
         if let Some(probe) = self.find(key, value) {
             return Ok(probe);
@@ -119,7 +119,7 @@ impl Runs<'_> {
     }
 
     /// What a run without a searched value says, from before where it is known.
-    pub(super) fn plain(&self, terms: &Terms) -> Result<Probe, Ended> {
+    pub(super) fn plain(&self, terms: &Terms) -> Result<Probe, RunEnd> {
         let key = key(self, terms, &"the program");
         if let Some(probe) = self.find(key, 0) {
             return Ok(probe);
@@ -131,7 +131,7 @@ impl Runs<'_> {
     }
 
     /// A run with the file of its requests, from before where it is known.
-    pub(super) fn record(&self, terms: &Terms) -> Result<(Probe, PathBuf), Ended> {
+    pub(super) fn record(&self, terms: &Terms) -> Result<(Probe, PathBuf), RunEnd> {
         let key = key(self, terms, &"its requests");
         let path = self.kept.recording(key);
         if path.is_file()
@@ -144,7 +144,7 @@ impl Runs<'_> {
         let (probe, files) = self.run_to(terms, &snapshot)?;
         if probe.is_fitting {
             let kept = self.kept.add_recording(key, &snapshot);
-            let path = kept.map_err(|error| Ended::Failed(format!("{error:#}")))?;
+            let path = kept.map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
             let _ = std::fs::remove_file(&snapshot);
             self.keep(key, &probe, &files)?;
             return Ok((probe, path));
@@ -165,9 +165,9 @@ impl Runs<'_> {
         Some(probe)
     }
 
-    pub(super) fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), Ended> {
+    pub(super) fn keep(&self, key: u64, probe: &Probe, files: &[PathBuf]) -> Result<(), RunEnd> {
         self.made.fetch_add(1, Ordering::Relaxed);
-        self.kept.add(key, probe, files).map_err(|error| Ended::Failed(format!("{error:#}")))
+        self.kept.add(key, probe, files).map_err(|error| RunEnd::Failed(format!("{error:#}")))
     }
 
     /// What runs now, for the line on standard error.
@@ -201,31 +201,31 @@ impl Runs<'_> {
         })
     }
 
-    fn run(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), Ended> {
+    fn run(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
         let found = self.run_to(terms, snapshot);
         // Many runs would fill the disk.
         let _ = std::fs::remove_file(snapshot);
         found
     }
 
-    fn run_to(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), Ended> {
-        let permit = self.at_once.wait();
+    fn run_to(&self, terms: &Terms, snapshot: &Path) -> Result<(Probe, Vec<PathBuf>), RunEnd> {
+        let permit = self.queue.wait();
         if is_interrupted() {
-            return Err(Ended::Stopped);
+            return Err(RunEnd::Stopped);
         }
         let output = self.file("output");
-        let program = self.program(terms).map_err(|error| Ended::Failed(format!("{error:#}")))?;
+        let program = self.program(terms).map_err(|error| RunEnd::Failed(format!("{error:#}")))?;
         let program =
             Program { snapshot: Some(snapshot.to_owned()), output: Some(output.clone()), ..program };
         let report = run_until(&program, &self.torch, &self.prepared, is_interrupted)
-            .map_err(|error| Ended::Failed(error.to_string()))?;
+            .map_err(|error| RunEnd::Failed(error.to_string()))?;
         if is_interrupted() {
-            return Err(Ended::Stopped);
+            return Err(RunEnd::Stopped);
         }
         permit.took(report.host_peak.get());
         let probe = probe(&report, &terms.gpu, &output);
         let _ = std::fs::remove_file(&output);
-        let mut probe = probe.map_err(Ended::Failed)?;
+        let mut probe = probe.map_err(RunEnd::Failed)?;
         if probe.is_fitting {
             match sites::sites(snapshot) {
                 Ok(sites) => probe.sites = sites,
@@ -262,7 +262,7 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
     let outside = outside.max_by_key(|(_, device)| device.peak_reserved);
     let outside = outside.map(|(outside, _)| outside).unwrap_or_default();
     Ok(Probe {
-        outside: outside.parts.into_iter().map(|(what, bytes)| Held { what, bytes }).collect(),
+        outside: outside.parts.into_iter().map(|(what, bytes)| HolderBytes { what, bytes }).collect(),
         outside_unknown: outside.unknown,
         value: 0,
         is_fitting: !has_run_out,
@@ -277,7 +277,11 @@ fn of_report(report: &Report, gpu: &GpuProfile) -> Result<Probe, String> {
         }),
         steps: u32::try_from(report.steps.len()).unwrap_or(u32::MAX),
         is_steady: report.is_steady(),
-        holders: report.holders.iter().map(|row| Held { what: row.what.clone(), bytes: row.bytes }).collect(),
+        holders: report
+            .holders
+            .iter()
+            .map(|row| HolderBytes { what: row.what.clone(), bytes: row.bytes })
+            .collect(),
         sites: Vec::new(),
         notes: report.sentences(),
         remarks: report.remarks.clone(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Context;
 use blockyard_answers::{
-    FitOom, FitReplay, FitReplayed, FitResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu,
+    FitOom, FitReplay, FitReplayResult, FitResult, FitSetting, FitSettingsAnswer, FitSettingsOnGpu,
 };
 use blockyard_fit::Probe;
 use blockyard_lab::{Conditions, Replay, Row, Run};
@@ -13,9 +13,9 @@ use blockyard_record::{Bytes, grouped};
 use blockyard_rules::Release;
 
 use super::answer::environment;
-use super::at_once::{Answers, each};
 use super::json::{first_and_others, probe, terms, whole};
-use super::runs::{Ended, Runs, Terms};
+use super::run_queue::{Answers, each};
+use super::runs::{RunEnd, Runs, Terms};
 use super::{Reply, status, text};
 use crate::dry_run::is_interrupted;
 
@@ -33,20 +33,20 @@ struct SettingsOnGpu {
     /// The settings that pass with the least peak reserved, as a number of `rows`.
     best: Option<usize>,
     notes: Vec<String>,
-    ended: Option<Ended>,
+    ended: Option<RunEnd>,
 }
 
 /// Settings, and what became of them.
 struct Setting {
     conf: String,
-    replayed: Result<Replayed, String>,
+    replayed: Result<ReplayResult, String>,
     /// A run of the program under these settings and the limit.
     run: Option<Probe>,
 }
 
 /// What the replays say, of all devices that which needs most.
 #[derive(Clone, Debug, Default)]
-struct Replayed {
+struct ReplayResult {
     is_fitting: bool,
     peak_allocated: Bytes,
     peak_reserved: Bytes,
@@ -57,7 +57,7 @@ struct Replayed {
 
 pub(super) fn settings(runs: &Runs<'_>, all_terms: &[Terms], settings: &[String]) -> anyhow::Result<Reply> {
     let ask = |terms: &Terms, _before: &Answers<SettingsOnGpu>| answer(runs, terms, settings);
-    let answers = each(all_terms, runs.at_once.wanted(), ask, |answer| answer.ended.is_some());
+    let answers = each(all_terms, runs.queue.most(), ask, |answer| answer.ended.is_some());
     let mut text = String::new();
     for answer in &answers {
         answer.write(&mut text, runs.options.quiet)?;
@@ -91,23 +91,23 @@ fn answer(runs: &Runs<'_>, terms: &Terms, settings: &[String]) -> SettingsOnGpu 
     answer
 }
 
-fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(), Ended> {
+fn fill(runs: &Runs<'_>, answer: &mut SettingsOnGpu, all: &[String]) -> Result<(), RunEnd> {
     let terms = answer.terms.clone();
     let (recorded, requests) = runs.record(&terms.without_end())?;
     if !recorded.is_fitting {
-        return Err(Ended::Failed(format!(
+        return Err(RunEnd::Failed(format!(
             "the program runs out of memory on a GPU with {} too{}",
             terms.without_end().gpu.total_memory,
             text::failed(&recorded)
         )));
     }
-    let failed = |error: anyhow::Error| Ended::Failed(format!("the requests of the run: {error:#}"));
+    let failed = |error: anyhow::Error| RunEnd::Failed(format!("the requests of the run: {error:#}"));
     let devices = read(runs, &requests).map_err(failed)?;
     answer.requests = devices.iter().map(|run| run.requests().len()).sum();
     // The capacity is given.
     let notes = devices.iter().flat_map(|run| run.notes().to_vec());
     answer.notes =
-        notes.filter(|note| !note.starts_with("a snapshot does not tell how much memory")).collect();
+        notes.filter(|note| !note.starts_with("a snapshot does not say how much memory")).collect();
     // A limit is a part of the whole GPU; without one the device is smaller by what the recorded run had beside its segments.
     let capacity = if terms.counts_outside() { terms.left(&recorded) } else { terms.gpu.total_memory };
     answer.notes.extend(recorded.notes);
@@ -142,20 +142,20 @@ fn replay(
     terms: &Terms,
     capacity: Bytes,
     conf: &str,
-) -> Result<Result<Replayed, String>, Ended> {
+) -> Result<Result<ReplayResult, String>, RunEnd> {
     let conditions = Conditions {
         conf: conf.to_owned(),
         capacity: Some(capacity),
         limit: terms.limit,
         release: Some(Release::nearest(&runs.torch.version)),
     };
-    let mut whole = Replayed { is_fitting: true, ..Replayed::default() };
+    let mut whole = ReplayResult { is_fitting: true, ..ReplayResult::default() };
     for run in devices {
         let mut go_on =
             |_done: usize| if is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let row = Replay::of(run, &conditions, &mut go_on)
             .and_then(|replay| replay.row(conf, 0, &mut go_on))
-            .map_err(|_cancelled| Ended::Stopped)?;
+            .map_err(|_cancelled| RunEnd::Stopped)?;
         match add(&mut whole, &row) {
             Ok(()) => {}
             Err(error) => return Ok(Err(error)),
@@ -165,7 +165,7 @@ fn replay(
 }
 
 /// Adds the outcome of one device.
-fn add(whole: &mut Replayed, row: &Row) -> Result<(), String> {
+fn add(whole: &mut ReplayResult, row: &Row) -> Result<(), String> {
     let outcome = row.outcome.as_ref().map_err(ToString::to_string)?;
     whole.is_fitting &= row.fits();
     whole.peak_allocated = whole.peak_allocated.max(outcome.peak_allocated);
@@ -182,7 +182,7 @@ fn named(conf: &str) -> &str {
 }
 
 /// A run of the program, beside its replay.
-fn proof(run: &Probe, replayed: &Replayed) -> String {
+fn proof(run: &Probe, replayed: &ReplayResult) -> String {
     if !run.is_fitting {
         return format!("a run: runs out of memory{}", text::failed(run));
     }
@@ -267,7 +267,7 @@ impl Setting {
     fn json(&self) -> FitSetting {
         let result = match &self.replayed {
             Err(error) => FitReplay::Failed { error: error.clone() },
-            Ok(replayed) => FitReplay::Replayed(FitReplayed {
+            Ok(replayed) => FitReplay::Replayed(FitReplayResult {
                 fits: replayed.is_fitting,
                 peak_allocated: replayed.peak_allocated.get(),
                 peak_reserved: replayed.peak_reserved.get(),
@@ -279,9 +279,9 @@ impl Setting {
     }
 }
 
-fn said(ended: &Ended) -> String {
+fn said(ended: &RunEnd) -> String {
     match ended {
-        Ended::Stopped => "was stopped".to_owned(),
-        Ended::Failed(error) => format!("failed: {error}"),
+        RunEnd::Stopped => "was stopped".to_owned(),
+        RunEnd::Failed(error) => format!("failed: {error}"),
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-use blockyard_dry_run::Outside;
-use blockyard_fit::{Contradiction, Growth, GrowthKind, Held, Probe, memory_fraction};
+use blockyard_dry_run::OutsideMemory;
+use blockyard_fit::{Contradiction, Growth, GrowthKind, HolderBytes, Probe, memory_fraction};
 use blockyard_record::{Bytes, grouped};
 
 use super::answer::LargestOnGpu;
-use super::runs::{Ended, Terms};
+use super::runs::{RunEnd, Terms};
 use super::vary::Vary;
 use crate::dry_run::{EXACT, beside};
 
@@ -21,8 +21,8 @@ pub(super) fn sentence(vary: &Vary, answer: &LargestOnGpu) -> String {
     let limit = limit(&answer.terms);
     if let Some((value, ended)) = &answer.found.ended {
         let why = match ended {
-            Ended::Stopped => "was stopped".to_owned(),
-            Ended::Failed(error) => format!("failed: {error}"),
+            RunEnd::Stopped => "was stopped".to_owned(),
+            RunEnd::Failed(error) => format!("failed: {error}"),
         };
         let low = answer.found.largest_fitting().map(|probe| format!("{} fits", probe.value));
         let high = answer.found.smallest_failing().map(|probe| format!("{} does not", probe.value));
@@ -249,7 +249,7 @@ pub(super) fn advices(best: &Probe) -> Vec<Advice> {
         ),
     ];
     let bytes = |starts: &[&str]| -> Bytes {
-        let is_about = |held: &&Held| starts.iter().any(|start| held.what.starts_with(start));
+        let is_about = |held: &&HolderBytes| starts.iter().any(|start| held.what.starts_with(start));
         best.holders.iter().filter(is_about).fold(Bytes::ZERO, |sum, held| sum.saturating_add(held.bytes))
     };
     let rows = about.into_iter().map(|(starts, what)| Advice { bytes: bytes(starts), what });
@@ -280,7 +280,7 @@ pub(super) fn on_gpu(text: &mut String, terms: &Terms, best: Option<&Probe>) -> 
         )?;
     }
     let Some(best) = best else { return Ok(()) };
-    let outside = Outside {
+    let outside = OutsideMemory {
         parts: best.outside.iter().map(|held| (held.what.clone(), held.bytes)).collect(),
         unknown: best.outside_unknown.clone(),
     };

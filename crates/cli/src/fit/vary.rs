@@ -7,14 +7,14 @@ use blockyard_fit::Values;
 
 /// A `--vary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Varied {
+pub(crate) enum VaryOption {
     /// An option of the program, or a variable of its environment.
     Numbers(Vary),
     /// Settings of the allocator, each as in `PYTORCH_CUDA_ALLOC_CONF`.
     Settings(Vec<String>),
 }
 
-impl FromStr for Varied {
+impl FromStr for VaryOption {
     type Err = anyhow::Error;
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
@@ -124,8 +124,8 @@ mod tests {
 
     #[test]
     fn settings_and_numbers_are_told_apart() {
-        let settings = |text: &str| match text.parse::<Varied>() {
-            Ok(Varied::Settings(settings)) => settings,
+        let settings = |text: &str| match text.parse::<VaryOption>() {
+            Ok(VaryOption::Settings(settings)) => settings,
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(settings("conf=expandable_segments:True"), ["expandable_segments:True"]);
@@ -133,9 +133,9 @@ mod tests {
             settings("conf=max_split_size_mb:64,garbage_collection_threshold:0.8; backend:native;"),
             ["max_split_size_mb:64,garbage_collection_threshold:0.8", "backend:native"]
         );
-        assert!(matches!("conf=1..8".parse(), Ok(Varied::Numbers(_))));
+        assert!(matches!("conf=1..8".parse(), Ok(VaryOption::Numbers(_))));
         for wrong in ["batch-size", "=1..8", "env:=1..8", "batch-size=8..1", "conf=", "conf=;"] {
-            assert!(wrong.parse::<Varied>().is_err(), "{wrong}");
+            assert!(wrong.parse::<VaryOption>().is_err(), "{wrong}");
         }
     }
 }

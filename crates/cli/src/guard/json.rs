@@ -11,10 +11,10 @@ use blockyard_guard::{
 };
 use blockyard_record::Bytes;
 
-use super::{Held, is_failed, outcome};
+use super::{GuardedRun, is_failed, outcome};
 use crate::dry_run::gpu_of;
 
-pub(super) fn report(is_update: bool, file: &Path, torch: &Torch, held: &[Held]) -> GuardAnswer {
+pub(super) fn report(is_update: bool, file: &Path, torch: &Torch, held: &[GuardedRun]) -> GuardAnswer {
     GuardAnswer {
         version: GUARD_VERSION,
         file: file.display().to_string(),
@@ -24,8 +24,8 @@ pub(super) fn report(is_update: bool, file: &Path, torch: &Torch, held: &[Held])
     }
 }
 
-fn program(is_update: bool, held: &Held) -> GuardedProgram {
-    let Held { entry, run, report, found } = held;
+fn program(is_update: bool, held: &GuardedRun) -> GuardedProgram {
+    let GuardedRun { entry, run, report, found } = held;
     let gpus: Vec<_> = gpu_of(&entry.gpu).into_iter().collect();
     GuardedProgram {
         program: entry.program.clone(),

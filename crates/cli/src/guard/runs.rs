@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use blockyard_dry_run::{Prepared, Program, Report, Torch, run_until};
+use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, run_until};
 use blockyard_guard::{Entry, MeasuredRun, RunFailure};
 use blockyard_record::short_path;
 
@@ -18,7 +18,7 @@ pub(super) struct Runs<'a> {
     pub(super) folder: &'a Path,
     pub(super) python: String,
     pub(super) torch: Torch,
-    pub(super) prepared: Prepared,
+    pub(super) prepared: LibraryFolder,
 }
 
 impl Runs<'_> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use blockyard_lessons::{Exercise, Grade, ProgramEnd};
-use blockyard_python::{Finished, HostMemory, Program, ProgramSettings, run_on_thread};
+use blockyard_python::{HostMemory, Program, ProgramOutcome, ProgramSettings, run_on_thread};
 use blockyard_record::Bytes;
 use blockyard_torch::GpuProfile;
 
@@ -32,7 +32,7 @@ pub(super) fn grade(exercise: &Exercise, name: &str, source: &str) -> anyhow::Re
 }
 
 /// The end of the program, and its output.
-fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(Finished, String)> {
+fn run(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<(ProgramOutcome, String)> {
     let Some(mut gpu) = GpuProfile::from_id(&exercise.profile) else {
         bail!("the lesson names a GPU {:?}, which does not exist in Blockyard", exercise.profile);
     };

@@ -1,3 +1,5 @@
+//! `blockyard autopsy`: why a run went out of memory, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

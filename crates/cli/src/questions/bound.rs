@@ -1,3 +1,5 @@
+//! `blockyard bound`: how good any allocator could be, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

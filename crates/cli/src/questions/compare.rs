@@ -1,3 +1,5 @@
+//! `blockyard compare-allocators`: the run through other allocators, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;

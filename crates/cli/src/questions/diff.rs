@@ -1,3 +1,5 @@
+//! `blockyard diff`: what changed between two runs, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! `blockyard leaks`: what grows from step to step, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! `blockyard search`: the run under all sensible settings, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

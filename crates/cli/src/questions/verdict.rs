@@ -1,3 +1,5 @@
+//! `blockyard verdict`: what happened in a run, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

@@ -1,3 +1,5 @@
+//! `blockyard what-if`: the run under other settings, as text and as JSON.
+
 use std::fmt::Write as _;
 use std::process::ExitCode;
 

@@ -9,13 +9,13 @@ use blockyard_record::{Breakdown, Event, MemoryState, Recording, StepOutcome, Tr
 use blockyard_replay::{Certificate, Difference, OnProgress, Progress, certify};
 use blockyard_trace::DeviceRecording;
 
-use super::At;
+use super::MomentChoice;
 use super::stacks::{Holder, holders};
 
 /// The question of the command line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportOptions {
-    pub(crate) at: Option<At>,
+    pub(crate) at: Option<MomentChoice>,
     pub(crate) top: usize,
     pub(crate) has_certificate: bool,
 }
@@ -248,15 +248,15 @@ fn events_until(recording: &Recording, entries: usize) -> usize {
 
 fn moment(recording: &Recording, question: ReportOptions, peaks: &Peaks) -> anyhow::Result<Moment> {
     let (name, entries) = match question.at {
-        None | Some(At::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated_event),
-        Some(At::Event(event)) => {
+        None | Some(MomentChoice::Peak) => ("the peak of allocated memory".to_owned(), peaks.allocated_event),
+        Some(MomentChoice::Event(event)) => {
             let all = entries_until(recording, recording.event_count());
             if event > all {
                 bail!("the trace has {all} events, so there is no moment after {event}");
             }
             (format!("event {event}"), event)
         }
-        Some(At::OutOfMemory) => {
+        Some(MomentChoice::OutOfMemory) => {
             let failed = |outcome: &StepOutcome| matches!(outcome, StepOutcome::OutOfMemory(_));
             let Some((step, _)) = recording.failed_steps().iter().find(|(_, outcome)| failed(outcome)) else {
                 bail!("no request of the trace ran out of memory");

@@ -8,7 +8,7 @@ use blockyard_answers::FitAnswer;
 use blockyard_dry_run::{Library, write_library};
 use serde_json::Value;
 
-use super::{Called, command, json};
+use super::{CommandOutput, command, json};
 
 /// The limit of the package is one MiB; a value takes 20,000 bytes, and the program 100,000 more.
 const TRAIN: &str = "\
@@ -63,7 +63,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// What the command says that runs programs over the packages of a folder.
-pub(super) fn called(command: &mut Command, folder: &Path) -> Called {
+pub(super) fn called(command: &mut Command, folder: &Path) -> CommandOutput {
     let output = command
         .env("PYTHONPATH", folder.join("site-packages"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -71,14 +71,14 @@ pub(super) fn called(command: &mut Command, folder: &Path) -> Called {
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .output()
         .unwrap();
-    Called {
+    CommandOutput {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+pub(super) fn fit(folder: &Path, arguments: &[&str]) -> (CommandOutput, Option<Value>) {
     let report = folder.join("report.json");
     let _ = std::fs::remove_file(&report);
     let mut fit = command();

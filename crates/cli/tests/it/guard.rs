@@ -7,7 +7,7 @@ use blockyard_answers::GuardAnswer;
 use serde_json::Value;
 
 use super::fit::{called, folder};
-use super::{Called, command, json};
+use super::{CommandOutput, command, json};
 
 /// Two lines hold memory: 128 KiB to the end, and 64 KiB for each `--batch` in a step.
 const TRAIN: &str = "\
@@ -37,7 +37,7 @@ fn with_a_layer() -> String {
         .replace("def step():\n", "def step():\n    traced.take(32_768)\n")
 }
 
-fn guard_in(folder: &Path, within: &str, arguments: &[&str]) -> (Called, Option<Value>) {
+fn guard_in(folder: &Path, within: &str, arguments: &[&str]) -> (CommandOutput, Option<Value>) {
     let report = folder.join("report.json");
     let _ = std::fs::remove_file(&report);
     let mut all = vec!["guard", "--python", "python3", "--json", report.to_str().unwrap()];
@@ -54,7 +54,7 @@ fn json_of_its_type(text: &str) -> Value {
     value
 }
 
-fn guard(folder: &Path, arguments: &[&str]) -> (Called, Option<Value>) {
+fn guard(folder: &Path, arguments: &[&str]) -> (CommandOutput, Option<Value>) {
     guard_in(folder, "", arguments)
 }
 

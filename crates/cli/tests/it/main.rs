@@ -38,9 +38,9 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// What a call of the command came to.
+/// The exit status and the output of a call of the command.
 #[derive(Debug)]
-struct Called {
+struct CommandOutput {
     status: i32,
     out: String,
     err: String,
@@ -61,11 +61,11 @@ fn command() -> Command {
     command
 }
 
-fn blockyard<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Called {
+fn blockyard<'a>(arguments: impl IntoIterator<Item = &'a str>) -> CommandOutput {
     blockyard_with_input(arguments, "")
 }
 
-fn blockyard_with_input<'a>(arguments: impl IntoIterator<Item = &'a str>, input: &str) -> Called {
+fn blockyard_with_input<'a>(arguments: impl IntoIterator<Item = &'a str>, input: &str) -> CommandOutput {
     let mut child = command()
         .args(arguments)
         .stdin(Stdio::piped())
@@ -79,7 +79,7 @@ fn blockyard_with_input<'a>(arguments: impl IntoIterator<Item = &'a str>, input:
         scope.spawn(move || drop(stdin.write_all(input.as_bytes())));
         child.wait_with_output().unwrap()
     });
-    Called {
+    CommandOutput {
         status: output.status.code().expect("the command ends by itself"),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),

@@ -1,8 +1,8 @@
 use serde_json::Value;
 
-use crate::{Called, blockyard, blockyard_with_input, command, file, fixture, fixture_text, json};
+use crate::{CommandOutput, blockyard, blockyard_with_input, command, file, fixture, fixture_text, json};
 
-fn lines(called: &Called) -> Vec<Value> {
+fn lines(called: &CommandOutput) -> Vec<Value> {
     assert_eq!((called.status, called.err.as_str()), (0, ""));
     called.out.lines().map(json).collect()
 }

@@ -7,7 +7,7 @@ use std::ptr;
 use blockyard_record::DeviceAddr;
 use cudarc::driver::sys;
 
-use super::{Current, DriverResult, Stream, answer};
+use super::{ContextGuard, DriverResult, Stream, answer};
 
 /// Code on the device.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ unsafe impl Sync for SharedWord {}
 
 impl Module {
     /// Compiles PTX for the device.
-    pub(crate) fn load(_: &Current, ptx: &CStr) -> DriverResult<Self> {
+    pub(crate) fn load(_: &ContextGuard, ptx: &CStr) -> DriverResult<Self> {
         let mut module = ptr::null_mut();
         // SAFETY: reads the text up to its zero, and writes one handle.
         answer("cuModuleLoadData", unsafe { sys::cuModuleLoadData(&raw mut module, ptx.as_ptr().cast()) })?;
         Ok(Self(module))
     }
 
-    pub(crate) fn function(&self, _: &Current, name: &CStr) -> DriverResult<Function> {
+    pub(crate) fn function(&self, _: &ContextGuard, name: &CStr) -> DriverResult<Function> {
         let mut function = ptr::null_mut();
         // SAFETY: the module is alive; reads the name up to its zero, and writes one handle.
         let code = unsafe { sys::cuModuleGetFunction(&raw mut function, self.0, name.as_ptr()) };
@@ -51,7 +51,7 @@ impl Module {
         Ok(Function(function))
     }
 
-    pub(crate) fn unload(self, _: &Current) {
+    pub(crate) fn unload(self, _: &ContextGuard) {
         // SAFETY: the module is alive, and gone with this call; so are its functions, which its owner drops too.
         let _ = unsafe { sys::cuModuleUnload(self.0) };
     }
@@ -65,7 +65,7 @@ impl Function {
     /// The function must take exactly these parameters, all of 64 bits.
     pub(crate) unsafe fn launch(
         &self,
-        _: &Current,
+        _: &ContextGuard,
         stream: &Stream,
         (blocks, threads): (u32, u32),
         parameters: &mut [u64],
@@ -95,7 +95,7 @@ impl Function {
 
 /// Sets `words` words of 4 bytes to `value`, in the order of the stream.
 pub(crate) fn set_words(
-    _: &Current,
+    _: &ContextGuard,
     addr: DeviceAddr,
     value: u32,
     words: u64,
@@ -108,7 +108,7 @@ pub(crate) fn set_words(
 }
 
 /// Copies from the device, after all work that was given to the default stream.
-pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> DriverResult<()> {
+pub(crate) fn copy_to_host(_: &ContextGuard, words: &mut [u64], addr: DeviceAddr) -> DriverResult<()> {
     // SAFETY: writes as many bytes as the slice has; any bits are a valid number.
     let code = unsafe { sys::cuMemcpyDtoH_v2(words.as_mut_ptr().cast(), addr.get(), size_of_val(words)) };
     answer("cuMemcpyDtoH", code)
@@ -116,7 +116,7 @@ pub(crate) fn copy_to_host(_: &Current, words: &mut [u64], addr: DeviceAddr) -> 
 
 impl SharedWord {
     /// A word that is zero.
-    pub(crate) fn allocate(_: &Current) -> DriverResult<Self> {
+    pub(crate) fn allocate(_: &ContextGuard) -> DriverResult<Self> {
         let mut raw = ptr::null_mut();
         // SAFETY: writes one pointer, to at least as many bytes as were asked for.
         answer("cuMemHostAlloc", unsafe { sys::cuMemHostAlloc(&raw mut raw, size_of::<u32>(), 0) })?;
@@ -135,8 +135,8 @@ impl SharedWord {
         unsafe { self.0.write_volatile(value) }
     }
 
-    pub(crate) fn free(self, _: &Current) {
-        // SAFETY: it was allocated by this driver, and is gone with this call.
+    pub(crate) fn free(self, _: &ContextGuard) {
+        // SAFETY: this driver allocated it, and this call ends its use.
         let _ = unsafe { sys::cuMemFreeHost(self.0.cast()) };
     }
 }

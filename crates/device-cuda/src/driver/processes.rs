@@ -28,12 +28,12 @@ struct Process {
 
 type Init = unsafe extern "C" fn() -> c_uint;
 type Find = unsafe extern "C" fn(*const c_char, *mut *mut c_void) -> c_uint;
-type Running = unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut Process) -> c_uint;
+type ListProcesses = unsafe extern "C" fn(*mut c_void, *mut c_uint, *mut Process) -> c_uint;
 
 /// NVML, loaded and started; it stays so until the process ends.
 struct Nvml {
     find: Find,
-    running: Running,
+    running: ListProcesses,
 }
 
 /// What each process holds on the device with that address on the PCI bus, in NVML's order; nothing where NVML is not there
@@ -60,7 +60,7 @@ impl Nvml {
             let init: Init = *library.get(b"nvmlInit_v2").ok()?;
             let find: Find = *library.get(b"nvmlDeviceGetHandleByPciBusId_v2").ok()?;
             // The one without a version is the first version, with the shortest description of a process.
-            let running: Running = *library.get(b"nvmlDeviceGetComputeRunningProcesses").ok()?;
+            let running: ListProcesses = *library.get(b"nvmlDeviceGetComputeRunningProcesses").ok()?;
             (init, find, running)
         };
         // The functions of the library are used as long as the process runs.

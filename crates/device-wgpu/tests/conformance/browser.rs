@@ -9,7 +9,7 @@ use blockyard_tests::conformance;
 use blockyard_tests::workload::{check_reuse_waits, run};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
 
-use crate::streamed::Streamed;
+use crate::streamed::StreamedDevice;
 use crate::{BUDGET, PLAN, range};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
@@ -32,9 +32,9 @@ async fn an_adapter_has_a_name_and_limits() {
 #[wasm_bindgen_test]
 async fn the_device_does_what_every_device_does() {
     let gpu = open().await;
-    conformance::check_segments(&mut Streamed::new(&gpu, Bytes::mib(256)));
-    conformance::check_out_of_memory(&mut Streamed::new(&gpu, Bytes::mib(256)));
-    conformance::check_events(&mut Streamed::new(&gpu, Bytes::mib(64)));
+    conformance::check_segments(&mut StreamedDevice::new(&gpu, Bytes::mib(256)));
+    conformance::check_out_of_memory(&mut StreamedDevice::new(&gpu, Bytes::mib(256)));
+    conformance::check_events(&mut StreamedDevice::new(&gpu, Bytes::mib(64)));
 }
 
 #[wasm_bindgen_test]
@@ -57,7 +57,7 @@ async fn what_is_overwritten_is_found() {
 async fn blocks_keep_their_data_under_the_allocator() {
     let gpu = open().await;
     for seed in 1..=2 {
-        let device = Streamed::new(&gpu, BUDGET);
+        let device = StreamedDevice::new(&gpu, BUDGET);
         let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let report = run(&mut blocks, PLAN.with_seed(seed)).unwrap();
         assert!(report.blocks > 100 && report.crossings > 10 && report.reused > 10, "{report:?}");
@@ -68,7 +68,7 @@ async fn blocks_keep_their_data_under_the_allocator() {
 #[wasm_bindgen_test]
 async fn a_block_waits_for_the_streams_that_use_it() {
     let gpu = open().await;
-    let device = Streamed::new(&gpu, Bytes::mib(256));
+    let device = StreamedDevice::new(&gpu, Bytes::mib(256));
     let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     check_reuse_waits(&mut blocks).unwrap();
     assert_eq!(blocks.device_mut().0.mismatches().await.unwrap(), []);

@@ -15,7 +15,7 @@ mod streamed;
 #[cfg(not(target_arch = "wasm32"))]
 mod vulkan;
 
-use blockyard_device_wgpu::Filled;
+use blockyard_device_wgpu::PatternRange;
 use blockyard_record::{Bytes, DeviceAddr};
 use blockyard_tests::workload::RandomWorkload;
 
@@ -26,6 +26,6 @@ const PLAN: RandomWorkload =
 /// The device of that workload: too small for all that the workload would cache.
 const BUDGET: Bytes = Bytes::mib(96);
 
-fn range(addr: DeviceAddr, size: Bytes, pattern: u32) -> Filled {
-    Filled { addr, size, pattern }
+fn range(addr: DeviceAddr, size: Bytes, pattern: u32) -> PatternRange {
+    PatternRange { addr, size, pattern }
 }

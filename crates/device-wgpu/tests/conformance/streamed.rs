@@ -10,9 +10,9 @@ use blockyard_tests::{Fault, PatternMemory};
 use crate::range;
 
 #[derive(Debug)]
-pub(crate) struct Streamed(pub(crate) StreamedWgpu);
+pub(crate) struct StreamedDevice(pub(crate) StreamedWgpu);
 
-impl Streamed {
+impl StreamedDevice {
     pub(crate) fn new(gpu: &Gpu, budget: Bytes) -> Self {
         Self(StreamedWgpu::new(WgpuDevice::new(gpu, budget)))
     }
@@ -25,7 +25,7 @@ fn fault(mismatch: WgpuMismatch) -> Fault {
     Fault { addr, size, pattern, wrong: wrong.into(), first: at, found: Some(found) }
 }
 
-impl PatternMemory for Streamed {
+impl PatternMemory for StreamedDevice {
     fn fill(
         &mut self,
         stream: StreamId,
@@ -71,13 +71,13 @@ impl PatternMemory for Streamed {
     }
 }
 
-impl Advance for Streamed {
+impl Advance for StreamedDevice {
     fn advance_streams(&mut self, stream: Option<StreamId>) {
         self.0.advance_streams(stream);
     }
 }
 
-impl DeviceMemory for Streamed {
+impl DeviceMemory for StreamedDevice {
     type Event = StreamEvent;
 
     fn total_memory(&self) -> Bytes {

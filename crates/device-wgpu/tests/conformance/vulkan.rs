@@ -10,7 +10,7 @@ use blockyard_rules::AllocatorConfig;
 use blockyard_tests::conformance;
 use blockyard_tests::workload::{RandomWorkload, check_reuse_waits, run};
 
-use crate::streamed::Streamed;
+use crate::streamed::StreamedDevice;
 use crate::{BUDGET, PLAN, range};
 
 pub(crate) fn open() -> Gpu {
@@ -55,11 +55,11 @@ fn an_adapter_has_a_name_and_limits() {
 #[test]
 fn the_device_does_what_every_device_does() {
     let gpu = open();
-    conformance::check_segments(&mut Streamed::new(&gpu, Bytes::mib(256)));
-    conformance::check_out_of_memory(&mut Streamed::new(&gpu, Bytes::mib(256)));
-    conformance::check_events(&mut Streamed::new(&gpu, Bytes::mib(64)));
-    conformance::check_virtual_memory(&mut Streamed::new(&gpu, Bytes::mib(64)));
-    conformance::check_data(&mut Streamed::new(&gpu, Bytes::mib(64)));
+    conformance::check_segments(&mut StreamedDevice::new(&gpu, Bytes::mib(256)));
+    conformance::check_out_of_memory(&mut StreamedDevice::new(&gpu, Bytes::mib(256)));
+    conformance::check_events(&mut StreamedDevice::new(&gpu, Bytes::mib(64)));
+    conformance::check_virtual_memory(&mut StreamedDevice::new(&gpu, Bytes::mib(64)));
+    conformance::check_data(&mut StreamedDevice::new(&gpu, Bytes::mib(64)));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn blocks_keep_their_data_under_the_allocator() {
     let gpu = open();
     let (plan, budget) = workload(&gpu);
     for seed in 1..=2 {
-        let device = Streamed::new(&gpu, budget);
+        let device = StreamedDevice::new(&gpu, budget);
         let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
         let report = run(&mut blocks, plan.with_seed(seed)).unwrap();
         println!(
@@ -81,7 +81,7 @@ fn blocks_keep_their_data_under_the_allocator() {
 
 #[test]
 fn a_block_waits_for_the_streams_that_use_it() {
-    let device = Streamed::new(&open(), Bytes::mib(256));
+    let device = StreamedDevice::new(&open(), Bytes::mib(256));
     let mut blocks = CachingAllocator::new(device, AllocatorConfig::default(), NullSink);
     assert_eq!(check_reuse_waits(&mut blocks).unwrap(), []);
 }

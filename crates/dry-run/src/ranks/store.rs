@@ -122,12 +122,12 @@ impl Contents {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedContents {
     contents: Mutex<Contents>,
     changed: Condvar,
 }
 
-impl Shared {
+impl SharedContents {
     fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -137,7 +137,7 @@ impl Shared {
 #[derive(Debug)]
 pub struct Store {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<SharedContents>,
 }
 
 impl Store {
@@ -154,7 +154,7 @@ impl Store {
             has_absent: ranks.len() < usize::try_from(world).unwrap_or(usize::MAX),
             ..Contents::default()
         };
-        let shared = Arc::new(Shared { contents: Mutex::new(contents), changed: Condvar::new() });
+        let shared = Arc::new(SharedContents { contents: Mutex::new(contents), changed: Condvar::new() });
         let accepting = Arc::clone(&shared);
         thread::Builder::new().name("store".to_owned()).spawn(move || accept(&listener, &accepting))?;
         Ok(Self { port, shared })
@@ -188,7 +188,7 @@ impl Drop for Store {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, shared: &Arc<SharedContents>) {
     for stream in listener.incoming() {
         let mut contents = shared.lock();
         if contents.is_closed {
@@ -201,7 +201,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let shared = Arc::clone(shared);
         // A connection that no thread can serve is closed, which its client reports.
         let _ = thread::Builder::new().name("store".to_owned()).spawn(move || {
-            // Its process ended, or is no client of this store.
+            // Its process ended, or is not a client of this store.
             let _ = Connection { stream, number, shared: &shared }.serve();
             shared.lock().waiting.remove(&number);
             shared.changed.notify_all();
@@ -213,7 +213,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 struct Connection<'a> {
     stream: TcpStream,
     number: u64,
-    shared: &'a Shared,
+    shared: &'a SharedContents,
 }
 
 impl Connection<'_> {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use blockyard_dry_run::{Prepared, Program, Report, Torch, prepare_in, run};
+use blockyard_dry_run::{LibraryFolder, Program, Report, Torch, prepare_in, run};
 use blockyard_gpus::GpuProfile;
 
 /// A folder that is removed at the end.
@@ -21,7 +21,7 @@ pub(crate) struct OverTorch {
     pub(crate) folder: Folder,
     pub(crate) python: String,
     pub(crate) torch: Torch,
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: LibraryFolder,
 }
 
 /// The PyTorch that `TORCH` names; `None` where none is named.

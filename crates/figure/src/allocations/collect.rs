@@ -1,3 +1,5 @@
+//! Collects the allocations of a recording, in slices so that a page stays responsive.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -218,7 +220,7 @@ impl Collector {
             reserved.end = moment;
             let whole = *reserved;
             let Some(to) = to else { continue };
-            // What stays mapped below and above goes on as memory of its own.
+            // What stays mapped below and above goes on as separate memory.
             let end = whole.addr.saturating_add(whole.size);
             for (low, high) in [(whole.addr, addr), (to, end)] {
                 if let Some(size) = high.checked_sub(low).filter(|size| *size > 0) {

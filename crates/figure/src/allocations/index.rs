@@ -1,3 +1,5 @@
+//! An index of intervals: which allocations live at a moment.
+
 /// Intervals of moments, sorted by their starts, that can be asked which of them hold a moment.
 ///
 /// An implicit balanced tree: the node of a range of intervals is the middle one, and knows the last end in the range. A

@@ -1,3 +1,5 @@
+//! The axes that the figures of answers share.
+
 use blockyard_record::{Bytes, grouped};
 
 use crate::geometry::{Point, Rect, Size};

@@ -1,3 +1,5 @@
+//! The figure of two timelines of the same requests.
+
 use blockyard_record::Bytes;
 
 use super::axes::{Axes, draw_legend};

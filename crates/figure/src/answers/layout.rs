@@ -1,3 +1,5 @@
+//! The figure of a plan: allocations as rectangles of requests and addresses.
+
 use blockyard_record::Bytes;
 
 use super::axes::Axes;

@@ -1,3 +1,5 @@
+//! The figure of pinned segments: free bytes that could not serve a request, and the blocks between them.
+
 use blockyard_record::Bytes;
 
 use crate::fill::Fill;

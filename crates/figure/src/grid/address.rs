@@ -1,3 +1,5 @@
+//! The axis of addresses: all that were ever reserved, without the gaps between them.
+
 use blockyard_record::{Bytes, DeviceAddr};
 
 use super::RESERVED;

@@ -1,3 +1,5 @@
+//! The scene over the cells of a grid: axes, the moment, names.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::Bytes;
@@ -72,7 +74,7 @@ pub fn grid_cursor(view: &TimelineView, cursor: &GridCursor, size: Size) -> Scen
     let mut scene = Scene::new(size.width_px, size.height_px);
     let plot = grid_plot(size);
     let scale = XScale::new(*view, plot);
-    // Behind the pixel that shows the moment.
+    // Under the pixel that shows the moment.
     let place = |moment: usize| {
         let (left, right) = (scale.x_px(count_f64(moment)), scale.x_px(count_f64(moment) + 1.0));
         let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;

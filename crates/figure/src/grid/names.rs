@@ -1,3 +1,5 @@
+//! Names of groups on their areas: where they fit, and how they are shortened.
+
 use super::{Cell, Grid};
 use crate::geometry::Rect;
 use crate::groups::Groups;
@@ -19,7 +21,7 @@ const MOST_COLUMNS: usize = 400;
 fn shorter_names(text: &str) -> Vec<&str> {
     let mut names = vec![text];
     let (own, inner) = text.split_once(" \u{203a} ").unzip();
-    // It stands after the name of the function that has the line.
+    // It follows the name of the function that has the line.
     let line = own.unwrap_or(text).rsplit(' ').next().filter(|line| line.contains(':'));
     if let Some(line) = line
         && let Some(from) = text.find(line)

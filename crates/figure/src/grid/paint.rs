@@ -1,3 +1,5 @@
+//! The colors of a grid's cells as pixels.
+
 use std::ops::Range;
 
 use super::{Cell, Grid};

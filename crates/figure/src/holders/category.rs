@@ -1,6 +1,8 @@
+//! Categories of data (parameters, gradients, activations), derived from stacks.
+
 use blockyard_record::{Frame, StackId, Stacks};
 
-/// The kind of data that an allocation holds, as far as the stack tells.
+/// The kind of data that an allocation holds, if the stack shows it.
 ///
 /// A stack says which code asked for memory, not what became of it: temporaries of a forward pass count as activations, those
 /// of a backward pass as gradients. PyTorch runs most of a backward pass on its own threads, which have no Python stack.

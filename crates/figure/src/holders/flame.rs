@@ -1,3 +1,5 @@
+//! The flame graph of what holds memory.
+
 use blockyard_record::{Bytes, FrameId, Recording, StackId, Stacks, index_u32};
 
 use crate::allocations::Allocations;

@@ -1,3 +1,5 @@
+//! The search for allocations, as a person types it.
+
 use blockyard_record::{Recording, StackId, StreamId};
 use rustc_hash::FxHashMap;
 

@@ -1,3 +1,5 @@
+//! The blocks of a segment as bars.
+
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, Recording, SegmentId};
 
 use crate::apportion::apportion;
@@ -13,7 +15,7 @@ use crate::text_width::{fitted, text_width_px};
 
 /// Blocks that were too narrow to be drawn one by one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hidden {
+pub(super) struct HiddenBlocks {
     pub(super) count: usize,
     pub(super) bytes: Bytes,
 }
@@ -26,8 +28,8 @@ pub(super) fn draw_blocks(
     blocks: &[BlockSnapshot],
     scale: &BarScale,
     top_px: f32,
-) -> Hidden {
-    let mut hidden = Hidden::default();
+) -> HiddenBlocks {
+    let mut hidden = HiddenBlocks::default();
     let pieces = pieces(blocks, scale);
     for piece in &pieces {
         let (left, right) = piece.edges_px();

@@ -1,10 +1,12 @@
+//! The scene of the segment map.
+
 use blockyard_record::{Bytes, MemoryState, Recording, SegmentInfo};
 
 use crate::changes::{Changes, Ghost};
 use crate::fill::{Fill, Pattern};
 use crate::geometry::{Point, Rect, Size};
 use crate::labels::baseline;
-use crate::map::blocks::{Hidden, draw_blocks};
+use crate::map::blocks::{HiddenBlocks, draw_blocks};
 use crate::map::coverage::Coverage;
 use crate::map::emphasis::{draw_changes, draw_new_segment, draw_picked, draw_ring};
 use crate::map::gutter::{TEXT_PX, draw_pool_heading, draw_row_head};
@@ -36,7 +38,7 @@ pub fn segment_map(
     let visible = rows.visible(scroll, size.height_px);
     let largest = rows.list.iter().map(Row::size).max().unwrap_or_default();
     let map = Map { state, changed, names, view, bars: bars_px(size), largest };
-    let mut hidden = Hidden::default();
+    let mut hidden = HiddenBlocks::default();
     for index in visible.0..visible.1 {
         let Some(row) = rows.list.get(index) else { continue };
         let top = rows.top_px(index) - scroll;
@@ -96,8 +98,14 @@ impl Map<'_> {
         self.bars.0 + (px(part) * width).round().max(2.0)
     }
 
-    fn draw_segment(&self, scene: &mut Scene, info: &SegmentInfo, top_px: f32, is_zoomed: bool) -> Hidden {
-        let Some(segment) = self.state.segment(info.id) else { return Hidden::default() };
+    fn draw_segment(
+        &self,
+        scene: &mut Scene,
+        info: &SegmentInfo,
+        top_px: f32,
+        is_zoomed: bool,
+    ) -> HiddenBlocks {
+        let Some(segment) = self.state.segment(info.id) else { return HiddenBlocks::default() };
         let row_px = self.view.rows.row_px();
         let head = Rect::new(0.0, top_px, self.bars.0 - 4.0, row_px);
         scene.target(head, TargetId::Segment(info.id));
@@ -178,7 +186,7 @@ impl Map<'_> {
         scene.target(bar, TargetId::Released(ghost.segment));
     }
 
-    fn draw_header(&self, scene: &mut Scene, rows: &Rows, visible: (usize, usize), hidden: Hidden) {
+    fn draw_header(&self, scene: &mut Scene, rows: &Rows, visible: (usize, usize), hidden: HiddenBlocks) {
         let (width, height) = (scene.width_px, rows.header_px);
         scene.rect(Rect::new(0.0, 0.0, width, height - 1.0), Fill::solid(Role::Background), None);
         scene.hairline(Point::new(0.0, height - 1.5), Point::new(width, height - 1.5), Role::Grid);
@@ -241,7 +249,7 @@ impl Map<'_> {
 }
 
 /// Texts about rows and blocks that are not visible, the longest wording first.
-fn notes(rows: &Rows, visible: (usize, usize), hidden: Hidden) -> Vec<String> {
+fn notes(rows: &Rows, visible: (usize, usize), hidden: HiddenBlocks) -> Vec<String> {
     let segments =
         |end: usize| rows.list.iter().take(end).filter(|row| matches!(row, Row::Segment(_))).count();
     let gone = rows.list.iter().filter(|row| matches!(row, Row::Ghost(_))).count();

@@ -1,3 +1,5 @@
+//! What the current step changed, emphasized in the segment map.
+
 use blockyard_record::{AllocationId, BlockId, BlockSnapshot};
 
 use crate::changes::Changes;

@@ -1,3 +1,5 @@
+//! The head of each row of the segment map: pool, stream, size.
+
 use blockyard_record::{PoolId, PoolKind, Recording, StreamId, counted};
 
 use crate::fill::{Fill, Pattern};
@@ -23,7 +25,7 @@ fn stream_place(recording: &Recording, stream: StreamId) -> u8 {
     // Handles of unnamed streams are addresses: their low bits are equal.
     let place =
         named.unwrap_or_else(|| usize::try_from((stream.get() ^ (stream.get() >> 5)) % 5).unwrap_or(0));
-    // Far more streams than have a mark of their own.
+    // Far more streams than there are marks.
     u8::try_from(place % 250 + 1).unwrap_or(1)
 }
 

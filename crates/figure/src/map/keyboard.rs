@@ -1,3 +1,5 @@
+//! Where the keyboard goes from a block.
+
 use blockyard_record::{BlockId, BlockSnapshot, MemoryState, SegmentInfo, SegmentSnapshot};
 
 use crate::changes::Changes;

@@ -1,3 +1,5 @@
+//! The pieces of a bar: blocks, or runs of neighbors that are too narrow to draw one by one.
+
 use blockyard_record::{BlockSnapshot, BlockState, Bytes, DeviceAddr};
 
 use crate::numbers::{bytes_f64, px};

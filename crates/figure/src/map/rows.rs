@@ -1,3 +1,5 @@
+//! The rows of the segment map, and their heights.
+
 use std::cmp::Reverse;
 
 use blockyard_record::{BlockId, Bytes, DeviceAddr, MemoryState, PoolId, SegmentId, SegmentInfo};

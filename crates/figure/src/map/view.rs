@@ -1,3 +1,5 @@
+//! What of the segment map is shown: the scrolled part, and the enlarged segment.
+
 use std::sync::Arc;
 
 use blockyard_record::{AllocationId, BlockId, Bytes, MemoryState, PoolId, SegmentId};

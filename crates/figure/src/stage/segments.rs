@@ -44,7 +44,7 @@ impl Painter<'_> {
             }
             self.scene.target(rect, TargetId::Segment(segment.id));
         }
-        let mut narrow = Narrow::default();
+        let mut narrow = NarrowBlocks::default();
         for block in &stage.blocks {
             let Some(rect) = self.block_rect(block) else { continue };
             if rect.width_px < NARROW_PX && block.change.is_none() {
@@ -305,13 +305,13 @@ impl Painter<'_> {
 
 /// Blocks too narrow to be drawn one by one: one rectangle, blue up to the share that is in use.
 #[derive(Default)]
-struct Narrow {
+struct NarrowBlocks {
     rect: Option<Rect>,
     active: f64,
     bytes: f64,
 }
 
-impl Narrow {
+impl NarrowBlocks {
     fn take(&mut self, rect: &Rect, block: &StageBlock, scene: &mut Scene) {
         let goes_on = self.rect.is_some_and(|open| {
             rect.x_px - open.right_px() < 1.5 && rect.right_px() - open.x_px < 12.0 && rect.x_px >= open.x_px

@@ -1,3 +1,5 @@
+//! The axis of bytes, with its ticks.
+
 use blockyard_record::{Bytes, Recording};
 
 use crate::fill::{Fill, Pattern};

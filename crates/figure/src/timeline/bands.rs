@@ -1,3 +1,5 @@
+//! Bands under a timeline: time spans that a program named.
+
 use blockyard_record::{Marker, Recording};
 
 use crate::fill::Fill;

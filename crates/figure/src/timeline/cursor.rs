@@ -37,7 +37,7 @@ pub fn timeline_cursor(
         let band = Rect::new(left, plot.y_px, right - left, plot.height_px);
         scene.rect(band, Fill { role: Role::Cursor, pattern: Pattern::Faint }, None);
     }
-    // Behind the pixel that shows the moment.
+    // Under the pixel that shows the moment.
     let x = if right - left >= 1.0 { right.floor() } else { left.floor() + 1.0 } + 0.5;
     draw_line(&mut scene, base, x, &plot);
     draw_flag(&mut scene, base, x, &plot, &grouped_count(step));

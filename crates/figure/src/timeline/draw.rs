@@ -1,3 +1,5 @@
+//! The scene of the timeline.
+
 use blockyard_record::{Bytes, Recording};
 
 use crate::fill::{Fill, Pattern};
@@ -133,7 +135,7 @@ fn columns_by_clock(
     };
     let of_pixel = |pixel: usize| {
         let from = edge(pixel).min(last - 1);
-        // The moment at the right edge is there too, but for one that only begins there.
+        // The moment at the right edge is drawn too, except for a moment that only begins there.
         let to = (edge(pixel + 1) + usize::from(pixel + 1 < pixels)).clamp(from + 1, last);
         let left_px = plot.x_px + count_px(pixel);
         let extent = series.extent(recording, from, to);

@@ -1,3 +1,5 @@
+//! The legend of the timeline.
+
 use blockyard_record::Bytes;
 
 use crate::fill::Fill;

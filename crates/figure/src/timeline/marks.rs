@@ -1,3 +1,5 @@
+//! Marks of the timeline: labels and failures.
+
 use blockyard_record::{Label, Marker, Recording, StepOutcome};
 
 use crate::fill::Fill;

@@ -1,3 +1,5 @@
+//! The breakdowns of a recording in several resolutions.
+
 use blockyard_record::{Breakdown, Bytes, Event, Recording};
 
 use crate::numbers::step_u32;

@@ -1,3 +1,5 @@
+//! The range of a recording that a timeline shows.
+
 use crate::geometry::{Rect, Size};
 use crate::numbers::{count_f64, count_px, floor_count, px};
 use crate::timeline::clock::Clock;

@@ -1,3 +1,5 @@
+//! An event as a sentence.
+
 use blockyard_record::{BlockId, Bytes, Event, FailureCause, MemoryState, Recording};
 
 use crate::words::names::{block_name, name_of, numbered, stream_phrase, streams_phrase};

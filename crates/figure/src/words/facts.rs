@@ -1,3 +1,5 @@
+//! The facts about a block, as labels and values.
+
 use blockyard_record::{BlockId, BlockState, MemoryState, PoolId, Recording};
 
 use crate::numbers::grouped_count;

@@ -1,3 +1,5 @@
+//! Names of blocks, streams and pools in sentences.
+
 pub(super) use blockyard_record::counted;
 use blockyard_record::{
     BlockId, BlockSnapshot, BlockState, Bytes, MemoryState, PoolId, Recording, StreamId, grouped,

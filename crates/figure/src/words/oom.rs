@@ -1,3 +1,5 @@
+//! Why a request ran out of memory, as sentences.
+
 use blockyard_record::{
     Event, FailureCause, MemoryAtFailure, MemoryState, OomRequest, PoolId, PoolKind, Recording, grouped,
 };
@@ -23,7 +25,7 @@ pub(super) fn why_no_memory(
         (Some(FailureCause::Fraction), Some(limit)) => {
             format!("the limit of {limit} leaves {}", limit.saturating_sub(breakdown.reserved()))
         }
-        // A snapshot does not tell the limit, only that the device would have had more.
+        // A snapshot does not have the limit, only that the device would have had more.
         _ if recording.info().is_capacity_unknown && device_free >= segment_size => {
             format!("a limit of the process stops it, not the device, which has {device_free} free")
         }

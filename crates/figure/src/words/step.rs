@@ -1,3 +1,5 @@
+//! A step as a text: the request and what happened.
+
 use blockyard_record::{Event, MemoryState, Recording, StepOutcome, StreamId};
 
 use crate::words::event::describe_event;

@@ -1,3 +1,5 @@
+//! The events of a step as one sentence.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::{

@@ -1,3 +1,5 @@
+//! The text of a target, for a tooltip or a screen reader.
+
 use blockyard_record::{Breakdown, Bytes, MemoryState, Recording, SegmentId, StepOutcome, grouped};
 
 use crate::numbers::{grouped_count, percent};

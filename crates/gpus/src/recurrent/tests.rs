@@ -6,7 +6,7 @@ const OF_H100: &str = include_str!("../../../../tests/fixtures/workspaces/recurr
 const OF_H200: &str = include_str!("../../../../tests/fixtures/workspaces/recurrent_h200.txt");
 
 /// A layer that was recorded, and what it took.
-struct Recorded {
+struct RecordedLayer {
     layer: Layer,
     /// None where it was not recorded.
     of_backward: Option<u64>,
@@ -45,7 +45,7 @@ fn layer(fields: &[&str]) -> Layer {
     }
 }
 
-fn recorded(text: &str) -> Vec<Recorded> {
+fn recorded(text: &str) -> Vec<RecordedLayer> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let read = |line: &str| {
         let fields: Vec<&str> = line.split(' ').collect();
@@ -55,7 +55,7 @@ fn recorded(text: &str) -> Vec<Recorded> {
             [of_forward, of_backward, reserve] => (of_forward, Some(of_backward), reserve),
             _ => panic!("{line}"),
         };
-        Recorded { layer: layer(&fields), of_backward, of_forward, reserve }
+        RecordedLayer { layer: layer(&fields), of_backward, of_forward, reserve }
     };
     lines.map(read).collect()
 }
@@ -66,7 +66,7 @@ fn each_recorded_layer_takes_its_bytes() {
     for ((all, text), count) in [(of(OF_H100), 900), (of(OF_H200), 1657)] {
         assert_eq!(all.len(), count);
         let lines = text.lines().filter(|line| !line.starts_with('#'));
-        for (Recorded { layer, of_backward, of_forward, reserve }, line) in all.into_iter().zip(lines) {
+        for (RecordedLayer { layer, of_backward, of_forward, reserve }, line) in all.into_iter().zip(lines) {
             let pass = |is_forward| layer.workspace(layer.algorithm(is_forward, &GpuProfile::H200));
             let found = pass(true);
             assert!(found.is_exact, "{line}");

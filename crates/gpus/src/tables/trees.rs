@@ -72,7 +72,7 @@ impl Trees {
 fn find(tree: &[Node], features: &[i64]) -> Option<u64> {
     let mut at = 0;
     loop {
-        // Answers lie behind their question, so that this ends.
+        // Answers follow their question, so that the loop ends.
         match *tree.get(at)? {
             Node::Leaf(value) => return Some(value),
             Node::Question { feature, most, if_more } => {

@@ -1,10 +1,12 @@
+//! Why the request failed, by replays under the limits that the file allows.
+
 use std::collections::BTreeMap;
 
 use blockyard_record::{Bytes, OomCause};
 use blockyard_rules::setting_values;
 
 use super::changes::{synchronized, without};
-use super::{Examination, Tell};
+use super::{Examination, ProgressCallback};
 use crate::LabError;
 
 /// How many limits within the bounds are tried.
@@ -23,7 +25,7 @@ fn part(span: Bytes, place: u64) -> Bytes {
 /// The cause and, where the limit is not known exactly and decides, the other causes that it may be.
 pub(super) fn cause(
     examined: &Examination<'_>,
-    tell: Tell<'_>,
+    tell: ProgressCallback<'_>,
 ) -> Result<(OomCause, Vec<OomCause>), LabError> {
     let Examination { limit, failure, conditions, .. } = examined;
     let request = failure.request.for_cause();
@@ -35,7 +37,7 @@ pub(super) fn cause(
             return Ok((OomCause::RoundingBySetting, Vec::new()));
         }
     }
-    // A block that a setting keeps the request from is no block for the request: only a replay in which the free completes before tells.
+    // A block that a setting keeps from the request cannot serve it: only a replay in which the free completes earlier decides.
     let mut memory = failure.memory;
     if memory.has_block_for(&request)
         && !synchronized(examined, tell)?.is_some_and(|change| change.proved || change.depends_on_limit)

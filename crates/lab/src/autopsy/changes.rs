@@ -1,3 +1,5 @@
+//! Changes that might let the failed request pass, each tried by a replay.
+
 use blockyard_record::{Bytes, counted, frame_words, own_line};
 use blockyard_replay::{OnProgress, Progress};
 use blockyard_rules::size::LARGE_SEGMENT_ROUNDING;
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changed::{ChangedRun, is_about_pools};
 use super::tensors::tensor_sets;
-use super::{Examination, Passes, Tell, passes, pins};
+use super::{Examination, Passes, ProgressCallback, passes, pins};
 use crate::setting_search::plain_candidates;
 use crate::{Conditions, LabError, Limit, Run, request_number};
 
@@ -124,7 +126,11 @@ pub(super) fn without(conf: &str, key: &str) -> String {
     with_setting(conf, key, None)
 }
 
-fn free_tensors(examined: &Examination<'_>, set: &[usize], tell: Tell<'_>) -> Result<Change, LabError> {
+fn free_tensors(
+    examined: &Examination<'_>,
+    set: &[usize],
+    tell: ProgressCallback<'_>,
+) -> Result<Change, LabError> {
     let sizes = set.iter().filter_map(|request| match examined.run.requests().get(*request) {
         Some(Request::Allocate { size, .. }) => Some(*size),
         _ => None,
@@ -170,7 +176,11 @@ fn tensors_in_words(examined: &Examination<'_>, set: &[usize]) -> String {
 }
 
 /// Whether the request passes with a change, at either end of what the limit may be.
-fn passes_with(examined: &Examination<'_>, kind: &ChangeKind, tell: Tell<'_>) -> Result<Passes, LabError> {
+fn passes_with(
+    examined: &Examination<'_>,
+    kind: &ChangeKind,
+    tell: ProgressCallback<'_>,
+) -> Result<Passes, LabError> {
     passes_changed(examined.run, examined.conditions, kind, examined.failure.index, tell)
 }
 
@@ -180,14 +190,14 @@ pub(crate) fn passes_changed(
     conditions: &Conditions,
     kind: &ChangeKind,
     request: usize,
-    tell: Tell<'_>,
+    tell: ProgressCallback<'_>,
 ) -> Result<Passes, LabError> {
     let changed = ChangedRun::of(run, conditions, kind, request);
     Examination::passes_at_ends(&changed.run, &changed.run.terms(&changed.conditions), changed.request, tell)
 }
 
 /// The run without its memory pools, if it enters any.
-fn default_pool(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+fn default_pool(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Option<Change>, LabError> {
     if !examined.run.requests().iter().take(examined.failure.index).any(is_about_pools) {
         return Ok(None);
     }
@@ -199,7 +209,10 @@ fn default_pool(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Cha
 }
 
 /// The run that waits for all streams right before the request that fails, if frees may wait for streams.
-pub(super) fn synchronized(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+pub(super) fn synchronized(
+    examined: &Examination<'_>,
+    tell: ProgressCallback<'_>,
+) -> Result<Option<Change>, LabError> {
     let is_use = |request: &Request| matches!(request, Request::RecordStream { .. });
     if !examined.run.requests().iter().take(examined.failure.index).any(is_use) {
         return Ok(None);
@@ -211,7 +224,7 @@ pub(super) fn synchronized(examined: &Examination<'_>, tell: Tell<'_>) -> Result
 }
 
 /// The run with all memory on the stream of the request that fails, if there is any on others.
-fn one_stream(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Change>, LabError> {
+fn one_stream(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Option<Change>, LabError> {
     let own = examined.failure.request.stream;
     let is_elsewhere =
         |request: &Request| matches!(request, Request::Allocate { stream, .. } if *stream != own);
@@ -224,8 +237,8 @@ fn one_stream(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Option<Chang
     Ok(Some(Change::of(ChangeKind::OneStream, found, sentence)))
 }
 
-/// The smallest limit under which the request passes, as far as whole segments tell.
-fn limit(examined: &Examination<'_>, tell: Tell<'_>) -> Result<Change, LabError> {
+/// The smallest limit under which the request passes, counted in whole segments.
+fn limit(examined: &Examination<'_>, tell: ProgressCallback<'_>) -> Result<Change, LabError> {
     const STEP: u64 = LARGE_SEGMENT_ROUNDING.get();
     let Examination { failure, limit, run, conditions, .. } = examined;
     let capacity = conditions.capacity_of(run);

@@ -4,8 +4,8 @@ use blockyard_record::{AllocationId, Bytes, MemoryAtFailure, PoolId, PoolKind, S
 use blockyard_rules::{AllocatorConfig, size};
 use blockyard_workload::Request;
 
-use super::{FailedAllocation, Tell};
-use crate::live::Live;
+use super::{FailedAllocation, ProgressCallback};
+use crate::live::LiveMemory;
 use crate::replay::ReplayTerms;
 use crate::request_number;
 use crate::{LabError, Run};
@@ -17,7 +17,7 @@ pub(super) struct Failure {
     pub(super) index: usize,
     pub(super) request: FailedAllocation,
     pub(super) memory: MemoryAtFailure,
-    pub(super) live: Live,
+    pub(super) live: LiveMemory,
 }
 
 impl Failure {
@@ -27,9 +27,9 @@ impl Failure {
         terms: &ReplayTerms,
         config: &AllocatorConfig,
         index: usize,
-        tell: Tell<'_>,
+        tell: ProgressCallback<'_>,
     ) -> Result<Self, LabError> {
-        let live = Live::after(run, terms, config, index.saturating_add(1), tell)?;
+        let live = LiveMemory::after(run, terms, config, index.saturating_add(1), tell)?;
         let request = failed_allocation(run, config, index);
         let memory = MemoryAtFailure::of(&live.snapshot, &request.for_cause());
         Ok(Self { index, request, memory, live })

@@ -1,3 +1,5 @@
+//! Segments whose free bytes could not serve the request, and the blocks that keep them.
+
 use blockyard_record::{BlockState, Bytes, DeviceAddr, PoolId, PoolKind, SegmentSnapshot, StreamId};
 use blockyard_workload::Request;
 use serde::{Deserialize, Serialize};

@@ -65,7 +65,7 @@ fn windows(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
 }
 
 /// A segment that goes back to the device once its blocks are free.
-struct Releasable {
+struct ReleasableSegment {
     size: Bytes,
     live: Bytes,
     requests: Vec<usize>,
@@ -95,7 +95,7 @@ fn releases(examined: &Examination<'_>) -> Vec<(Bytes, Vec<usize>)> {
     sets
 }
 
-fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<Releasable> {
+fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<ReleasableSegment> {
     let default = snapshot.segments.iter().filter(|segment| segment.pool_id == PoolId::DEFAULT);
     let is_pending = |block: &BlockSnapshot| block.state == BlockState::PendingFree;
     let whole =
@@ -103,7 +103,7 @@ fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<Releasable> {
     whole
         .map(|segment| {
             let live = segment.blocks.iter().filter(|block| block.state == BlockState::Allocated);
-            Releasable {
+            ReleasableSegment {
                 size: segment.mapped(),
                 live: segment.allocated(),
                 requests: live.filter_map(|block| failure.served(block.allocation)).collect(),
@@ -113,9 +113,9 @@ fn releasable(snapshot: &Snapshot, failure: &Failure) -> Vec<Releasable> {
 }
 
 /// The first segments that together have enough bytes, without those that can be spared.
-fn first_enough(segments: &[Releasable], missing: Bytes) -> Option<(Bytes, Vec<usize>)> {
+fn first_enough(segments: &[ReleasableSegment], missing: Bytes) -> Option<(Bytes, Vec<usize>)> {
     let mut released = Bytes::ZERO;
-    let mut chosen: Vec<&Releasable> = Vec::new();
+    let mut chosen: Vec<&ReleasableSegment> = Vec::new();
     for segment in segments {
         if released >= missing {
             break;

@@ -44,7 +44,7 @@ impl LineGrowth {
         }
     }
 
-    /// In how many of the steps that growth is looked for in the line came to hold more.
+    /// The number of steps, among those that are searched for growth, after which the line holds more than before.
     fn rising_steps(&self) -> u64 {
         let counted = self.live.get(1..).unwrap_or_default();
         counted.windows(2).filter(|pair| matches!(pair, [one, other] if one < other)).count() as u64
@@ -153,7 +153,7 @@ pub(super) fn count_of(count: u64, what: &str) -> String {
 
 /// What grows where repetitions may be iterations or equal layers: the end of a headline, which names no leak.
 pub(super) fn repeated_growth(line: &LineGrowth, failed_at: &Autopsy) -> Option<String> {
-    // What is no great part of the memory did not lead to the failure.
+    // A small part of the memory did not lead to the failure.
     let is_much = line.bytes.get().saturating_mul(2) >= failed_at.memory.allocated.get();
     let kept = line.kept().replacen("iteration", "repetition", 1);
     is_much.then(|| format!("; at {} {kept}", line.words()))
@@ -166,7 +166,7 @@ pub(super) fn leak_headline(line: &LineGrowth) -> String {
 /// A run that grows by less than one in this many of the bytes at its peak is not said to grow.
 const LEAST_GROWTH: u64 = 100;
 
-/// The line that grows most, where a run that fits grows so much that its steps will not fit for ever.
+/// The line that grows most, where a run that fits grows so much that its later steps will not fit.
 pub(super) fn line_of_a_growing_run<'a>(
     lines: &'a [LineGrowth],
     grows: &Leaks,

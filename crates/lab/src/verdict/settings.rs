@@ -55,7 +55,7 @@ pub(super) fn setting_findings(found: &Autopsy, taken: Option<&str>) -> Vec<Find
         let (mut settings, mut confs, mut depending) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match &change.kind {
-                // The first setting that helps, and those that depend on the limit, have a sentence of their own.
+                // The first setting that helps, and those that depend on the limit, have separate sentences.
                 ChangeKind::Setting(conf)
                     if !change.depends_on_limit && (about == About::Fails || !findings.is_empty()) =>
                 {

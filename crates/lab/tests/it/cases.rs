@@ -12,7 +12,7 @@ use OomCause::{
 };
 
 /// What must be among the changes that help.
-pub(crate) enum Helps {
+pub(crate) enum ExpectedHelp {
     /// This setting, and it is the first of the settings.
     Setting(&'static str),
     /// This setting, whichever else does too: for programs that cannot use expandable segments.
@@ -34,7 +34,7 @@ pub(crate) struct Case {
     pub(crate) conf: &'static str,
     pub(crate) limit_mib: u64,
     cause: OomCause,
-    helps: Helps,
+    helps: ExpectedHelp,
 }
 
 const fn case(
@@ -43,7 +43,7 @@ const fn case(
     conf: &'static str,
     limit_mib: u64,
     cause: OomCause,
-    helps: Helps,
+    helps: ExpectedHelp,
 ) -> Case {
     Case { name, text, conf, limit_mib, cause, helps }
 }
@@ -71,40 +71,40 @@ const ONE_SHOT: &str = "stream first; stream second; stream third
 
 #[rustfmt::skip]
 pub(crate) const CASES: [Case; 34] = [
-    case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(300)),
-    case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, Helps::Limit(320)),
-    case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, Helps::NoSetting),
-    case("the limit is full of live blocks", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::Free(1, 60)),
-    case("live blocks and no setting", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::NoSetting),
-    case("live blocks need a larger limit", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, Helps::Limit(300)),
-    case("two live blocks must go", "a = alloc 40 MiB; b = alloc 40 MiB; c = alloc 170 MiB; d = alloc 80 MiB", "", 256, LiveBytesAtLimit, Helps::Free(2, 80)),
-    case("the small pool is full of live blocks", "repeat 256 as i { a[i] = alloc 1 MiB }; b = alloc 1 MiB", "", 256, LiveBytesAtLimit, Helps::Free(1, 1)),
-    case("small live blocks leave too little for a large one", "repeat 100 as i { a[i] = alloc 1 MiB }; b = alloc 200 MiB", "", 256, LiveBytesAtLimit, Helps::Limit(300)),
-    case("live blocks of two streams", "stream side; a = alloc 130 MiB; b = alloc 100 MiB on side; c = alloc 60 MiB", "", 256, LiveBytesAtLimit, Helps::Free(1, 100)),
-    case("holes between live blocks", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
-    case("holes between live blocks, one of them freed", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Free(1, 20)),
-    case("holes need a larger limit", HOLES, "", 260, FragmentationByLiveBlocks, Helps::Limit(300)),
-    case("a small survivor keeps a large segment", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, Helps::Free(1, 20)),
-    case("a small survivor and a limit on splitting", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
-    case("survivors in every buffer", "repeat 8 as i { a[i] = alloc 9 MiB; b[i] = alloc 9 MiB }; free a[*]; c = alloc 30 MiB", "", 176, FragmentationByLiveBlocks, Helps::Setting("roundup_power2_divisions:4")),
-    case("small blocks here and there", "repeat 64 as i { a[i] = alloc 512 KiB; b[i] = alloc 512 KiB }; free a[*]; c = alloc 30 MiB", "", 72, FragmentationByLiveBlocks, Helps::NoSetting),
-    case("holes under a limit on splitting", "repeat 6 as i { a[i] = alloc 7 MiB; b[i] = alloc 7 MiB }; free a[*]; c = alloc 40 MiB", "max_split_size_mb:64", 120, FragmentationByLiveBlocks, Helps::NoSetting),
-    case("the cache of another stream", SIDE, "", 256, CachedInAnotherStream, Helps::OneStream),
-    case("the cache of another stream, unpinned", SIDE, "", 256, CachedInAnotherStream, Helps::Free(1, 20)),
-    case("the cache of another stream, under expandable segments", SIDE, "", 256, CachedInAnotherStream, Helps::Setting("expandable_segments:True")),
-    case("the cache of a pool", POOL, "", 256, CachedInPrivatePool, Helps::DefaultPool),
-    case("the cache of a pool, with more memory", POOL, "", 256, CachedInPrivatePool, Helps::Limit(300)),
-    case("the cache of a pool, whatever the setting", POOL, "", 256, CachedInPrivatePool, Helps::NoSetting),
-    case("requests rounded up to a power of two", "repeat 3 as i { a[i] = alloc 65 MiB }", "roundup_power2_divisions:1,roundup_power2_divisions:2", 256, RoundingBySetting, Helps::Setting("")),
-    case("vllm#41268: a converted weight pins the buffer that it came from", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::SettingToo("max_split_size_mb:32")),
-    case("vllm#41268, with expandable segments", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::Setting("expandable_segments:True")),
-    case("vllm#41268, with more memory", CONVERTED, "", 1900, FragmentationByLiveBlocks, Helps::Limit(2120)),
-    case("Megatron-LM#6885: a stream of its own for each step", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::OneStream),
-    case("Megatron-LM#6885, with more memory", ONE_SHOT, "", 256, CachedInAnotherStream, Helps::Limit(270)),
-    case("pytorch#189504: a free that waits for another stream", LATE, "", 128, PoolNotSearchedAgain, Helps::Synchronize),
-    case("pytorch#189504, with more memory", LATE, "", 128, PoolNotSearchedAgain, Helps::Limit(170)),
-    case("a free that waits, in a segment that is released", "stream side; a = alloc 60 MiB; record_stream a side; b = alloc 60 MiB; free a; c = alloc 80 MiB", "", 128, LiveBytesAtLimit, Helps::Limit(140)),
-    case("one request rounded above the limit", "a = alloc 130 MiB", "roundup_power2_divisions:2", 180, RoundingBySetting, Helps::Setting("")),
+    case("one request above all", "a = alloc 300 MiB", "", 256, RequestAboveLimit, ExpectedHelp::Limit(300)),
+    case("one request above all, with others live", "b = alloc 20 MiB; a = alloc 300 MiB", "", 256, RequestAboveLimit, ExpectedHelp::Limit(320)),
+    case("a request above the limit that no setting makes smaller", "a = alloc 257 MiB", "expandable_segments:True", 256, RequestAboveLimit, ExpectedHelp::NoSetting),
+    case("the limit is full of live blocks", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, ExpectedHelp::Free(1, 60)),
+    case("live blocks and no setting", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, ExpectedHelp::NoSetting),
+    case("live blocks need a larger limit", "repeat 5 as i { a[i] = alloc 60 MiB }", "", 256, LiveBytesAtLimit, ExpectedHelp::Limit(300)),
+    case("two live blocks must go", "a = alloc 40 MiB; b = alloc 40 MiB; c = alloc 170 MiB; d = alloc 80 MiB", "", 256, LiveBytesAtLimit, ExpectedHelp::Free(2, 80)),
+    case("the small pool is full of live blocks", "repeat 256 as i { a[i] = alloc 1 MiB }; b = alloc 1 MiB", "", 256, LiveBytesAtLimit, ExpectedHelp::Free(1, 1)),
+    case("small live blocks leave too little for a large one", "repeat 100 as i { a[i] = alloc 1 MiB }; b = alloc 200 MiB", "", 256, LiveBytesAtLimit, ExpectedHelp::Limit(300)),
+    case("live blocks of two streams", "stream side; a = alloc 130 MiB; b = alloc 100 MiB on side; c = alloc 60 MiB", "", 256, LiveBytesAtLimit, ExpectedHelp::Free(1, 100)),
+    case("holes between live blocks", HOLES, "", 260, FragmentationByLiveBlocks, ExpectedHelp::Setting("expandable_segments:True")),
+    case("holes between live blocks, one of them freed", HOLES, "", 260, FragmentationByLiveBlocks, ExpectedHelp::Free(1, 20)),
+    case("holes need a larger limit", HOLES, "", 260, FragmentationByLiveBlocks, ExpectedHelp::Limit(300)),
+    case("a small survivor keeps a large segment", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, ExpectedHelp::Free(1, 20)),
+    case("a small survivor and a limit on splitting", "a = alloc 200 MiB; free a; s = alloc 20 MiB; b = alloc 190 MiB", "", 256, FragmentationByLiveBlocks, ExpectedHelp::Setting("expandable_segments:True")),
+    case("survivors in every buffer", "repeat 8 as i { a[i] = alloc 9 MiB; b[i] = alloc 9 MiB }; free a[*]; c = alloc 30 MiB", "", 176, FragmentationByLiveBlocks, ExpectedHelp::Setting("roundup_power2_divisions:4")),
+    case("small blocks here and there", "repeat 64 as i { a[i] = alloc 512 KiB; b[i] = alloc 512 KiB }; free a[*]; c = alloc 30 MiB", "", 72, FragmentationByLiveBlocks, ExpectedHelp::NoSetting),
+    case("holes under a limit on splitting", "repeat 6 as i { a[i] = alloc 7 MiB; b[i] = alloc 7 MiB }; free a[*]; c = alloc 40 MiB", "max_split_size_mb:64", 120, FragmentationByLiveBlocks, ExpectedHelp::NoSetting),
+    case("the cache of another stream", SIDE, "", 256, CachedInAnotherStream, ExpectedHelp::OneStream),
+    case("the cache of another stream, unpinned", SIDE, "", 256, CachedInAnotherStream, ExpectedHelp::Free(1, 20)),
+    case("the cache of another stream, under expandable segments", SIDE, "", 256, CachedInAnotherStream, ExpectedHelp::Setting("expandable_segments:True")),
+    case("the cache of a pool", POOL, "", 256, CachedInPrivatePool, ExpectedHelp::DefaultPool),
+    case("the cache of a pool, with more memory", POOL, "", 256, CachedInPrivatePool, ExpectedHelp::Limit(300)),
+    case("the cache of a pool, whatever the setting", POOL, "", 256, CachedInPrivatePool, ExpectedHelp::NoSetting),
+    case("requests rounded up to a power of two", "repeat 3 as i { a[i] = alloc 65 MiB }", "roundup_power2_divisions:1,roundup_power2_divisions:2", 256, RoundingBySetting, ExpectedHelp::Setting("")),
+    case("vllm#41268: a converted weight pins the buffer that it came from", CONVERTED, "", 1900, FragmentationByLiveBlocks, ExpectedHelp::SettingToo("max_split_size_mb:32")),
+    case("vllm#41268, with expandable segments", CONVERTED, "", 1900, FragmentationByLiveBlocks, ExpectedHelp::Setting("expandable_segments:True")),
+    case("vllm#41268, with more memory", CONVERTED, "", 1900, FragmentationByLiveBlocks, ExpectedHelp::Limit(2120)),
+    case("Megatron-LM#6885: a stream of its own for each step", ONE_SHOT, "", 256, CachedInAnotherStream, ExpectedHelp::OneStream),
+    case("Megatron-LM#6885, with more memory", ONE_SHOT, "", 256, CachedInAnotherStream, ExpectedHelp::Limit(270)),
+    case("pytorch#189504: a free that waits for another stream", LATE, "", 128, PoolNotSearchedAgain, ExpectedHelp::Synchronize),
+    case("pytorch#189504, with more memory", LATE, "", 128, PoolNotSearchedAgain, ExpectedHelp::Limit(170)),
+    case("a free that waits, in a segment that is released", "stream side; a = alloc 60 MiB; record_stream a side; b = alloc 60 MiB; free a; c = alloc 80 MiB", "", 128, LiveBytesAtLimit, ExpectedHelp::Limit(140)),
+    case("one request rounded above the limit", "a = alloc 130 MiB", "roundup_power2_divisions:2", 180, RoundingBySetting, ExpectedHelp::Setting("")),
 ];
 
 fn proved(changes: &[Change]) -> impl Iterator<Item = &ChangeKind> {
@@ -126,17 +126,17 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
             .filter_map(|kind| if let ChangeKind::Setting(conf) = kind { Some(conf.as_str()) } else { None })
             .collect();
         match helps {
-            Helps::Setting(conf) => assert_eq!(settings.first(), Some(&conf), "{name}: {settings:?}"),
-            Helps::SettingToo(conf) => assert!(settings.contains(&conf), "{name}: {settings:?}"),
-            Helps::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
-            Helps::Free(count, mib) => {
+            ExpectedHelp::Setting(conf) => assert_eq!(settings.first(), Some(&conf), "{name}: {settings:?}"),
+            ExpectedHelp::SettingToo(conf) => assert!(settings.contains(&conf), "{name}: {settings:?}"),
+            ExpectedHelp::NoSetting => assert!(settings.is_empty(), "{name}: {settings:?}"),
+            ExpectedHelp::Free(count, mib) => {
                 let set = proved(&found.changes).find_map(|kind| match kind {
                     ChangeKind::FreeTensors { requests, bytes } => Some((requests.len(), *bytes)),
                     _ => None,
                 });
                 assert_eq!(set, Some((count, Bytes::mib(mib))), "{name}");
             }
-            Helps::Limit(mib) => {
+            ExpectedHelp::Limit(mib) => {
                 let limit = proved(&found.changes)
                     .find_map(|kind| if let ChangeKind::Limit(limit) = kind { Some(*limit) } else { None });
                 let limit = limit.unwrap_or_else(|| panic!("{name}: no limit"));
@@ -145,13 +145,13 @@ fn every_constructed_case_has_its_cause_and_its_smallest_change() {
                 let less = conditions.and_limit(Bytes::new(limit.get() - 1));
                 assert!(!replay_under(&run, &less, 0, &mut on_requests).unwrap().fits(), "{name}");
             }
-            Helps::DefaultPool => {
+            ExpectedHelp::DefaultPool => {
                 assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::DefaultPool), "{name}");
             }
-            Helps::OneStream => {
+            ExpectedHelp::OneStream => {
                 assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::OneStream), "{name}");
             }
-            Helps::Synchronize => {
+            ExpectedHelp::Synchronize => {
                 assert!(proved(&found.changes).any(|kind| *kind == ChangeKind::Synchronize), "{name}");
             }
         }

@@ -125,7 +125,7 @@ impl Panel {
         let from = 10_f64.powf(least.log10().floor());
         let to = 10_f64.powf(most.log10().ceil()).max(from * 10.0);
         let powers = std::iter::successors(Some(from), |tick| Some(tick * 10.0));
-        // The last power is left out where rounding puts it behind the end.
+        // The last power is left out where rounding puts it after the end.
         let ticks = powers.take_while(|tick| *tick <= to * 1.001).take(30);
         Some(Self {
             title: section.title.clone(),

@@ -48,7 +48,7 @@ impl Trace {
     pub fn recorded(name: &str, run: &RecordedRun) -> Result<Self, TraceError> {
         let inferred = requests(run)?;
         let requests = inferred.workload.requests();
-        let mut flat = Flat::new(name, requests);
+        let mut flat = TraceBuilder::new(name, requests);
         for (index, request) in requests.iter().enumerate() {
             flat.add(index, request)?;
         }
@@ -57,7 +57,7 @@ impl Trace {
 }
 
 /// A trace in the making.
-struct Flat {
+struct TraceBuilder {
     trace: Trace,
     slots: TensorSlots,
     /// The numbers of streams that something is allocated on, and of those that something waits for at the moment.
@@ -66,7 +66,7 @@ struct Flat {
     vacant: Vec<u16>,
 }
 
-impl Flat {
+impl TraceBuilder {
     fn new(name: &str, requests: &[Request]) -> Self {
         let own: BTreeSet<_> = requests
             .iter()

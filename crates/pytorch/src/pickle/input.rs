@@ -66,7 +66,7 @@ impl<'a, R: Read> Input<'a, R> {
         }
         let start = self.start;
         self.start += length;
-        // `fill` has seen to it that they are there.
+        // `fill` has read them.
         self.buffer.get(start..start + length).ok_or(InputError::Ended)
     }
 

@@ -1,3 +1,5 @@
+//! Why a file is not a snapshot that can be shown.
+
 mod parts;
 
 use std::borrow::Cow;

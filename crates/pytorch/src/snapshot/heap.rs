@@ -252,7 +252,7 @@ impl Heap {
         let Value::Object(object) = value else { return Err(wrong()) };
         let (Object::Tuple(slot) | Object::List(slot)) = self.object(object) else { return Err(wrong()) };
         let [capture, user] = *self.values(slot) else { return Err(wrong()) };
-        // Numbers beyond 32 bits are those of a pool that is gone.
+        // Numbers beyond 32 bits are those of a pool that was destroyed.
         let part = |value| self.unsigned(value, path).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
         Ok(PoolId { capture: part(capture)?, user: part(user)? })
     }

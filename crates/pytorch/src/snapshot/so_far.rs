@@ -54,7 +54,7 @@ impl TraceSoFar {
             |bytes: i64, lowest: i64| Bytes::new(bytes.saturating_sub(lowest).try_into().unwrap_or(0));
         self.columns.iter().map(move |column| {
             let requested = above(column.requested, self.lowest.requested);
-            // A free may name a block in a segment that was there before the trace.
+            // A free may name a block in a segment from before the trace.
             (requested, above(column.reserved, self.lowest.reserved).max(requested))
         })
     }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use blockyard_figure::RECT_UNIT;
 use blockyard_render::RectView;
-use offscreen::Offscreen;
+use offscreen::OffscreenPicture;
 
 /// A large screen.
 const SIZE: (u32, u32) = (3840, 2160);
@@ -21,7 +21,7 @@ fn main() -> Result<(), String> {
     let count = words.next().unwrap_or(1_000_000);
     let frames = words.next().unwrap_or(600).max(1);
     let colors: Vec<[u8; 4]> = (0..64_u8).map(|place| [place * 4, 255 - place * 3, place, 255]).collect();
-    let mut offscreen = Offscreen::open(SIZE.0, SIZE.1, &colors).ok_or("there is no adapter")?;
+    let mut offscreen = OffscreenPicture::open(SIZE.0, SIZE.1, &colors).ok_or("there is no adapter")?;
     // A grid of rectangles that fills the figure: every one of them is to be seen.
     let side = count.isqrt().max(1);
     let rects: Vec<u32> = (0..count)

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use blockyard_render::{PALETTE_SIZE, RectRenderer, RectView};
 
 /// A picture in memory of the adapter.
-pub(crate) struct Offscreen {
+pub(crate) struct OffscreenPicture {
     device: wgpu::Device,
     queue: wgpu::Queue,
     texture: wgpu::Texture,
@@ -23,7 +23,7 @@ fn ready<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-impl Offscreen {
+impl OffscreenPicture {
     pub(crate) fn open(width_px: u32, height_px: u32, colors: &[[u8; 4]]) -> Option<Self> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.backends = wgpu::Backends::VULKAN;

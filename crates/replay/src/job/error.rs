@@ -1,3 +1,5 @@
+//! Errors of jobs, as messages between threads.
+
 use std::error::Error;
 
 use blockyard_allocator::AllocError;

@@ -2,14 +2,14 @@
 
 use blockyard_device::{Advance, DeviceMemory};
 use blockyard_pytorch::{
-    Allocated, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
+    AllocationResult, OperationKind, RecordedRun, STAT_COUNT, StatChange, stat_keys, stat_values,
 };
 use blockyard_record::Stats;
 use blockyard_trace::InferredRun;
 
 use crate::baseline::StatsBaseline;
 use crate::{Comparison, Runner, StepResult};
-use blockyard_trace::Rewound;
+use blockyard_trace::RewoundMemory;
 
 /// Compares recorded placements and statistics with those of the replay, step by step.
 pub(super) struct StepComparer<'a> {
@@ -28,7 +28,11 @@ pub(super) struct StepComparer<'a> {
 }
 
 impl<'a> StepComparer<'a> {
-    pub(super) fn new(run: &'a RecordedRun, inferred: &'a InferredRun, rewound: Option<&Rewound>) -> Self {
+    pub(super) fn new(
+        run: &'a RecordedRun,
+        inferred: &'a InferredRun,
+        rewound: Option<&RewoundMemory>,
+    ) -> Self {
         let baseline = rewound.map(|rewound| StatsBaseline::new(rewound.sizes.open > 0));
         let is_placed = !inferred.placements.is_empty();
         Self {
@@ -64,7 +68,8 @@ impl<'a> StepComparer<'a> {
             let operation = &self.run.operations[index];
             if let (OperationKind::Allocate { result: Some(expected), .. }, Some(found)) =
                 (&operation.kind, result.and_then(StepResult::answer))
-                && !(self.is_placed && matches!((expected, &found), (Allocated::At(_), Allocated::At(_))))
+                && !(self.is_placed
+                    && matches!((expected, &found), (AllocationResult::At(_), AllocationResult::At(_))))
             {
                 comparison.compare("placements", expected, &found, Some(request), || {
                     (format!("line {}, allocation", operation.line), placed(expected), placed(&found))
@@ -163,9 +168,9 @@ fn has_stats(run: &RecordedRun) -> bool {
     run.operations.iter().any(|operation| !operation.stats.is_empty())
 }
 
-fn placed(result: &Allocated) -> String {
+fn placed(result: &AllocationResult) -> String {
     match result {
-        Allocated::At(addr) => format!("{addr:#x}"),
-        Allocated::OutOfMemory(text) => format!("out of memory ({text})"),
+        AllocationResult::At(addr) => format!("{addr:#x}"),
+        AllocationResult::OutOfMemory(text) => format!("out of memory ({text})"),
     }
 }

@@ -15,12 +15,12 @@ struct FitFile {
     arguments: Vec<String>,
     steps: u32,
     torch: String,
-    vary: Varied,
-    others: Vec<OnGpu>,
+    vary: VariedOption,
+    others: Vec<GpuSearch>,
 }
 
 #[derive(Deserialize)]
-struct Varied {
+struct VariedOption {
     name: String,
 }
 
@@ -31,7 +31,7 @@ struct Gpu {
 
 /// The search on one GPU: its runs, or a row for each value of another option, for each setting or layout.
 #[derive(Deserialize)]
-struct OnGpu {
+struct GpuSearch {
     gpu: Gpu,
     limit: u64,
     fraction: Option<f64>,
@@ -73,7 +73,7 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
         return None;
     }
     // The answer about the first GPU has its fields beside those of the call.
-    let (found, first): (FitFile, OnGpu) =
+    let (found, first): (FitFile, GpuSearch) =
         (serde_json::from_slice(bytes).ok()?, serde_json::from_slice(bytes).ok()?);
     let curves: Vec<FitCurve> = std::iter::once(&first).chain(&found.others).flat_map(curves_of).collect();
     let largest = curves.iter().map(|curve| {
@@ -93,7 +93,7 @@ pub(crate) fn page_of_answer(bytes: &[u8]) -> Option<String> {
     Some(fit_page(&FitPage { program, varied, headline, curves, text: String::new(), facts }))
 }
 
-fn curves_of(found: &OnGpu) -> Vec<FitCurve> {
+fn curves_of(found: &GpuSearch) -> Vec<FitCurve> {
     if let Some(rows) = &found.rows {
         return rows.iter().map(|row| curve(&row_name(row), found, row.largest, &row.probes)).collect();
     }
@@ -115,7 +115,7 @@ fn row_name(row: &Row) -> String {
     }
 }
 
-fn curve(name: &str, on: &OnGpu, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
+fn curve(name: &str, on: &GpuSearch, largest: Option<u64>, probes: &[Probe]) -> FitCurve {
     // Without a limit of the call, each run leaves what the driver and CUDA's libraries took in that run.
     let run = probes.iter().find(|probe| Some(probe.value) == largest).or(probes.last());
     let outside: u64 = match (on.fraction, run) {

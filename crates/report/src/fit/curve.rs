@@ -187,7 +187,7 @@ fn largest(scene: &mut Scene, plot: &Plot, page: &FitPage) {
         let wants_left = place == 0 || x_px + width > plot.area.right_px();
         let is_left = wants_left && x_px - width > plot.area.x_px;
         let (x_px, anchor) = if is_left { (x_px - 5.0, Anchor::End) } else { (x_px + 5.0, Anchor::Start) };
-        // Labels to the right stand in rows, so that none lies over another.
+        // Labels to the right are in rows, so that none lies over another.
         let row = f32::from(u8::try_from(place.saturating_sub(1) % 8).unwrap_or(0)) * (TEXT_PX + 3.0);
         text(scene, Point::new(x_px, plot.area.bottom_px() - 6.0 - row), &label, Role::Text, anchor);
     }

@@ -1,3 +1,5 @@
+//! Settings that PyTorch refuses, in its words.
+
 use crate::Backend;
 
 /// A settings text that PyTorch refuses, in PyTorch's words if those are clear.

@@ -1,3 +1,5 @@
+//! The tokens of a settings text.
+
 use super::ConfigError;
 
 /// The tokens of a settings text. `,` `:` `[` `]` are tokens of one character, everything between them is one token, and

@@ -13,16 +13,16 @@ use crate::settings::settings;
 use crate::state::state;
 use crate::values::computed;
 
-/// What the process's modules registered, by the host's address for it.
+/// The kernels and variables that the process's modules registered, by their addresses on the host.
 #[derive(Default)]
-struct Registered {
+struct ModuleRegistry {
     /// Names of kernels, which are constants of the modules.
     kernels: HashMap<u64, &'static CStr>,
     /// Bytes of variables, and the addresses that they were given, by device.
     variables: HashMap<u64, (u64, HashMap<c_int, u64>)>,
 }
 
-static REGISTERED: LazyLock<Mutex<Registered>> = LazyLock::new(Mutex::default);
+static REGISTERED: LazyLock<Mutex<ModuleRegistry>> = LazyLock::new(Mutex::default);
 
 /// The address of a kernel's variable on a device.
 pub(crate) fn symbol_address(device: c_int, symbol: u64) -> Option<u64> {

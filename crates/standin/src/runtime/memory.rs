@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::{c_int, c_uint};
 
 use crate::abi::Out;
-use crate::memory::{MemoryError, Read, device_of};
+use crate::memory::{HostRead, MemoryError, device_of};
 use crate::overhead;
 use crate::report;
 use crate::runtime::errors::{ASSERT, INVALID_VALUE, MEMORY_ALLOCATION, NOT_SUPPORTED, SUCCESS, code, fail};
@@ -63,7 +63,7 @@ pub(crate) fn copy(to: u64, from: u64, count: u64) -> c_int {
     // The lock is given back before Python is asked for the line.
     let copied = state().devices.copy(to, from, count);
     if let Ok(read) = copied
-        && read != Read::default()
+        && read != HostRead::default()
         && assumptions::read(Out::at(to), count, read).is_err()
     {
         return fail(ASSERT);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use blockyard_gpus::Assumption;
 
 use crate::abi::Out;
-use crate::memory::{Read, Sureness};
+use crate::memory::{HostRead, Sureness};
 use crate::python::{self, Place};
 use crate::report;
 use crate::values::frames;
@@ -41,7 +41,7 @@ fn reads_at(place: &Place) -> u64 {
 /// A read of bytes that are not exact, and what is known of it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Question {
-    read: Read,
+    read: HostRead,
     /// How many results the operator around this read will find.
     results: Option<i64>,
     /// The type of the value, where the host reads one value, as PyTorch numbers types.
@@ -92,7 +92,7 @@ impl Question {
 /// that it waits for one.
 ///
 /// No lock of the library may be held: the line is asked of Python.
-pub(crate) fn read(to: Out<u8>, count: u64, read: Read) -> Result<(), ()> {
+pub(crate) fn read(to: Out<u8>, count: u64, read: HostRead) -> Result<(), ()> {
     if read.unknown == 0 && matches!(read.known, Sureness::Exact | Sureness::Unknown) {
         return Ok(());
     }
@@ -167,7 +167,7 @@ fn half(value: f32) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::{MOST_READS, Question, assumed, bits};
-    use crate::memory::{Read, Sureness};
+    use crate::memory::{HostRead, Sureness};
 
     /// PyTorch's numbers of `float32` and `bool`.
     const FLOAT: i32 = 6;
@@ -190,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_person_gives_what_is_unknown_or_assumed() {
-        let unknown = Question { read: Read { unknown: 4, known: Sureness::Exact }, ..Question::default() };
+        let unknown =
+            Question { read: HostRead { unknown: 4, known: Sureness::Exact }, ..Question::default() };
         let number = Question { kind: Some(FLOAT), ..unknown };
         assert_eq!(answer(number, 1), Some((Some(bits(FLOAT, 1.0)), "assumed to be 1".to_owned())));
         let given = Question { given: Some(0.25), ..number };
@@ -198,20 +199,20 @@ mod tests {
         assert_eq!(answer(given, MOST_READS + 1), None);
         assert_eq!(answer(unknown, 1), Some((None, "assumed to be 0".to_owned())));
 
-        let known = Read { unknown: 0, known: Sureness::Assumed };
+        let known = HostRead { unknown: 0, known: Sureness::Assumed };
         let flag = Question { read: known, kind: Some(BOOL), ..Question::default() };
         assert_eq!(answer(flag, 1).map(|(bits, _)| bits), Some(None), "the bytes stay");
         let given = Question { given: Some(1.0), ..flag };
         assert_eq!(answer(given, 1), Some((Some(1), "assumed to be 1".to_owned())));
         // Of many values a person names none.
         assert_eq!(answer(Question { kind: None, ..given }, 1).map(|(bits, _)| bits), Some(None));
-        let rounded = Question { read: Read { known: Sureness::Rounded, ..known }, ..given };
+        let rounded = Question { read: HostRead { known: Sureness::Rounded, ..known }, ..given };
         assert_eq!(answer(rounded, 1).map(|(bits, _)| bits), Some(None), "a rounded value is known");
     }
 
     #[test]
     fn a_person_gives_a_number_of_results() {
-        let unknown = Read { unknown: 8, known: Sureness::Exact };
+        let unknown = HostRead { unknown: 8, known: Sureness::Exact };
         let count = Question { read: unknown, results: Some(50), ..Question::default() };
         assert_eq!(answer(count, 1).map(|(bits, _)| bits), Some(Some(50)));
         let given = Question { given: Some(40.0), ..count };

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "bytes of the device are written")]
 
 use crate::memory::Sureness;
-use crate::values::layout::{Boxed, Layout};
+use crate::values::layout::{IValue, Layout};
 use crate::values::tensors::Tensor;
 
 /// Larger results are not computed: a program's large tensors cost addresses and no memory of the host.
@@ -17,7 +17,7 @@ pub(super) enum Number {
 
 impl Number {
     /// The number of an argument; `None` for what is none, such as a tensor.
-    pub(super) fn of(boxed: &Boxed, layout: &Layout) -> Option<Self> {
+    pub(super) fn of(boxed: &IValue, layout: &Layout) -> Option<Self> {
         match boxed.tag {
             tag if tag == layout.integer => Some(Self::Integer(boxed.payload.cast_signed())),
             tag if tag == layout.number => Some(Self::Float(f64::from_bits(boxed.payload))),

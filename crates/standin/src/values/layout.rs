@@ -32,7 +32,7 @@ pub(super) struct Layout {
 /// An argument as PyTorch boxes it (`IValue`): eight bytes of payload, then a tag.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub(super) struct Boxed {
+pub(super) struct IValue {
     pub(super) payload: u64,
     pub(super) tag: u32,
     _padding: u32,
@@ -157,7 +157,7 @@ pub(super) fn look_at_arguments(name: &[u8], object: u64) {
     // SAFETY: the offset was found for objects of this type; the arguments are as many as the operator has.
     let argument = |place: usize| unsafe {
         let list = word(object, search.layout.inputs);
-        ((list as usize).wrapping_add(place * 16) as *const Boxed).read()
+        ((list as usize).wrapping_add(place * 16) as *const IValue).read()
     };
     let [first, _] = search.tensors;
     match search.probe {
@@ -198,8 +198,9 @@ fn find_inputs(search: &mut Search, object: u64, count: usize) {
             continue;
         }
         // SAFETY: the address is on this thread's stack, within what is in use.
-        let arguments = [0, 1, 2]
-            .map(|place: usize| unsafe { ((list as usize).wrapping_add(place * 16) as *const Boxed).read() });
+        let arguments = [0, 1, 2].map(|place: usize| unsafe {
+            ((list as usize).wrapping_add(place * 16) as *const IValue).read()
+        });
         let [one, two, three] = arguments;
         if one.payload == first && two.payload == second && one.tag == two.tag && three.payload == 7 {
             search.layout.inputs = offset;

@@ -13,9 +13,9 @@ use crate::memory::{Sureness, device_of};
 use crate::report;
 use crate::runtime::work::{self, OTHER_STREAM};
 use crate::state::state;
+use crate::values::call::OperatorCall;
 use crate::values::frames::{self, Frame, is_busy, unobserved};
-use crate::values::given::Given;
-use crate::values::layout::{self, Boxed, Layout, layout, word};
+use crate::values::layout::{self, IValue, Layout, layout, word};
 use crate::values::python::{Helper, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
@@ -105,7 +105,7 @@ pub(super) fn begin(path: &CStr) -> bool {
 
 fn add_callback() {
     if let Some(torch) = TORCH.get() {
-        // SAFETY: the callback is what PyTorch wants, and its functions live as long as the process.
+        // SAFETY: the callback has the type that PyTorch asks for, and its functions live as long as the process.
         let handle = unsafe { (torch.add)(Callback::ours()) };
         HANDLE.store(handle, Ordering::Relaxed);
     }
@@ -260,9 +260,9 @@ fn started(torch: &Torch, layout: &Layout, record: Record, name: &CStr) -> Frame
         if list == 0 || count != operator.kinds.len() as u64 {
             return frame;
         }
-        std::slice::from_raw_parts(list as *const Boxed, operator.kinds.len())
+        std::slice::from_raw_parts(list as *const IValue, operator.kinds.len())
     };
-    let given = Given { arguments, layout, functions: &torch.tensors };
+    let given = OperatorCall { arguments, layout, functions: &torch.tensors };
     let mut look = given.look(operator);
     if !look.is_on_device {
         crate::nccl::note_host_collective(name);
@@ -352,14 +352,14 @@ fn ended(torch: &Torch, layout: &Layout, record: Record, frame: Frame) {
 /// The tensors that an operator gave; an empty one for a tensor that is not on a device.
 fn results(torch: &Torch, layout: &Layout, record: Record, operator: &Operator) -> Vec<Tensor> {
     // SAFETY: the offset was found for objects of this type; the results live until the operator has ended.
-    let results: &[Boxed] = unsafe {
+    let results: &[IValue] = unsafe {
         let (begin, end) = (word(record as u64, layout.outputs), word(record as u64, layout.outputs + 8));
         let count = usize::try_from(end.wrapping_sub(begin) / 16).unwrap_or(0);
-        if begin == 0 || count > 64 { &[] } else { std::slice::from_raw_parts(begin as *const Boxed, count) }
+        if begin == 0 || count > 64 { &[] } else { std::slice::from_raw_parts(begin as *const IValue, count) }
     };
     let mut given: Vec<Tensor> = Vec::new();
     for boxed in results {
-        let list: Vec<&Boxed> = if boxed.tag == layout.tensor {
+        let list: Vec<&IValue> = if boxed.tag == layout.tensor {
             vec![boxed]
         } else if operator.traits.gives_list && boxed.tag != 0 {
             items(boxed, layout).iter().filter(|item| item.tag == layout.tensor).collect()

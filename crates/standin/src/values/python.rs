@@ -10,7 +10,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use crate::memory::Sureness;
 use crate::python::{Value, interpreter};
 use crate::values::frames::unobserved;
-use crate::values::layout::{Boxed, Layout};
+use crate::values::layout::{IValue, Layout};
 use crate::values::observed::{give_up, is_own_generator};
 use crate::values::tensors::{Home, Storage, Tensor, items, text};
 
@@ -128,16 +128,16 @@ pub(super) enum Argument {
 impl Argument {
     /// The argument that PyTorch boxed.
     pub(super) fn of(
-        boxed: &Boxed,
+        boxed: &IValue,
         kind: Kind,
         layout: &Layout,
         may_be_empty: bool,
-        tensor: &dyn Fn(&Boxed) -> Option<Tensor>,
+        tensor: &dyn Fn(&IValue) -> Option<Tensor>,
     ) -> Option<Self> {
         if boxed.tag == 0 || kind == Kind::Ignored {
             return Some(Self::None);
         }
-        let number = |boxed: &Boxed| {
+        let number = |boxed: &IValue| {
             let tag = boxed.tag;
             if tag == layout.integer {
                 Some(Self::Integer(boxed.payload.cast_signed()))
@@ -147,7 +147,7 @@ impl Argument {
                 (tag == layout.boolean).then_some(Self::Boolean(boxed.payload & 1 == 1))
             }
         };
-        let one = |boxed: &Boxed| {
+        let one = |boxed: &IValue| {
             if boxed.tag == 0 {
                 return Some(Self::None);
             }
@@ -212,17 +212,17 @@ pub(super) struct Helper {
 
 static HELPER: OnceLock<Helper> = OnceLock::new();
 /// An operator under its name; what was asked for once is kept, since there are some thousands at most.
-type Named = (&'static [u8], Option<&'static Operator>);
+type NamedOperator = (&'static [u8], Option<&'static Operator>);
 /// Operators by the addresses of their name and of their overload's name. The name itself is kept to be sure that it still lies there.
-static OPERATORS: RwLock<Option<HashMap<(u64, u64), Named>>> = RwLock::new(None);
+static OPERATORS: RwLock<Option<HashMap<(u64, u64), NamedOperator>>> = RwLock::new(None);
 /// An operator that a thread keeps: the addresses of its names, and what lay there.
-type Last = Option<((u64, u64), Named)>;
+type LastOperator = Option<((u64, u64), NamedOperator)>;
 /// Operators that a thread keeps to find them at once.
 const KEPT: usize = 512;
 
 thread_local! {
     /// The last operators of the thread, by a few bits of both addresses.
-    static LAST: RefCell<Vec<Last>> = RefCell::new(vec![None; KEPT]);
+    static LAST: RefCell<Vec<LastOperator>> = RefCell::new(vec![None; KEPT]);
 }
 
 /// The place of an operator among those that a thread keeps.
@@ -266,7 +266,7 @@ impl Helper {
         found.1
     }
 
-    fn find_operator(key: (u64, u64), name: &CStr, overload: &CStr) -> Named {
+    fn find_operator(key: (u64, u64), name: &CStr, overload: &CStr) -> NamedOperator {
         {
             let operators = OPERATORS.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(found) = operators.as_ref().and_then(|operators| operators.get(&key))
@@ -277,7 +277,7 @@ impl Helper {
         }
         let operator = unobserved(|| classified(name, overload));
         let operator = operator.map(|operator| &*Box::leak(Box::new(operator)));
-        let found: Named = (name.to_bytes().to_vec().leak(), operator);
+        let found: NamedOperator = (name.to_bytes().to_vec().leak(), operator);
         let mut operators = OPERATORS.write().unwrap_or_else(PoisonError::into_inner);
         operators.get_or_insert_with(HashMap::new).insert(key, found);
         found

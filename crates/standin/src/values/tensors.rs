@@ -7,7 +7,7 @@ use libloading::os::unix::Library;
 
 use crate::memory::{Sureness, device_of};
 use crate::state::state;
-use crate::values::layout::{Boxed, Layout, word};
+use crate::values::layout::{IValue, Layout, word};
 
 /// Where a tensor's bytes lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Storage {
 
 impl Storage {
     /// The storage of a boxed tensor; `None` for a tensor that has none.
-    pub(super) fn of(boxed: &Boxed, layout: &Layout) -> Option<Self> {
+    pub(super) fn of(boxed: &IValue, layout: &Layout) -> Option<Self> {
         // SAFETY: the payload of a tensor's tag is its object, whose storage was found at this offset.
         let storage = unsafe { word(boxed.payload, layout.storage) };
         if storage == 0 {
@@ -35,7 +35,7 @@ impl Storage {
         }
         // SAFETY: as above.
         let (data, bytes) = unsafe { (word(storage, layout.data), word(storage, layout.bytes)) };
-        // A symbolic count is no number.
+        // A symbolic count is not a number.
         (bytes < 1 << 47).then_some(Self { data, bytes })
     }
 
@@ -122,14 +122,14 @@ impl Functions {
     }
 
     /// Whether a boxed tensor is one at all.
-    pub(super) fn is_defined(&self, boxed: &Boxed) -> bool {
+    pub(super) fn is_defined(&self, boxed: &IValue) -> bool {
         let mut is_defined = false;
         // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
         unsafe { (self.is_defined)(std::ptr::from_ref(boxed).cast(), &raw mut is_defined) == 0 && is_defined }
     }
 
     /// Whether a boxed tensor without bytes belongs to a device of CUDA's.
-    pub(super) fn is_for_device(&self, boxed: &Boxed) -> bool {
+    pub(super) fn is_for_device(&self, boxed: &IValue) -> bool {
         const CUDA: i32 = 1;
         let mut device = 0;
         // SAFETY: a tensor's handle is the address of the place that holds its object: the box.
@@ -137,7 +137,7 @@ impl Functions {
     }
 
     /// A boxed tensor that has bytes.
-    pub(super) fn tensor(&self, boxed: &Boxed) -> Option<Tensor> {
+    pub(super) fn tensor(&self, boxed: &IValue) -> Option<Tensor> {
         // A tensor's handle is the address of the place that holds its object: the box.
         let handle = std::ptr::from_ref(boxed).cast::<c_void>();
         let dim = usize::try_from(get(self.dim, handle, 0)?).ok()?;
@@ -252,7 +252,7 @@ impl Tensor {
 }
 
 /// The characters of a boxed text.
-pub(super) fn text(boxed: &Boxed, layout: &Layout) -> Option<String> {
+pub(super) fn text(boxed: &IValue, layout: &Layout) -> Option<String> {
     // SAFETY: the argument is a text by its operator's schema; a text ends with a zero, as `std::string` says.
     let characters = unsafe { word(boxed.payload, layout.text) };
     if characters == 0 {
@@ -263,7 +263,7 @@ pub(super) fn text(boxed: &Boxed, layout: &Layout) -> Option<String> {
 }
 
 /// The items of a boxed list.
-pub(super) fn items<'a>(boxed: &Boxed, layout: &Layout) -> &'a [Boxed] {
+pub(super) fn items<'a>(boxed: &IValue, layout: &Layout) -> &'a [IValue] {
     // SAFETY: the argument is a list by its operator's schema; its items live as long as the call.
     unsafe {
         let (begin, end) = (word(boxed.payload, layout.items), word(boxed.payload, layout.items + 8));
@@ -271,6 +271,6 @@ pub(super) fn items<'a>(boxed: &Boxed, layout: &Layout) -> &'a [Boxed] {
         if begin == 0 || count > 1 << 20 {
             return &[];
         }
-        std::slice::from_raw_parts(begin as *const Boxed, count)
+        std::slice::from_raw_parts(begin as *const IValue, count)
     }
 }

@@ -25,9 +25,9 @@ impl Random {
 }
 
 /// Memory in use by any thread; what is allocated twice is found here.
-struct InUse(Mutex<BTreeMap<usize, usize>>);
+struct MemoryInUse(Mutex<BTreeMap<usize, usize>>);
 
-impl InUse {
+impl MemoryInUse {
     fn add(&self, start: usize, size: usize) {
         let mut map = self.0.lock().unwrap();
         let before = map.range(..start + size).next_back();
@@ -40,7 +40,7 @@ impl InUse {
     }
 }
 
-fn work(plugin: &Plugin, in_use: &InUse, streams: &[usize], thread: usize) {
+fn work(plugin: &Plugin, in_use: &MemoryInUse, streams: &[usize], thread: usize) {
     let mut random = Random(17 + thread as u64);
     let mut live = Vec::new();
     let own = streams[thread];
@@ -73,7 +73,7 @@ fn in_child() {
         std::iter::once(0).chain((1..THREADS).map(|_| driver.create_stream())).collect();
     let plugin = Plugin::load();
     plugin.record_start();
-    let in_use = InUse(Mutex::default());
+    let in_use = MemoryInUse(Mutex::default());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (plugin, in_use, streams) = (&plugin, &in_use, &streams);

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use crate::error::runtime;
 use crate::memory::Phase;
 use crate::ops::{creation, pointwise};
-use crate::session::{Running, Thread};
+use crate::session::{ActiveCall, Thread};
 use crate::{Result, Tensor, session};
 
 use super::node::{Body, Context, Edge, Grads, Node};
-use super::ready::Ready;
+use super::ready::ReadyQueue;
 use super::{GradMode, GradModeGuard, accumulate, again};
 use checks::{refuse_lost_history, validate};
 
@@ -36,7 +36,7 @@ struct GraphTask {
     keeps_graph: bool,
     dependencies: FxHashMap<Key, usize>,
     waiting: FxHashMap<Key, Grads>,
-    ready: Ready<Task>,
+    ready: ReadyQueue<Task>,
     captures: Vec<Capture>,
     /// With captures: the nodes that lead to one.
     needed: Option<FxHashMap<Key, bool>>,
@@ -198,7 +198,7 @@ impl GraphTask {
             keeps_graph,
             dependencies,
             waiting: FxHashMap::default(),
-            ready: Ready::default(),
+            ready: ReadyQueue::default(),
             captures: captures
                 .iter()
                 .map(|edge| Capture { node: Rc::clone(&edge.node), input: edge.input, result: None })
@@ -220,7 +220,7 @@ impl GraphTask {
         Ok(())
     }
 
-    /// Gives a gradient to a node; the node is ready once all of them are there.
+    /// Gives a gradient to a node; the node is ready once it has all of them.
     fn deliver(&mut self, edge: &Edge, grad: Tensor) -> Result<()> {
         self.add(edge, Some(grad)).map(drop)
     }
@@ -262,7 +262,7 @@ impl GraphTask {
     fn evaluate(&mut self, task: Task, accumulates: bool) -> Result<()> {
         let Task { node, mut inputs, .. } = task;
         let session = session();
-        session.notes.running.set(Running { name: node.name(), copies_or_fills: false });
+        session.notes.running.set(ActiveCall { name: node.name(), copies_or_fills: false });
         let stream = node.stream();
         let mut before_stream = None;
         if let Some((index, stream)) = stream {

@@ -1,3 +1,5 @@
+//! Nodes of the backward graph: their edges, and what they save.
+
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -29,7 +31,6 @@ pub trait BackwardCallback {
     /// Gradients of the inputs from those of the outputs.
     ///
     /// # Errors
-    ///
     /// Whatever the callback fails with.
     fn backward(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
     /// The saved tensors are not needed any more.
@@ -40,15 +41,15 @@ pub trait BackwardCallback {
     }
 }
 
-/// What a node keeps until its backward function has run.
-pub enum Kept {
+/// A value that a node keeps until its backward function has run.
+pub enum SavedValue {
     /// A tensor.
     Tensor(Tensor),
     /// What a hook made of a tensor (`torch.autograd.graph.saved_tensors_hooks`).
     Packed(Rc<dyn Any>),
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for SavedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tensor(tensor) => write!(f, "Tensor({tensor:?})"),
@@ -243,15 +244,15 @@ impl Node {
 
     /// What it keeps for its backward function now, each with the name of the member that keeps it where PyTorch's list has one.
     #[must_use]
-    pub fn kept(&self) -> Vec<(Option<&'static str>, Kept)> {
+    pub fn kept(&self) -> Vec<(Option<&'static str>, SavedValue)> {
         // A node that runs at this moment may be letting go of what it kept.
         let Body::Function { saved, .. } = &self.body else { return Vec::new() };
         let Ok(saved) = saved.try_borrow() else { return Vec::new() };
         let members = super::saved::members(self.name, saved.len());
         let kept = saved.iter().enumerate().filter_map(|(index, variable)| {
             let kept = match variable {
-                SavedVariable::Kept { tensor, .. } => Kept::Tensor(tensor.clone()),
-                SavedVariable::Packed { packed, .. } => Kept::Packed(Rc::clone(packed)),
+                SavedVariable::Kept { tensor, .. } => SavedValue::Tensor(tensor.clone()),
+                SavedVariable::Packed { packed, .. } => SavedValue::Packed(Rc::clone(packed)),
                 SavedVariable::Nothing | SavedVariable::Released(_) => return None,
             };
             Some((members.get(index).copied(), kept))
@@ -262,7 +263,6 @@ impl Node {
     /// The saved tensor of a member (`_saved_self`), by the member's name in PyTorch; `None` where the node has no such member.
     ///
     /// # Errors
-    ///
     /// [`TorchError::Runtime`](crate::TorchError::Runtime) after the graph was freed, or after the tensor was changed in place.
     pub fn saved_member(self: &Rc<Self>, member: &str) -> Option<Result<Option<Tensor>>> {
         let Body::Function { saved, .. } = &self.body else { return None };

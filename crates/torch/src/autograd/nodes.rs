@@ -1,7 +1,7 @@
 //! The names of the nodes of the backward graph, as PyTorch has them.
 //!
-//! An operator names its node by a constant of this list, and the compiler refuses a constant that nobody uses: what is here is what the
-//! operators make ([`missing_nodes`] compares with PyTorch's own list).
+//! An operator names its node by a constant of this list, and the compiler refuses a constant that nobody uses: the list has exactly the
+//! nodes that operators make ([`missing_nodes`] compares with PyTorch's own list).
 #![allow(non_upper_case_globals, reason = "PyTorch's names")]
 
 use super::saved::DERIVATIVES;

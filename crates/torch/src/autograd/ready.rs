@@ -6,15 +6,15 @@ use super::node::Node;
 ///
 /// Several tasks may have the same sequence number: those that add up gradients of leaves all do, and so may nodes that different
 /// threads made. Which of them runs first is decided by the heap's own steps, so these are the same here.
-pub(super) struct Ready<T>(Vec<(u64, T)>);
+pub(super) struct ReadyQueue<T>(Vec<(u64, T)>);
 
-impl<T> Default for Ready<T> {
+impl<T> Default for ReadyQueue<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Ready<T> {
+impl<T> ReadyQueue<T> {
     pub(super) fn push(&mut self, node: &Node, task: T) {
         self.push_at(node.sequence(), task);
     }
@@ -49,7 +49,7 @@ impl<T> Ready<T> {
         if last == 0 {
             return Some(first);
         }
-        // The last element stands in the hole while the hole sinks.
+        // The last element fills the hole while the hole sinks.
         let mut hole = 0;
         loop {
             let (left, right) = (2 * hole + 1, 2 * hole + 2);
@@ -70,12 +70,12 @@ impl<T> Ready<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::Ready;
+    use super::ReadyQueue;
 
     /// What a program of C++ printed that pushed these numbers into a `std::priority_queue` and popped all of them.
     #[test]
     fn equal_numbers_come_out_as_from_libstdcxx() {
-        let mut ready = Ready::default();
+        let mut ready = ReadyQueue::default();
         let numbers = [5, 9, 9, 1, 9, 5, 9, 7, 9, 1, 5, 9];
         for (place, number) in numbers.into_iter().enumerate() {
             ready.push_at(number, place);

@@ -1,3 +1,5 @@
+//! Saved tensors, with the hooks that may pack them.
+
 use std::any::Any;
 use std::fmt;
 use std::rc::Rc;
@@ -38,7 +40,7 @@ pub(crate) enum SavedVariable {
         hooks: Rc<dyn SavedTensorHooks>,
         requires_grad: bool,
         output: Option<usize>,
-        /// Keeps the graph behind an input, which what was packed may not.
+        /// Keeps the graph that leads to an input, which what was packed may not.
         history: Option<(Rc<Node>, usize)>,
     },
     /// Nothing any more, but for the accumulator of a leaf that hooks packed: that lives as long as the node.
@@ -108,7 +110,7 @@ impl SavedVariable {
         Ok(Self::Kept { tensor: kept, version: tensor.version(), output })
     }
 
-    /// Whether the tensor has a history, or would need a gradient of its own.
+    /// Whether the tensor has a history, or would need a gradient.
     pub(crate) fn has_history(&self) -> bool {
         match self {
             Self::Nothing | Self::Released(_) => false,

@@ -1,3 +1,5 @@
+//! What autograd keeps of a tensor: gradient, hooks, place in the graph.
+
 use std::cell::Cell;
 use std::fmt;
 use std::rc::{Rc, Weak};

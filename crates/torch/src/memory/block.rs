@@ -32,7 +32,7 @@ impl OwnedBlock {
         &self.device
     }
 
-    /// The address; 0 once it is gone.
+    /// The address; 0 once the block is freed.
     #[must_use]
     pub fn addr(&self) -> u64 {
         self.allocation.borrow().as_ref().map_or(0, |allocation| allocation.addr().get())

@@ -5,7 +5,7 @@ use std::fmt;
 
 type Callback = Box<dyn FnOnce(bool)>;
 
-/// Calls back once, when a device has done so many steps and the next one is about to begin.
+/// Calls back once, when a device has done this many steps and the next one is about to begin.
 #[derive(Default)]
 pub(super) struct Watch {
     steps: Cell<Option<usize>>,

@@ -52,7 +52,7 @@ impl Workspaces {
 }
 
 impl Session {
-    /// Takes the library's workspace, by the rule of the session's release: the result is there where the workspace is given back after the
+    /// Takes the library's workspace, by the rule of the session's release: the result exists where the workspace is given back after the
     /// call. What is kept, is kept once for each thread, device and stream, and never freed.
     pub(crate) fn take_workspace(
         &self,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use blockyard_record::{Bytes, DeviceAddr, Snapshot, TraceAction, TraceEntry};
 
 use super::OomReport;
-use blockyard_pytorch::{Allocated, OperationKind, RecordedRun};
+use blockyard_pytorch::{AllocationResult, OperationKind, RecordedRun};
 
 /// Addresses of an expandable segment that has memory.
 struct MappedRange {
@@ -55,7 +55,9 @@ pub(super) fn failures(run: &RecordedRun, trace: &[TraceEntry]) -> Vec<OomReport
         .operations
         .iter()
         .filter_map(|operation| match &operation.kind {
-            OperationKind::Allocate { result: Some(Allocated::OutOfMemory(text)), .. } => Some(text.as_str()),
+            OperationKind::Allocate { result: Some(AllocationResult::OutOfMemory(text)), .. } => {
+                Some(text.as_str())
+            }
             _ => None,
         })
         .collect();

@@ -66,9 +66,9 @@ struct Burst {
     is_late: bool,
 }
 
-/// How a burst is read.
+/// The reason for which the segments of a burst were released.
 #[derive(Clone, Copy, Debug)]
-enum Reading {
+enum BurstMeaning {
     /// The allocation after it failed at first; its entries from here on are the retry.
     Refused { from: usize },
     /// The allocation after it collected garbage.
@@ -108,34 +108,34 @@ fn resolve(mut scan: Scan<'_>, run: &RecordedRun, config: &AllocatorConfig, is_w
         let exceeds = wanted > run.meta.total_memory || scan.ceiling.is_some_and(|most| wanted > most);
         let reading = if burst.is_mixed {
             // Frees that complete before the first release completed when the allocation began.
-            Reading::Refused { from: burst.releases }
+            BurstMeaning::Refused { from: burst.releases }
         } else if burst.is_late || burst.releases == burst.end {
-            Reading::Refused { from: burst.start }
+            BurstMeaning::Refused { from: burst.start }
         } else if burst.is_partial && collects {
-            Reading::Collected
+            BurstMeaning::Collected
         } else if burst.is_partial && limits {
-            Reading::Refused { from: burst.releases }
+            BurstMeaning::Refused { from: burst.releases }
         } else if limits || collects || scan.would_have_served(burst) {
             // The allocator would have released just enough first, or it would have used the released memory.
-            Reading::Apart
+            BurstMeaning::Apart
         } else if next.action == TraceAction::OutOfMemory || retries.is_one(place).unwrap_or(exceeds) {
-            Reading::Refused { from: burst.start }
+            BurstMeaning::Refused { from: burst.start }
         } else {
-            Reading::Apart
+            BurstMeaning::Apart
         };
         match reading {
-            Reading::Refused { from } => {
+            BurstMeaning::Refused { from } => {
                 reclaims.inside.extend(from..burst.end);
                 if next.action != TraceAction::OutOfMemory {
                     reclaims.device_failures.push(device_failure);
                     refused += 1;
                 }
             }
-            Reading::Collected => {
+            BurstMeaning::Collected => {
                 reclaims.inside.extend(burst.releases..burst.end);
                 collected += 1;
             }
-            Reading::Apart => undecided += usize::from(retries.is_one(place).is_none()),
+            BurstMeaning::Apart => undecided += usize::from(retries.is_one(place).is_none()),
         }
     }
     let mut note = |count: usize, noun: &str, text: &str| {

@@ -14,7 +14,7 @@ use blockyard_rules::{AllocatorConfig, size};
 use crate::before::{BlockBefore, MemoryBefore, Region};
 use crate::sizes::{BlockOrigin, Place, Size, shown_sizes, size_before};
 
-use super::{RewindError, Rewound, SizeSources};
+use super::{RewindError, RewoundMemory, SizeSources};
 
 /// A block that existed before the first entry, and that may have several sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(super) fn resolve(
     regions: &[Region],
     trace: &[TraceEntry],
     config: &AllocatorConfig,
-) -> Result<Rewound, RewindError> {
+) -> Result<RewoundMemory, RewindError> {
     let Sizes { by_addr: mut sizes, mut open, mut sources } =
         find_sizes(before, regions, trace.len(), config)?;
     decide_by_allocations(before, trace, &mut open);
@@ -73,7 +73,7 @@ pub(super) fn resolve(
         return Err(RewindError::Block { addr: *addr });
     }
     let start = before.snapshot(regions, |addr, _, _| sizes.get(&addr).copied());
-    Ok(Rewound { start, sizes: sources, open: open.into_values().collect() })
+    Ok(RewoundMemory { start, sizes: sources, open: open.into_values().collect() })
 }
 
 fn find_sizes(

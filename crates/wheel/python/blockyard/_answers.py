@@ -341,7 +341,7 @@ class HoldingLine(_sentences.HoldingLineSentence):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(_sentences.VerdictSentence):
-    """What a run came to, in the order in which a reader asks."""
+    """The verdict about a run, in the order in which a reader asks."""
 
     conf: str
     """The settings, as `PYTORCH_CUDA_ALLOC_CONF` writes them."""

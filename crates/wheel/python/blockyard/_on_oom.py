@@ -50,7 +50,7 @@ def on_oom(folder, max_files=_FILES, max_entries=_ENTRIES, report=True):
 
 
 def _records_history(torch):
-    """Whether the program records a history already; releases that do not tell are taken not to."""
+    """Whether the program records a history already; releases that do not say count as not recording."""
     is_enabled = getattr(torch._C, "_cuda_isHistoryEnabled", None)
     return bool(is_enabled and is_enabled())
 

@@ -25,12 +25,12 @@ struct Item {
     requests: Range<usize>,
     kind: ItemKind,
     /// The statements in it that allocate: itself, or those of a loop.
-    made: Vec<Made>,
+    made: Vec<AllocationStatement>,
 }
 
 /// A statement that allocates.
 #[derive(Clone, Copy)]
-struct Made {
+struct AllocationStatement {
     line: u32,
     /// The base name; `None` where a loop's variable stands for it.
     base: Option<u32>,
@@ -70,14 +70,14 @@ impl Item {
 }
 
 /// The statements that allocate, in a statement and in the loops in it.
-fn collect_made(statement: &Statement, found: &mut Vec<Made>) {
+fn collect_made(statement: &Statement, found: &mut Vec<AllocationStatement>) {
     match &statement.kind {
         StatementKind::Allocate { name, made, .. } => {
             let base = match name.base {
                 BaseRef::Base(base) => Some(base),
                 BaseRef::Variable(_) => None,
             };
-            found.push(Made { line: statement.span.line, base, span: *made });
+            found.push(AllocationStatement { line: statement.span.line, base, span: *made });
         }
         StatementKind::Repeat { body, .. } | StatementKind::ForEach { body, .. } => {
             body.statements.iter().for_each(|statement| collect_made(statement, found));
@@ -126,7 +126,9 @@ impl Outline {
         let (_, item) = self.item_of(request)?;
         let (line, base) =
             (self.workload.line(request), self.workload.names.get(tensor.get() as usize)?.base);
-        let is_it = |made: &&Made| Some(made.line) == line && made.base.is_none_or(|other| other == base);
+        let is_it = |made: &&AllocationStatement| {
+            Some(made.line) == line && made.base.is_none_or(|other| other == base)
+        };
         let mut found = item.made.iter().filter(|made| item.made.len() == 1 || is_it(made));
         let only = found.next()?;
         found.next().is_none().then_some(only.span)
@@ -157,7 +159,7 @@ impl Outline {
                 }
                 previous.max(declaration)
             }
-            // Streams that stand at the start of a text stay there.
+            // Streams at the start of a text stay there.
             None if previous.is_none() => self.items.iter().take(next).rposition(declares),
             None => previous,
         };

@@ -36,7 +36,7 @@ impl Parser<'_> {
         self.expect_symbol('(', "\"(\"")?;
         let mut sides: Vec<u64> = Vec::new();
         let mut element = 4;
-        // The sides may stand in a tuple or a list of their own.
+        // The sides may be a tuple or a list.
         let mut is_nested = false;
         loop {
             match self.token.kind {

@@ -15,9 +15,9 @@ use crate::{fixture, id};
 const BYTES: u64 = 300_000_000;
 
 /// A file that is removed when the test is over.
-struct Large(PathBuf);
+struct LargeFile(PathBuf);
 
-impl Large {
+impl LargeFile {
     fn new() -> Result<Self> {
         let short = fixture("x").with_file_name("snapshots").join("resnet50_amp.pickle.gz");
         let short = read(File::open(short)?, &mut |_| ControlFlow::Continue(()))?;
@@ -34,7 +34,7 @@ impl Large {
     }
 }
 
-impl Drop for Large {
+impl Drop for LargeFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
@@ -71,7 +71,7 @@ fn entries_read(caption: &str) -> Result<u64> {
 
 #[test]
 fn a_file_of_300_mb_opens_in_pieces_and_can_be_cancelled() -> Result<()> {
-    let large = Large::new()?;
+    let large = LargeFile::new()?;
     ensure!(std::fs::metadata(large.path())?.len() >= BYTES);
     let name = large.path().file_name().context("a name")?.to_string_lossy().into_owned();
     drive(|page| {

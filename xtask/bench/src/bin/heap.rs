@@ -6,18 +6,18 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context as _, Result};
-use blockyard_bench::sections::Counted;
+use blockyard_bench::sections::HeapUse;
 use blockyard_measure::Trace;
 
-struct Counting;
+struct CountingAllocator;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static COUNTING: CountingAllocator = CountingAllocator;
 
 // SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: as the caller promises.
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 fn main() -> Result<()> {
     let file = std::env::args_os().nth(1).context("the file of a trace is missing")?;
     let trace = Trace::from_bytes("counted", &std::fs::read(file)?)?;
-    let counted = Counted::of(&trace, || HELD.load(Ordering::Relaxed))?;
+    let counted = HeapUse::of(&trace, || HELD.load(Ordering::Relaxed))?;
     println!("{}", serde_json::to_string(&counted)?);
     Ok(())
 }

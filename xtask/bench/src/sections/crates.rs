@@ -60,7 +60,7 @@ fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
     let pairs = trace.pairs();
     let times = times_for(pairs)?;
     let mut ours = Replay::new(trace, AllocatorConfig::default(), Bytes::new(CAPACITY));
-    let (mut offsets, mut virtuals) = (Offsets::new(trace)?, Virtual::new(trace)?);
+    let (mut offsets, mut virtuals) = (Offsets::new(trace)?, VirtualContender::new(trace)?);
     let mut contenders: [&mut dyn FnMut(u32) -> Result<Duration>; 3] = [
         &mut |times| Ok(ours.time(trace, times)?),
         &mut |times| offsets.time_replay(trace, times),
@@ -113,12 +113,12 @@ impl Contender for Offsets {
     }
 }
 
-struct Virtual {
+struct VirtualContender {
     block: VirtualBlock,
     live: Vec<Option<VirtualAllocation>>,
 }
 
-impl Virtual {
+impl VirtualContender {
     fn new(trace: &Trace) -> Result<Self> {
         let block = VirtualBlock::new(VirtualBlockCreateInfo { size: CAPACITY, ..Default::default() });
         let block = block.map_err(|error| anyhow!("VMA makes no virtual block: {error}"))?;
@@ -126,7 +126,7 @@ impl Virtual {
     }
 }
 
-impl Contender for Virtual {
+impl Contender for VirtualContender {
     type Error = anyhow::Error;
 
     fn name(&self) -> &'static str {

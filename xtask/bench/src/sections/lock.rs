@@ -54,9 +54,9 @@ pub(super) fn lock(context: &BenchContext) -> Result<Section> {
 fn row(trace: &Trace, rounds: usize) -> Result<ReportRow> {
     let times = times_for(trace.pairs())?;
     let mut contenders: [Box<dyn Contender<Error = AllocError>>; 3] = [
-        Box::new(Locked::new("BiasedMutex", BiasedMutex::new(allocator()), trace)),
-        Box::new(Locked::new("parking_lot", Mutex::new(allocator()), trace)),
-        Box::new(Locked::new("no lock", NoLock(allocator()), trace)),
+        Box::new(LockContender::new("BiasedMutex", BiasedMutex::new(allocator()), trace)),
+        Box::new(LockContender::new("parking_lot", Mutex::new(allocator()), trace)),
+        Box::new(LockContender::new("no lock", NoLock(allocator()), trace)),
     ];
     let nanos = alternate(rounds, times, trace.pairs(), &mut contenders, |contender, times| {
         contender.time_replay(trace, times)
@@ -100,19 +100,19 @@ impl Lock for NoLock {
     }
 }
 
-struct Locked<L> {
+struct LockContender<L> {
     name: &'static str,
     lock: L,
     live: Vec<Option<Allocation>>,
 }
 
-impl<L: Lock> Locked<L> {
+impl<L: Lock> LockContender<L> {
     fn new(name: &'static str, lock: L, trace: &Trace) -> Self {
         Self { name, lock, live: (0..trace.slots).map(|_| None).collect() }
     }
 }
 
-impl<L: Lock> Contender for Locked<L> {
+impl<L: Lock> Contender for LockContender<L> {
     type Error = AllocError;
 
     fn name(&self) -> &'static str {

@@ -32,7 +32,7 @@ pub(super) fn heap(context: &BenchContext) -> Result<Section> {
         let output = Command::new(&program).arg(&file).output();
         let output = output.with_context(|| format!("cannot run {}", program.display()))?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let Counted { bytes, live, all } = serde_json::from_slice(&output.stdout)?;
+        let HeapUse { bytes, live, all } = serde_json::from_slice(&output.stdout)?;
         rows.push(ReportRow {
             name: format!("{}, {live} live of {all}", trace.name),
             units: live,
@@ -58,9 +58,9 @@ pub(super) fn heap(context: &BenchContext) -> Result<Section> {
     })
 }
 
-/// What the program that counts says.
+/// The heap of the program that counts, as that program prints it.
 #[derive(Clone, Copy, Debug, serde::Serialize, serde::Deserialize)]
-pub struct Counted {
+pub struct HeapUse {
     /// Bytes on the heap.
     pub bytes: usize,
     /// Blocks in the caller's hands.
@@ -69,7 +69,7 @@ pub struct Counted {
     pub all: usize,
 }
 
-impl Counted {
+impl HeapUse {
     /// Replays the trace up to the moment when most blocks are live; `held` says what is on the heap.
     ///
     /// # Errors

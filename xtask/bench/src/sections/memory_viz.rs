@@ -61,7 +61,7 @@ const THEIRS: Viewer = Viewer {
 };
 
 /// What a page did with a file.
-struct Shown {
+struct PageMeasurement {
     seconds: f64,
     peak_bytes: f64,
     /// Milliseconds of the page's thread a move, and the 95th percentile of the time between frames.
@@ -117,7 +117,7 @@ pub(super) fn memory_viz(context: &BenchContext) -> Result<Section> {
         }
         let bytes = usize::try_from(fs::metadata(&file)?.len()).unwrap_or(usize::MAX);
         let row = ReportRow::new(title, bytes, &values);
-        // A file that their page does not open has no ratio, and is no part of the mean.
+        // A file that their page does not open has no ratio, and does not count in the mean.
         let is_compared = values.iter().all(|values| !values.is_empty());
         let row = if is_compared { row.with_ratio(Measure::ratio(&values[1], &values[0])) } else { row };
         section.rows.push(row);
@@ -132,8 +132,8 @@ fn window() -> Window {
     Window { width: 1920, height: 1080 }
 }
 
-fn words(name: &str, title: &str, shown: &Shown) -> String {
-    let Shown { seconds, peak_bytes, pan: [thread, between] } = shown;
+fn words(name: &str, title: &str, shown: &PageMeasurement) -> String {
+    let PageMeasurement { seconds, peak_bytes, pan: [thread, between] } = shown;
     format!(
         "{name}, {title}: {seconds:.1} s; peak memory of the page's process {:.2} GB; a move of a pan {thread:.1} ms of the page's \
          thread, 95th percentile between frames {between:.0} ms",
@@ -169,7 +169,7 @@ fn d3(given: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("node_modules/d3/dist/d3.min.js"))
 }
 
-fn shown(viewer: &Viewer, page: &Page, file: &Path) -> Result<Shown> {
+fn shown(viewer: &Viewer, page: &Page, file: &Path) -> Result<PageMeasurement> {
     page.wait_for("body")?;
     // What both fetch once the page rests.
     sleep(Duration::from_secs(4));
@@ -186,7 +186,7 @@ fn shown(viewer: &Viewer, page: &Page, file: &Path) -> Result<Shown> {
     let seconds = begun.elapsed().as_secs_f64();
     sleep(Duration::from_secs(3));
     let pan = pan(viewer, page)?;
-    Ok(Shown { seconds, peak_bytes: peak_bytes()?, pan })
+    Ok(PageMeasurement { seconds, peak_bytes: peak_bytes()?, pan })
 }
 
 /// Zooms in, then drags the figure to and fro.

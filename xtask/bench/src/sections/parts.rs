@@ -130,7 +130,7 @@ fn crowded_bin(count: usize) -> Result<impl FnMut(u32) -> Result<Duration>> {
         allocator.free(block)?;
     }
     Ok(move |times| {
-        // The block that is allocated first is freed first: the free list changes at its front and behind it.
+        // The block that is allocated first is freed first: the free list changes at its front and after it.
         timed(times, || {
             let first = take(&mut allocator, SIZE)?;
             let second = take(&mut allocator, SIZE)?;

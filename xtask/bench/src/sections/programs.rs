@@ -21,7 +21,7 @@ const OPERATORS: &str = "ops/";
 
 /// A recorded program, as far as it is needed here.
 #[derive(Deserialize)]
-struct Recorded {
+struct RecordedProgram {
     name: String,
     source: String,
     stdout: String,
@@ -104,11 +104,11 @@ fn operators(
     context: &BenchContext,
     ours: &Path,
     file: &Path,
-    programs: &[Recorded],
+    programs: &[RecordedProgram],
 ) -> Result<(ReportRow, String)> {
     let of_one_gpu =
-        |program: &&Recorded| program.name.starts_with(OPERATORS) && program.devices.unwrap_or(1) == 1;
-    let programs: Vec<&Recorded> = programs.iter().filter(of_one_gpu).collect();
+        |program: &&RecordedProgram| program.name.starts_with(OPERATORS) && program.devices.unwrap_or(1) == 1;
+    let programs: Vec<&RecordedProgram> = programs.iter().filter(of_one_gpu).collect();
     let (mut all, mut starts) = (Vec::new(), Vec::new());
     let mut events = 0;
     for _ in 0..context.rounds {
@@ -171,7 +171,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::INFINITY)
 }
 
-fn recorded(workspace: &Path) -> Result<Vec<Recorded>> {
+fn recorded(workspace: &Path) -> Result<Vec<RecordedProgram>> {
     let path = workspace.join("tests/fixtures/pytorch_programs/recorded.jsonl.gz");
     let bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
     let text = blockyard_pytorch::unpack(&bytes)?;

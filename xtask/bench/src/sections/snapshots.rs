@@ -17,17 +17,17 @@ const GOAL_SECONDS: f64 = 1.0;
 /// The most memory for each byte of the file.
 const GOAL_MEMORY: f64 = 1.2;
 
-/// What the program says that opens a file.
+/// The cost of opening a file, as the program that opens it prints it.
 #[derive(Deserialize)]
-struct Opened {
+struct FileLoad {
     seconds: f64,
     entries: usize,
     peak_bytes: f64,
 }
 
-/// What Python says.
+/// The cost of reading the file in Python.
 #[derive(Deserialize)]
-struct Loaded {
+struct PickleLoad {
     seconds: f64,
     peak_kib: f64,
 }
@@ -76,15 +76,15 @@ fn add_row(section: &mut Section, context: &BenchContext, title: &str, file: &Pa
     let mut values: [Vec<f64>; 3] = Default::default();
     let (mut entries, mut ours, mut theirs) = (0, 0.0_f64, 0.0_f64);
     for _ in 0..context.rounds.min(3) {
-        let opened: Opened = said(program()?.arg("open").arg(file))?;
+        let opened: FileLoad = said(program()?.arg("open").arg(file))?;
         values[0].push(opened.seconds);
         entries = opened.entries;
         ours = ours.max(opened.peak_bytes);
-        let loaded: Loaded = said(Command::new("python3").args(["-c", LOAD]).arg(file))?;
+        let loaded: PickleLoad = said(Command::new("python3").args(["-c", LOAD]).arg(file))?;
         values[1].push(loaded.seconds);
         theirs = theirs.max(loaded.peak_kib * 1024.0);
         if let Some(script) = memory_viz() {
-            let loaded: Loaded = said(Command::new("python3").args(["-c", STATS]).arg(script).arg(file))?;
+            let loaded: PickleLoad = said(Command::new("python3").args(["-c", STATS]).arg(script).arg(file))?;
             values[2].push(loaded.seconds);
         }
     }

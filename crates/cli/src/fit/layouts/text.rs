@@ -6,7 +6,7 @@ use blockyard_fit::{Layout, Probe};
 
 use super::super::options::{FitOptions, RunRanks};
 use super::super::text::{failed, limit, on_gpu, proved};
-use super::{Found, LayoutsOnGpu, numbers};
+use super::{LayoutRuns, LayoutsOnGpu, numbers};
 
 /// The most layouts that are shown; JSON has all.
 const SHOWN: usize = 40;
@@ -35,11 +35,11 @@ pub(super) fn write(text: &mut String, answer: &LayoutsOnGpu, options: &FitOptio
 /// Which ranks stand for the others.
 pub(in super::super) fn ran<'a>(
     text: &mut String,
-    wanted: Option<&RunRanks>,
+    run_ranks: Option<&RunRanks>,
     layouts: impl Iterator<Item = &'a Layout>,
 ) -> fmt::Result {
     let stages = layouts.filter_map(|layout| layout.size("pp")).max().unwrap_or(1);
-    let more = match (wanted, stages) {
+    let more = match (run_ranks, stages) {
         (Some(RunRanks::All), _) => return writeln!(text, "  all ranks of each layout ran"),
         (Some(RunRanks::These(ranks)), _) => {
             let ranks = numbers(ranks);
@@ -87,7 +87,7 @@ fn sentence(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 
 /// The layouts that fit with the least first, then those that do not.
 fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
-    let mut rows: Vec<(&Layout, &Found)> = answer.answered().collect();
+    let mut rows: Vec<(&Layout, &LayoutRuns)> = answer.answered().collect();
     rows.sort_by_key(|(_, found)| (!found.is_fitting, found.peak_reserved()));
     if rows.is_empty() {
         return Ok(());
@@ -114,7 +114,7 @@ fn table(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
     Ok(())
 }
 
-fn verdict(found: &Found) -> String {
+fn verdict(found: &LayoutRuns) -> String {
     let limited = found.under_limit.iter().flatten();
     match (found.is_fitting, limited.clone().find(|probe| !probe.is_fitting)) {
         (true, _) if found.under_limit.is_some() => {
@@ -188,13 +188,13 @@ fn map(text: &mut String, answer: &LayoutsOnGpu) -> fmt::Result {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "two digits are shown")]
-fn gib(found: &Found) -> String {
+fn gib(found: &LayoutRuns) -> String {
     let mark = if found.is_fitting { "" } else { "!" };
     format!("{:.2}{mark}", found.peak_reserved().get() as f64 / GIB)
 }
 
 /// Who holds the peak of the rank that needs most.
-fn holders(text: &mut String, layout: &Layout, found: &Found) -> fmt::Result {
+fn holders(text: &mut String, layout: &Layout, found: &LayoutRuns) -> fmt::Result {
     let Some(probe) = found.deciding().iter().max_by_key(|probe| probe.peak_reserved) else { return Ok(()) };
     if probe.holders.is_empty() {
         return Ok(());

@@ -132,7 +132,7 @@ mod _torch_autograd {
     #[pyclass(name = "AutocastState", module = "torch")]
     #[derive(Debug, PyPayload)]
     struct AutocastState {
-        before: blockyard_torch::autocast::Before,
+        before: blockyard_torch::autocast::SavedAutocast,
     }
 
     #[pyclass]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use blockyard_torch::{Foreign, TorchError};
+use blockyard_torch::{ForeignError, TorchError};
 use rustpython_vm::VirtualMachine;
 use rustpython_vm::builtins::{PyBaseExceptionRef, PyTypeRef};
 
@@ -30,5 +30,5 @@ pub(crate) fn to_exception(vm: &VirtualMachine, error: TorchError) -> PyBaseExce
 
 /// An exception of a callback, to be handed through the crate `torch` unread.
 pub(crate) fn from_exception(exception: PyBaseExceptionRef) -> TorchError {
-    TorchError::Callback(Foreign(Rc::new(exception)))
+    TorchError::Callback(ForeignError(Rc::new(exception)))
 }

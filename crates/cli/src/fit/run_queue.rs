@@ -6,9 +6,9 @@ use std::thread;
 
 use blockyard_dry_run::available_memory;
 
-/// Lets runs begin.
-pub(super) struct AtOnce {
-    wanted: u64,
+/// Lets as many runs begin at a time as memory allows.
+pub(super) struct RunQueue {
+    most: u64,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -23,29 +23,29 @@ struct State {
 }
 
 impl State {
-    fn most(&self, wanted: u64) -> u64 {
+    fn most_now(&self, most: u64) -> u64 {
         // What one takes of the host is known after the first.
         if self.host_peak == 0 {
             return 1;
         }
         match self.available.and_then(|available| available.checked_div(self.host_peak)) {
-            Some(most) => wanted.min(most).max(1),
-            None => wanted.max(1),
+            Some(fitting) => most.min(fitting).max(1),
+            None => most.max(1),
         }
     }
 }
 
 /// A run that goes on.
-pub(super) struct Permit<'a>(&'a AtOnce);
+pub(super) struct Permit<'a>(&'a RunQueue);
 
-impl AtOnce {
-    pub(super) fn new(wanted: u8) -> Self {
-        Self { wanted: u64::from(wanted), state: Mutex::new(State::default()), ended: Condvar::new() }
+impl RunQueue {
+    pub(super) fn new(most: u8) -> Self {
+        Self { most: u64::from(most), state: Mutex::new(State::default()), ended: Condvar::new() }
     }
 
     /// As many as are asked for.
-    pub(super) fn wanted(&self) -> usize {
-        usize::try_from(self.wanted).unwrap_or(1)
+    pub(super) fn most(&self) -> usize {
+        usize::try_from(self.most).unwrap_or(1)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -60,7 +60,7 @@ impl AtOnce {
             if state.running == 0 {
                 state.available = available_memory();
             }
-            if state.running < state.most(self.wanted) {
+            if state.running < state.most_now(self.most) {
                 break;
             }
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -168,16 +168,16 @@ mod tests {
 
     #[test]
     fn permits_are_given_back() {
-        let at_once = AtOnce::new(2);
-        at_once.wait().took(1);
-        let (one, other) = (at_once.wait(), at_once.wait());
-        assert_eq!(at_once.state().running, 2);
+        let queue = RunQueue::new(2);
+        queue.wait().took(1);
+        let (one, other) = (queue.wait(), queue.wait());
+        assert_eq!(queue.state().running, 2);
         thread::scope(|scope| {
-            let third = scope.spawn(|| at_once.wait().took(1));
+            let third = scope.spawn(|| queue.wait().took(1));
             drop(one);
             assert!(third.join().is_ok());
         });
         drop(other);
-        assert_eq!(at_once.state().running, 0);
+        assert_eq!(queue.state().running, 0);
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::bail;
-use blockyard_dry_run::{Preloaded, Program, Ranks, run_ranks};
+use blockyard_dry_run::{PreloadedProcess, Program, Ranks, run_ranks};
 use blockyard_fit::{Layout, Mesh, Probe};
 
-use super::super::kept::key;
-use super::super::runs::{Ended, Runs, Terms, probe as probe_of};
+use super::super::cache::key;
+use super::super::runs::{RunEnd, Runs, Terms, probe as probe_of};
 use super::super::vary::{Set, Vary};
-use super::{Found, numbers};
+use super::{LayoutRuns, numbers};
 use crate::dry_run::is_interrupted;
 
 /// How many ranks a node has if no option says how many.
@@ -30,8 +30,8 @@ pub(in super::super) fn nodes(runs: &Runs<'_>, world: u32) -> anyhow::Result<(u3
     if !world.is_multiple_of(per_node) {
         bail!("{world} ranks do not fill nodes of {per_node}");
     }
-    let wanted = runs.options.run_ranks.as_ref().map(|ranks| ranks.of(world)).unwrap_or_default();
-    if let Some(rank) = wanted.into_iter().find(|rank| *rank >= world) {
+    let ranks = runs.options.run_ranks.as_ref().map(|ranks| ranks.of(world)).unwrap_or_default();
+    if let Some(rank) = ranks.into_iter().find(|rank| *rank >= world) {
         bail!("no rank {rank} exists: the ranks are 0 to {}", world.saturating_sub(1));
     }
     Ok((world, per_node))
@@ -47,34 +47,34 @@ pub(in super::super) fn all_layouts(mesh: &Mesh, world: u32) -> anyhow::Result<V
 }
 
 /// The runs of one GPU's layouts.
-pub(in super::super) struct Asked<'a> {
+pub(in super::super) struct LayoutRunner<'a> {
     runs: &'a Runs<'a>,
     world: u32,
     per_node: u32,
     /// The process that has loaded the modules, once one is needed.
-    preloaded: Mutex<Option<Preloaded>>,
+    preloaded: Mutex<Option<PreloadedProcess>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> LayoutRunner<'a> {
     pub(in super::super) fn new(runs: &'a Runs<'a>, world: u32, per_node: u32) -> Self {
         Self { runs, world, per_node, preloaded: Mutex::new(None) }
     }
 
     /// Whether a layout fits.
-    pub(super) fn ask(&self, terms: &Terms, layout: &Layout) -> Result<Found, Ended> {
+    pub(super) fn ask(&self, terms: &Terms, layout: &Layout) -> Result<LayoutRuns, RunEnd> {
         let terms = of_layout(terms, layout);
         let ranks = self.of_terms(&terms.without_end(), layout)?;
         let all = |is: &dyn Fn(&Probe) -> bool| ranks.iter().all(is);
         if all(&|probe| probe.is_fitting && probe.peak_reserved <= terms.left(probe)) {
-            return Ok(Found { is_fitting: true, ranks, under_limit: None });
+            return Ok(LayoutRuns { is_fitting: true, ranks, under_limit: None });
         }
         if !all(&|probe| probe.is_fitting && probe.peak_allocated <= terms.left(probe)) {
-            return Ok(Found { is_fitting: false, ranks, under_limit: None });
+            return Ok(LayoutRuns { is_fitting: false, ranks, under_limit: None });
         }
         // What is allocated would fit: the allocator may release cached segments.
         let under_limit = self.of_terms(&terms, layout)?;
         let is_fitting = under_limit.iter().all(|probe| probe.is_fitting);
-        Ok(Found { is_fitting, ranks, under_limit: Some(under_limit) })
+        Ok(LayoutRuns { is_fitting, ranks, under_limit: Some(under_limit) })
     }
 
     /// Runs a layout with a value under the limit. The probe has the peaks of the rank that takes most.
@@ -84,13 +84,13 @@ impl<'a> Asked<'a> {
         layout: &Layout,
         vary: &Vary,
         value: u64,
-    ) -> Result<Probe, Ended> {
+    ) -> Result<Probe, RunEnd> {
         let terms = of_layout(terms, layout).with(vary.set(value));
         Ok(together(value, self.of_terms(&terms, layout)?))
     }
 
     /// What the ranks of a layout say, from before where that is known.
-    fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, Ended> {
+    fn of_terms(&self, terms: &Terms, layout: &Layout) -> Result<Vec<Probe>, RunEnd> {
         let asked = match &self.runs.options.run_ranks {
             Some(ranks) => ranks.of(self.world),
             None => layout.distinct_ranks(self.world),
@@ -103,12 +103,12 @@ impl<'a> Asked<'a> {
             self.runs.known.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             return Ok(known);
         }
-        let permit = self.runs.at_once.wait();
+        let permit = self.runs.queue.wait();
         if is_interrupted() {
-            return Err(Ended::Stopped);
+            return Err(RunEnd::Stopped);
         }
         self.runs.say(&format!("rank {}", numbers(&asked)), terms);
-        let failed = |error: String| Ended::Failed(error);
+        let failed = |error: String| RunEnd::Failed(error);
         let ranks = Ranks::new(self.world / self.per_node, self.per_node, &asked)
             .map_err(|error| failed(error.to_string()))?;
         let program = self.runs.program(terms).map_err(|error| failed(format!("{error:#}")))?;
@@ -125,7 +125,7 @@ impl<'a> Asked<'a> {
         let report = run_ranks(&ranks, None, of_rank, &self.runs.torch, &self.runs.prepared, is_interrupted)
             .map_err(|error| failed(error.to_string()))?;
         if is_interrupted() {
-            return Err(Ended::Stopped);
+            return Err(RunEnd::Stopped);
         }
         permit.took(report.ranks.iter().map(|rank| rank.report.host_peak.get()).sum());
         let mut probes = Vec::new();
@@ -144,7 +144,7 @@ impl<'a> Asked<'a> {
             let _ = std::fs::remove_file(output(rank.rank));
         }
         if let Some(error) = error {
-            return Err(Ended::Failed(error));
+            return Err(RunEnd::Failed(error));
         }
         self.runs.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         files.sort();
@@ -156,7 +156,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The process that has loaded the modules; none where no modules are named.
-    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<Preloaded>, Ended> {
+    fn preloaded(&self, program: &Program, ranks: &Ranks) -> Result<Option<PreloadedProcess>, RunEnd> {
         let modules = &self.runs.options.preload;
         if modules.is_empty() {
             return Ok(None);
@@ -166,8 +166,8 @@ impl<'a> Asked<'a> {
             let mut program = program.clone();
             // How many threads there are is read where modules are loaded.
             program.environment.extend(ranks.environment(0, 0));
-            let started = Preloaded::load(&program, modules, &self.runs.torch, &self.runs.prepared);
-            *preloaded = Some(started.map_err(|error| Ended::Failed(error.to_string()))?);
+            let started = PreloadedProcess::load(&program, modules, &self.runs.torch, &self.runs.prepared);
+            *preloaded = Some(started.map_err(|error| RunEnd::Failed(error.to_string()))?);
         }
         Ok(preloaded.clone())
     }

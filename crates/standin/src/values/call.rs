@@ -4,13 +4,13 @@ use std::slice;
 
 use crate::memory::Sureness;
 use crate::values::fill::{Fill, Number};
-use crate::values::layout::{Boxed, Layout};
+use crate::values::layout::{IValue, Layout};
 use crate::values::python::{Argument, Kind, Operator};
 use crate::values::tensors::{Functions, Home, Storage, Tensor, items};
 
-/// What an operator gets.
-pub(super) struct Given<'a> {
-    pub(super) arguments: &'a [Boxed],
+/// A call of an operator: its arguments, and the means to read them.
+pub(super) struct OperatorCall<'a> {
+    pub(super) arguments: &'a [IValue],
     pub(super) layout: &'a Layout,
     pub(super) functions: &'a Functions,
 }
@@ -26,13 +26,13 @@ pub(super) struct Look {
     pub(super) is_strange: bool,
 }
 
-impl Given<'_> {
-    fn boxed(&self, place: usize) -> Option<&Boxed> {
+impl OperatorCall<'_> {
+    fn boxed(&self, place: usize) -> Option<&IValue> {
         self.arguments.get(place)
     }
 
     /// The tensors of an argument: one, or those of a list.
-    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &Boxed> {
+    fn tensors(&self, place: usize, kind: Kind) -> impl Iterator<Item = &IValue> {
         let list = match (kind, self.boxed(place)) {
             (Kind::Tensor, Some(boxed)) => slice::from_ref(boxed),
             (Kind::Tensors, Some(boxed)) if boxed.tag != 0 => items(boxed, self.layout),

@@ -4,11 +4,11 @@ use rangemap::RangeSet;
 
 /// Ranges of addresses whose bytes are known. Ranges that touch are one.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownRanges {
     ranges: RangeSet<u64>,
 }
 
-impl Known {
+impl KnownRanges {
     /// The bytes from `start` to `end` are known from now on.
     pub(crate) fn add(&mut self, start: u64, end: u64) {
         // The set takes no empty range.
@@ -51,11 +51,11 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use super::Known;
+    use super::KnownRanges;
 
     #[test]
     fn ranges_join_and_split() {
-        let mut known = Known::default();
+        let mut known = KnownRanges::default();
         known.add(10, 20);
         known.add(30, 40);
         assert!(known.covers(12, 20) && !known.covers(12, 21) && known.covers(5, 5));

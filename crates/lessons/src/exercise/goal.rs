@@ -1,0 +1,166 @@
+//! The goals of an exercise, and whether a run meets them.
+
+use std::fmt;
+
+use blockyard_workload::{Request, Workload};
+
+use super::ExerciseLanguage;
+use crate::condition::{Condition, missing_request};
+use crate::document::{Field, Fields};
+use crate::error::{Errors, LessonError, LessonErrorKind, MeasureError};
+use crate::measure::Stretch;
+
+/// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Goal(Aim);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Aim {
+    Condition(Condition),
+    /// The program ends without an exception. Each exercise with a program has this goal first.
+    Ends,
+    /// Every tensor of the start is asked for, with its size and on its stream.
+    SameRequests,
+    /// No more statements of this kind than at the start.
+    Without(Statement),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Statement {
+    Set,
+    SetFraction,
+    EmptyCache,
+    Pool,
+    ResetPeak,
+}
+
+const STATEMENTS: [(&str, Statement); 5] = [
+    ("set", Statement::Set),
+    ("set_fraction", Statement::SetFraction),
+    ("empty_cache", Statement::EmptyCache),
+    ("pool", Statement::Pool),
+    ("reset_peak", Statement::ResetPeak),
+];
+
+impl Statement {
+    fn word(self) -> &'static str {
+        STATEMENTS.iter().find(|row| row.1 == self).map_or("", |row| row.0)
+    }
+
+    fn count(self, workload: &Workload) -> usize {
+        let is_one = |request: &&Request| match self {
+            Self::Set => matches!(request, Request::Set { .. }),
+            Self::SetFraction => matches!(request, Request::SetFraction { .. }),
+            Self::EmptyCache => matches!(request, Request::EmptyCache),
+            Self::Pool => matches!(request, Request::CreatePool { .. }),
+            Self::ResetPeak => matches!(request, Request::ResetPeak),
+        };
+        workload.requests().iter().filter(is_one).count()
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Aim::Condition(condition) => write!(f, "{condition}"),
+            Aim::Ends => f.write_str("the program runs to its end"),
+            Aim::SameRequests => f.write_str("no tensor is left out or made smaller"),
+            Aim::Without(statement) => {
+                write!(f, "no more lines with `{}` than at the beginning", statement.word())
+            }
+        }
+    }
+}
+
+impl Goal {
+    fn parse(field: &Field) -> Result<Self, LessonError> {
+        if field.value == "same requests" {
+            return Ok(Self(Aim::SameRequests));
+        }
+        if let Some(word) = field.value.strip_prefix("without ") {
+            let found = STATEMENTS.iter().find(|row| row.0 == word.trim());
+            let unexpected = || LessonErrorKind::Unexpected {
+                expected: "set, set_fraction, empty_cache, pool or reset_peak",
+                found: word.trim().to_owned(),
+            };
+            return found.map(|row| Self(Aim::Without(row.1))).ok_or_else(|| field.at.at(unexpected()));
+        }
+        let condition = Condition::parse(&field.value);
+        condition
+            .map(|condition| Self(Aim::Condition(condition)))
+            .map_err(|error| field.at.at(LessonErrorKind::Measure(error)))
+    }
+
+    /// Whether a program, whose tensors have no names and whose statements are not counted, can have this goal.
+    fn is_of_workload(&self) -> bool {
+        match &self.0 {
+            Aim::Condition(condition) => condition.is_of_workload(),
+            Aim::Ends => false,
+            Aim::SameRequests | Aim::Without(_) => true,
+        }
+    }
+
+    /// The result; `failure` says how a program failed.
+    pub(super) fn grade(&self, start: &Workload, stretch: &Stretch<'_>, failure: Option<&str>) -> GoalResult {
+        let (is_met, because) = match &self.0 {
+            Aim::Ends => match failure {
+                None => (true, "the program runs to its end".to_owned()),
+                Some(failure) => (false, failure.to_owned()),
+            },
+            // If the reader's workload lacks the tensor or the label of a goal, the goal is not met; that is not an error.
+            Aim::Condition(condition) => {
+                condition.holds(stretch).unwrap_or_else(|error: MeasureError| (false, error.to_string()))
+            }
+            Aim::SameRequests => match missing_request(start, stretch.workload) {
+                None => (true, self.to_string()),
+                Some(tensor) => (false, format!("the tensor {tensor} is not made any more")),
+            },
+            Aim::Without(statement) => {
+                let (now, before) = (statement.count(stretch.workload), statement.count(start));
+                let times = |count| if count == 1 { "1 time".to_owned() } else { format!("{count} times") };
+                let word = statement.word();
+                if now <= before {
+                    (true, self.to_string())
+                } else {
+                    (false, format!("`{word}` occurs {}, at the beginning {}", times(now), times(before)))
+                }
+            }
+        };
+        GoalResult { goal: self.to_string(), is_met, because }
+    }
+}
+
+/// The result of a goal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoalResult {
+    /// The goal: `peak reserved is at most 40 MiB`.
+    pub goal: String,
+    /// Whether it is met.
+    pub is_met: bool,
+    /// The values: `peak reserved is 60 MiB, 20 MiB more than 40 MiB`.
+    pub because: String,
+}
+
+impl GoalResult {
+    /// Why the goal is met or not, where that says more than the goal: a program that runs to its end needs no reason.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        (self.because != self.goal).then_some(&*self.because)
+    }
+}
+
+/// The goals of the block, for a program after the one that it ends.
+pub(super) fn goals(fields: &Fields, language: ExerciseLanguage, errors: &mut Errors) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    if language == ExerciseLanguage::Python {
+        goals.push(Goal(Aim::Ends));
+    }
+    for field in fields.all("goal") {
+        let Some(goal) = errors.keep(Goal::parse(field)) else { continue };
+        if language == ExerciseLanguage::Python && goal.is_of_workload() {
+            errors.push(field.at.at(LessonErrorKind::GoalOfWorkload { goal: field.value.clone() }));
+        }
+        goals.push(goal);
+    }
+    goals
+}

@@ -1,0 +1,144 @@
+//! The grade of an answer: which goals its run meets, and whether the answer keeps the lines of the task.
+
+use blockyard_record::{Event, Recording};
+use blockyard_replay::RunError;
+use blockyard_workload::{ParseError, Workload};
+use thiserror::Error;
+
+use super::{Exercise, ExerciseLanguage, Goal, GoalResult};
+use crate::lesson::MOST_REQUESTS;
+use crate::measure::Stretch;
+use crate::program_end::{ProgramEnd, refused_setting};
+
+/// The result of a solution.
+#[derive(Clone, Debug)]
+pub struct Grade {
+    /// Whether every goal is met.
+    pub is_passed: bool,
+    /// The verdict in a sentence, with the reason where it is not passed.
+    pub sentence: String,
+    /// All goals, in the order of the file.
+    pub goals: Vec<GoalResult>,
+    /// The answer's requests; none of a program.
+    pub workload: Workload,
+    /// The run of the requests, or of the program.
+    pub recording: Recording,
+}
+
+/// Why an answer cannot be graded.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GradeError {
+    /// The answer is not a workload.
+    #[error(transparent)]
+    Text(ParseError),
+    /// A line was changed that belongs to the task.
+    #[error("line {line} belongs to the task and was changed: it reads \"{expected}\"")]
+    Locked {
+        /// The line of the answer, from 1.
+        line: usize,
+        /// The text that is expected there.
+        expected: String,
+    },
+    /// The answer makes more requests than an exercise may.
+    #[error("an exercise makes at most {most} requests")]
+    TooLong {
+        /// The most that it may make.
+        most: u64,
+    },
+    /// The answer is a program, which the caller runs for [`Exercise::grade_program`].
+    #[error("the answer is a Python program, which is run before it is graded")]
+    IsProgram,
+    /// The allocator had no result.
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+impl Exercise {
+    /// Runs the reader's whole workload and says which goals are met.
+    ///
+    /// The same text always has the same grade.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::Text`] where the text is not a workload,
+    /// [`GradeError::TooLong`] where it makes too many requests, [`GradeError::IsProgram`] where the exercise is in Python.
+    pub fn grade(&self, text: &str) -> Result<Grade, GradeError> {
+        if self.language == ExerciseLanguage::Python {
+            return Err(GradeError::IsProgram);
+        }
+        self.check_locked(text)?;
+        if Workload::length(text).is_ok_and(|length| length > MOST_REQUESTS) {
+            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        }
+        let workload = Workload::parse(text).map_err(GradeError::Text)?;
+        let recording = self.run(&workload)?;
+        let refused = refused_setting(&workload, &recording);
+        Ok(self.grade_run(workload, recording, refused.as_deref()))
+    }
+
+    /// Says which goals a program has met that is run already.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] where a line of the task was changed, [`GradeError::TooLong`] where the run has too many steps.
+    pub fn grade_program(&self, text: &str, end: ProgramEnd) -> Result<Grade, GradeError> {
+        self.check_locked(text)?;
+        if end.recording.step_count() as u64 > MOST_REQUESTS {
+            return Err(GradeError::TooLong { most: MOST_REQUESTS });
+        }
+        let failure = end.failure(text);
+        Ok(self.grade_run(Workload::default(), end.recording, failure.as_deref()))
+    }
+
+    fn grade_run(&self, workload: Workload, recording: Recording, failure: Option<&str>) -> Grade {
+        let to = recording.step_count();
+        let stretch = Stretch { from: 0, to, ..Stretch::of(&workload, &recording) };
+        let grade = |goal: &Goal| goal.grade(&self.workload, &stretch, failure);
+        let mut goals: Vec<_> = self.goals.iter().map(grade).collect();
+        if failure.is_some() {
+            // A program that stopped halfway has not earned what it happens to meet. What it did not reach is no reason beside the error.
+            goals.retain(|goal| !goal.is_met);
+        }
+        let missed: Vec<&str> =
+            goals.iter().filter(|goal| !goal.is_met).map(|goal| goal.because.as_str()).collect();
+        let is_passed = missed.is_empty();
+        let has_tensors = recording.events_from(0).any(|event| matches!(event, Event::Allocated { .. }));
+        // A goal without a reason is in the list of goals alone.
+        let found: Vec<&str> = goals.iter().filter_map(GoalResult::reason).collect();
+        let sentence = match (is_passed, found.as_slice()) {
+            (true, []) => "Passed.".to_owned(),
+            (true, found) => format!("Passed: {}.", found.join("; ")),
+            (false, _) if self.language == ExerciseLanguage::Python && failure.is_none() && !has_tensors => {
+                "Not yet: the program makes no tensor on the GPU. `device=\"cuda\"` puts a tensor there."
+                    .to_owned()
+            }
+            (false, _) => format!("Not yet: {}.", failure.unwrap_or(&missed.join("; "))),
+        };
+        Grade { is_passed, sentence, goals, workload, recording }
+    }
+
+    /// Holds that the lines of the task are unchanged; blank lines and spaces at the ends of lines do not count.
+    ///
+    /// # Errors
+    /// [`GradeError::Locked`] with the first line that was changed.
+    pub fn check_locked(&self, text: &str) -> Result<(), GradeError> {
+        let task: Vec<&str> = self.start.lines().collect();
+        let answer: Vec<&str> = text.lines().map(str::trim_end).collect();
+        let before = task.get(..self.region.start).unwrap_or_default();
+        for (index, expected) in before.iter().enumerate() {
+            if answer.get(index) != Some(&expected.trim_end()) {
+                return Err(GradeError::Locked { line: index + 1, expected: (*expected).to_owned() });
+            }
+        }
+        let end = answer.iter().rposition(|line| !line.is_empty()).map_or(0, |last| last + 1);
+        let after = task.get(self.region.end..).unwrap_or_default();
+        let mut line = end;
+        for expected in after.iter().rev().skip_while(|line| line.trim().is_empty()) {
+            line = line.saturating_sub(1);
+            let is_theirs = line < self.region.start || answer.get(line) != Some(&expected.trim_end());
+            if is_theirs {
+                return Err(GradeError::Locked { line: line + 1, expected: (*expected).to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
