@@ -1,3 +1,5 @@
+mod notes;
+
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 
@@ -14,7 +16,7 @@ use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
 use crate::program_end::ProgramEnd;
-use crate::proof::{LessonNote, note, unproved};
+use crate::proof::{LessonNote, unproved};
 use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
@@ -348,11 +350,7 @@ impl Exercise {
         notes: &mut Vec<LessonNote>,
         errors: &mut Errors,
     ) -> Vec<Vec<Inline>> {
-        if let Some((at, _)) = &self.solution
-            && self.grade(&self.start).is_ok_and(|grade| grade.is_passed)
-        {
-            notes.push(note(*at, "the exercise is solved before the reader changes a line".to_owned()));
-        }
+        self.add_notes(notes);
         self.hint_pieces.iter().for_each(|hint| unproved(hint, stretch, notes));
         self.hint_pieces.iter().map(|hint| fill(hint, stretch, errors)).collect()
     }
