@@ -10,7 +10,7 @@ use crate::played::{PlayedCard, PlayedLesson};
 use crate::question::LessonQuestion;
 use crate::text::Inline;
 
-/// How many questions stand on a page: with their figures and their choices, two have room on A4 and on Letter.
+/// The most questions of a page: with their figures and their choices, two have room on A4 and on Letter.
 const QUESTIONS_A_PAGE: usize = 2;
 
 /// The pages, each a `section.sheet`.
