@@ -230,9 +230,15 @@ impl Feature<FileSignals> {
     /// Opens a lesson, a program or a workload. Returns whether the text is one of these, even if it contains errors.
     fn open_text(self, name: &str, text: &str) -> bool {
         if text.trim_start().starts_with("---") {
+            // In the editor a file is the text to go on with, also one that is no lesson yet.
+            if self.session.navigation().place.get_untracked() == Place::MakeLesson {
+                self.session.lessons().file_text.set(Some(text.to_owned()));
+                return true;
+            }
             match OpenLesson::read(text) {
                 Ok(lesson) => {
                     self.session.lessons().own_text.set(None);
+                    self.session.lessons().file_text.set(Some(text.to_owned()));
                     self.session.lessons().open_own(lesson);
                 }
                 Err(why) => self

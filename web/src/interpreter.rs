@@ -34,6 +34,10 @@ pub(crate) enum ProgramReport {
 pub(crate) enum InterpreterError {
     #[error("this page was built without the Python interpreter, or the network failed")]
     Missing,
+    #[error(
+        "there is no network, and this browser has not stored the Python interpreter yet: with a network, wait until the page for teachers says \"Ready offline\""
+    )]
+    Offline,
     #[error("this browser cannot compile the Python interpreter")]
     NotCompiled,
     #[error("this browser does not start workers")]
@@ -73,6 +77,9 @@ impl InterpreterError {
 impl From<NoProgram> for InterpreterError {
     fn from(why: NoProgram) -> Self {
         match why {
+            NoProgram::Missing if browser::window().is_some_and(|window| !window.navigator().on_line()) => {
+                Self::Offline
+            }
             NoProgram::Missing => Self::Missing,
             NoProgram::NotCompiled => Self::NotCompiled,
         }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use blockyard_figure::{Player, PlayerAction};
-use blockyard_lessons::{CourseStretch, LessonFile, OutsideMemory};
+use blockyard_lessons::{LessonFile, OutsideMemory};
 use leptos::prelude::*;
 
 use self::exercise::recall_draft;
@@ -41,8 +41,10 @@ pub(crate) struct LessonState {
     pub(crate) answer: Option<GivenAnswer>,
     /// Why the typed answer cannot be read.
     pub(crate) problem: Option<String>,
-    /// The reader's lines of the exercise.
+    /// The lines of the exercise: the reader's, or those of a link.
     pub(crate) text: String,
+    /// The lines of the exercise that came in a link. The reader's own are kept beside them.
+    pub(crate) given: Option<String>,
     /// The reader's lines of all exercises, by lesson and card.
     drafts: BTreeMap<(String, usize), String>,
     /// How many hints are shown.
@@ -56,6 +58,12 @@ impl LessonState {
     /// Whether the stage shows the run of the reader's exercise.
     pub(crate) fn has_run(&self) -> bool {
         self.graded.as_ref().is_some_and(|graded| graded.run.is_some())
+    }
+
+    /// Takes the run of the exercise from the stage.
+    pub(crate) fn forget_run(&mut self) {
+        self.graded = None;
+        self.exercise_run = ExerciseRun::default();
     }
 
     /// The state at the beginning of a card. The reader's exercises are kept.
@@ -78,6 +86,8 @@ pub(crate) struct LessonSignals {
     pub(crate) own_text: RwSignal<Option<String>>,
     /// Whether that text came in a link for a class, which does not edit it.
     pub(crate) is_for_class: RwSignal<bool>,
+    /// The text of the lesson that was opened from a file last, to be edited; the address of such a lesson names the file's copy.
+    pub(crate) file_text: RwSignal<Option<String>>,
     /// Whether the open lesson is presented to a class.
     pub(crate) presenting: RwSignal<Presenting>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
@@ -86,8 +96,8 @@ pub(crate) struct LessonSignals {
     given_answers: RwSignal<GivenAnswers>,
     /// The lesson and the card, from 0, that the reader saw last.
     pub(crate) last_card: RwSignal<Option<(String, usize)>>,
-    /// The lecture that a teacher presents: its lessons follow each other. None in the order of the course.
-    pub(crate) lecture: RwSignal<Option<&'static [CourseStretch]>>,
+    /// The ids of the lessons of a plan, which follow each other; none in the order of the course.
+    pub(crate) plan: RwSignal<Vec<String>>,
 }
 
 impl LessonSignals {
@@ -97,22 +107,18 @@ impl LessonSignals {
             own: RwSignal::new(None),
             own_text: RwSignal::new(None),
             is_for_class: RwSignal::new(false),
+            file_text: RwSignal::new(None),
             presenting: RwSignal::new(Presenting::No),
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
-            lecture: RwSignal::new(None),
+            plan: RwSignal::new(Vec::new()),
         }
     }
 }
 
 /// No lesson has as many cards: the last one is shown.
 const LAST_CARD: usize = 999;
-
-/// The ids of a lecture's lessons, in their order.
-pub(crate) fn lecture_lessons(lecture: &'static [CourseStretch]) -> Vec<&'static str> {
-    lecture.iter().flat_map(|stretch| stretch.lessons).map(|(id, _)| *id).collect()
-}
 
 /// Steps a second while a card plays.
 const CARD_SPEED: f32 = 0.9;
@@ -243,7 +249,7 @@ impl Feature<LessonSignals> {
             return self.show_card(0);
         }
         match self.neighbor(true) {
-            Some(id) => self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: 0 }),
+            Some(id) => self.session.navigation().go_to(Place::Lesson { id, card: 0 }),
             None => self.session.navigation().go_to(Place::Lessons),
         }
     }
@@ -251,26 +257,26 @@ impl Feature<LessonSignals> {
     /// Opens the last card of the lesson before the open one, if there is one.
     pub(crate) fn show_previous(self) {
         if let Some(id) = self.neighbor(false).filter(|_| self.session.navigation().embed.is_none()) {
-            self.session.navigation().go_to(Place::Lesson { id: id.to_owned(), card: LAST_CARD });
+            self.session.navigation().go_to(Place::Lesson { id, card: LAST_CARD });
         }
     }
 
-    /// The lesson after the open one, or before it, in the lecture or else in the course.
-    fn neighbor(self, is_after: bool) -> Option<&'static str> {
+    /// The lesson after the open one, or before it, in the plan or else in the course.
+    pub(crate) fn neighbor(self, is_after: bool) -> Option<String> {
         let open = untrack(|| self.session.open_lesson())?;
-        let course = || blockyard_lessons::course().map(|lesson| lesson.id).collect::<Vec<_>>();
-        let lecture = self.lecture.get_untracked().map(lecture_lessons);
-        let ids = lecture.filter(|ids| ids.iter().any(|id| *id == open.id)).unwrap_or_else(course);
+        let course = || blockyard_lessons::course().map(|lesson| lesson.id.to_owned()).collect::<Vec<_>>();
+        let ids = self.plan.get_untracked();
+        let ids = if ids.contains(&open.id) { ids } else { course() };
         let place = ids.iter().position(|id| *id == open.id)?;
         let place = if is_after { place.checked_add(1) } else { place.checked_sub(1) };
-        ids.get(place?).copied()
+        ids.get(place?).cloned()
     }
 
-    /// Presents the lessons of a lecture, one after the other.
-    pub(crate) fn present_lecture(self, lecture: &'static [CourseStretch]) {
-        self.lecture.set(Some(lecture));
-        if let Some(id) = lecture_lessons(lecture).first() {
-            self.session.navigation().go_to(Place::Lesson { id: (*id).to_owned(), card: 0 });
+    /// Presents the lessons of a plan, one after the other.
+    pub(crate) fn present_plan(self, ids: Vec<String>) {
+        if let Some(id) = ids.first().cloned() {
+            self.plan.set(ids);
+            self.session.navigation().go_to(Place::Lesson { id, card: 0 });
             self.present();
         }
     }

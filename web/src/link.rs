@@ -27,6 +27,8 @@ pub(crate) enum Target {
     Handout(String),
     /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),
+    /// A plan: lessons in an order of a teacher's, by their ids with commas between them.
+    Plan(String),
     /// All questions of all lessons.
     Quiz,
     /// The page for teachers.
@@ -84,6 +86,8 @@ pub(crate) struct Link {
     pub(crate) on: Option<String>,
     /// The limit of reserved bytes in the question.
     pub(crate) limit: Option<String>,
+    /// Lines that a reader wrote into the exercise of a lesson's card.
+    pub(crate) solution: Option<String>,
 }
 
 /// Sentences about the parts of an address that were not understood.
@@ -159,6 +163,7 @@ impl Link {
                 "own-file" => link.target = Target::OwnFile,
                 "own-lesson" => link.target = Target::OwnLesson(number("card").unwrap_or(1)),
                 "handout" => link.target = Target::Handout(value),
+                "plan" => link.target = Target::Plan(value),
                 "lesson" => {
                     let card = match link.target {
                         Target::Lesson { card, .. } => card,
@@ -178,6 +183,10 @@ impl Link {
                 }
                 "text" => match unpacked(&value) {
                     Ok(unpacked) => text = Some(unpacked),
+                    Err(error) => problems.push(error.to_string()),
+                },
+                "solution" => match unpacked(&value) {
+                    Ok(lines) => link.solution = Some(lines),
                     Err(error) => problems.push(error.to_string()),
                 },
                 "title" => title = Some(value),
@@ -212,6 +221,7 @@ impl Link {
             Target::Lessons => vec!["lessons".to_owned()],
             Target::Lesson { id, card } => vec![pair("lesson", id), format!("card={card}")],
             Target::Handout(id) => vec![pair("handout", id)],
+            Target::Plan(ids) => vec![pair("plan", ids)],
             Target::Glossary(entry) if entry.is_empty() => vec!["glossary".to_owned()],
             Target::Glossary(entry) => vec![pair("glossary", entry)],
             Target::Quiz => vec!["quiz".to_owned()],
@@ -234,6 +244,7 @@ impl Link {
                 vec![format!("text={VERSION}{}", packed(text)), pair("title", title)]
             }
         };
+        parts.extend(self.solution.as_deref().map(|lines| format!("solution={VERSION}{}", packed(lines))));
         parts.extend(self.config.as_deref().map(|config| pair("conf", config)));
         parts.extend(self.capacity.as_deref().map(|capacity| pair("capacity", capacity)));
         parts.extend(self.gpu.as_deref().map(|gpu| pair("gpu", gpu)));
@@ -378,6 +389,12 @@ mod tests {
         }
         both_ways(&Link { target: Target::Glossary("reserved".to_owned()), ..Link::default() });
         assert_eq!(both_ways(&step(Target::Beside("rank 0.pickle".to_owned()))), "open=rank+0.pickle&step=5");
+        let lesson = Target::Lesson { id: "tensor".to_owned(), card: 6 };
+        let lines = "batch = torch.empty(3, device=\"cuda\")\n    # é".to_owned();
+        let hash = both_ways(&Link { target: lesson, solution: Some(lines), ..Link::default() });
+        assert!(hash.starts_with("lesson=tensor&card=6&solution=1."), "{hash}");
+        let plan = Target::Plan("tensor,reserved".to_owned());
+        assert_eq!(both_ways(&plan.into()), "plan=tensor,reserved");
         let (link, problems) = Link::read("#card=3&lesson=streams");
         assert_eq!(link.target, Target::Lesson { id: "streams".to_owned(), card: 3 });
         assert!(problems.is_empty());
@@ -403,6 +420,7 @@ mod tests {
             with: Some("roundup_power2_divisions:[256:1,>:4]".to_owned()),
             on: Some("24 GiB".to_owned()),
             limit: Some("8 GiB".to_owned()),
+            solution: Some("x = 1\n".to_owned()),
         };
         both_ways(&link);
     }
@@ -427,6 +445,7 @@ mod tests {
             ("preset=terms&text=1.@@@@", "damaged"),
             ("preset=terms&text=1.eJw", "damaged"),
             ("preset=terms&text=2.abc", "newer Blockyard"),
+            ("preset=terms&solution=1.eJw", "damaged"),
             ("preset=terms&text=abc", "cut off"),
         ];
         for (hash, said) in cases {

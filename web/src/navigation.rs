@@ -123,7 +123,7 @@ impl Feature<NavigationSignals> {
             Place::Home => "PyTorch's GPU memory, to the byte. Nothing leaves your browser.".to_owned(),
             Place::Workbench => self.document_title(),
             Place::Program => self.session.program().title(),
-            Place::Lessons => "Lessons".to_owned(),
+            Place::Lessons | Place::Plan(_) => "Lessons".to_owned(),
             Place::Lesson { .. } | Place::OwnLesson => of_lesson(),
             Place::Handout(_) => "Handout".to_owned(),
             Place::Glossary(_) => "The words".to_owned(),

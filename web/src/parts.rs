@@ -61,8 +61,8 @@ part!(
     lesson in lessons: load_lesson, show_lesson(session: Session) => view::lesson::lesson(session)
 );
 part!(
-    /// The list of lessons.
-    lessons in lessons: load_lessons, show_lessons(session: Session) => view::lessons::list(session)
+    /// The list of lessons; of those with these ids, where there are any.
+    lessons in lessons: load_lessons, show_lessons(session: Session, ids: String) => view::lessons::listed(session, &ids)
 );
 part!(
     /// The glossary.

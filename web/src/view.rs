@@ -125,7 +125,8 @@ fn page() -> AnyView {
         match place {
             Place::Home => home::home(session, samples),
             Place::Lesson { .. } | Place::OwnLesson => parts::lesson(session),
-            Place::Lessons => parts::lessons(session),
+            Place::Lessons => parts::lessons(session, String::new()),
+            Place::Plan(ids) => parts::lessons(session, ids),
             Place::Glossary(entry) => parts::words(session, entry),
             Place::Quiz => parts::quiz(session),
             Place::Teachers => parts::teachers(session),

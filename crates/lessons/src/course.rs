@@ -76,28 +76,58 @@ pub const PARTS: [CoursePart; 5] = [
 pub struct CourseStretch {
     /// How long it takes.
     pub minutes: u32,
-    /// Its lessons by their ids, each with the minutes that it takes with a class; none in a break.
-    pub lessons: &'static [(&'static str, u32)],
+    /// Its lessons; none in a break.
+    pub lessons: &'static [PlannedLesson],
     /// What the class does.
     pub task: &'static str,
+}
+
+/// A lesson in a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlannedLesson {
+    /// The lesson's id.
+    pub id: &'static str,
+    /// How long it takes with a class, which talks: longer than for a reader alone.
+    pub minutes: u32,
+    /// Whether the class solves its exercise; else that is homework.
+    pub has_exercise: bool,
+}
+
+impl PlannedLesson {
+    /// The least minutes with a class: one for each card, one more for each question, and those of the exercise where the class solves it.
+    #[must_use]
+    pub fn least_minutes(&self, cards: u32, questions: u32) -> u32 {
+        cards + questions + if self.has_exercise { EXERCISE_MINUTES } else { 0 }
+    }
+}
+
+/// How long a class solves an exercise.
+pub const EXERCISE_MINUTES: u32 = 8;
+
+const fn told(id: &'static str, minutes: u32) -> PlannedLesson {
+    PlannedLesson { id, minutes, has_exercise: false }
+}
+
+const fn solved(id: &'static str, minutes: u32) -> PlannedLesson {
+    PlannedLesson { id, minutes, has_exercise: true }
 }
 
 /// A lecture of 45 minutes.
 pub const FORTY_FIVE_MINUTES: [CourseStretch; 3] = [
     CourseStretch {
-        minutes: 15,
-        lessons: &[("tensor", 5), ("reserved", 10)],
+        minutes: 20,
+        lessons: &[told("tensor", 9), told("reserved", 11)],
         task: "The class predicts each card of the second lesson.",
     },
     CourseStretch {
-        minutes: 10,
-        lessons: &[("nvidia-smi", 10)],
+        minutes: 12,
+        lessons: &[told("nvidia-smi", 12)],
         task: "Before each card the class says what nvidia-smi will show.",
     },
     CourseStretch {
-        minutes: 20,
-        lessons: &[("fragmentation", 10), ("oom-message", 10)],
-        task: "The class reads one of its out-of-memory messages aloud, number by number. The exercises are homework.",
+        minutes: 13,
+        lessons: &[told("fragmentation", 13)],
+        task: "The class votes before the request that fails. Homework: the exercises, and the lesson about reading an out-of-memory message.",
     },
 ];
 
@@ -105,18 +135,18 @@ pub const FORTY_FIVE_MINUTES: [CourseStretch; 3] = [
 pub const NINETY_MINUTES: [CourseStretch; 3] = [
     CourseStretch {
         minutes: 30,
-        lessons: &[("tensor", 5), ("reserved", 10), ("nvidia-smi", 10), ("peaks", 5)],
-        task: "The class predicts each card of the second lesson. Exercises: the second lesson's together, the others at home.",
+        lessons: &[told("tensor", 9), told("reserved", 10), told("nvidia-smi", 11)],
+        task: "The class predicts each card of the second lesson. Their exercises are homework.",
     },
     CourseStretch {
-        minutes: 30,
-        lessons: &[("training", 15), ("optimizer", 15)],
-        task: "The class says which peak comes first, then plays the cards. Both exercises are homework.",
+        minutes: 25,
+        lessons: &[solved("training", 25)],
+        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the lesson about the states of an optimizer.",
     },
     CourseStretch {
-        minutes: 30,
-        lessons: &[("fragmentation", 10), ("oom-message", 10), ("snapshot", 10)],
-        task: "The class solves the exercise of the first lesson in pairs. Of the snapshot, play the cards up to the leak; its exercise and that of the message are homework.",
+        minutes: 35,
+        lessons: &[solved("fragmentation", 20), told("oom-message", 15)],
+        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: the lesson about a snapshot.",
     },
 ];
 
@@ -124,24 +154,24 @@ pub const NINETY_MINUTES: [CourseStretch; 3] = [
 pub const TWO_HOURS: [CourseStretch; 5] = [
     CourseStretch {
         minutes: 30,
-        lessons: &[("tensor", 5), ("reserved", 10), ("nvidia-smi", 10), ("peaks", 5)],
-        task: "The class predicts each card of the second lesson, and solves its exercise.",
-    },
-    CourseStretch {
-        minutes: 25,
-        lessons: &[("cache", 10), ("rounding", 5), ("splits", 10)],
-        task: "The class solves the exercise of the last one; the other two are homework.",
-    },
-    CourseStretch { minutes: 10, lessons: &[], task: "A break." },
-    CourseStretch {
-        minutes: 35,
-        lessons: &[("training", 15), ("optimizer", 10), ("checkpointing", 10)],
-        task: "The class says which peak comes first, then plays the cards, and solves the last exercise.",
+        lessons: &[told("tensor", 9), told("reserved", 10), told("nvidia-smi", 11)],
+        task: "The class predicts each card of the second lesson. Their exercises are homework.",
     },
     CourseStretch {
         minutes: 20,
-        lessons: &[("fragmentation", 5), ("oom-message", 8), ("snapshot", 7)],
-        task: "The class reads one of its out-of-memory messages aloud, number by number, and finds the line of a leak in a snapshot.",
+        lessons: &[solved("splits", 20)],
+        task: "The class draws each figure before it is shown, and solves the exercise.",
+    },
+    CourseStretch { minutes: 10, lessons: &[], task: "A break." },
+    CourseStretch {
+        minutes: 25,
+        lessons: &[solved("training", 25)],
+        task: "The class says which peak comes first, then plays the cards and solves the exercise. Homework: the lessons about the states of an optimizer and about checkpoints.",
+    },
+    CourseStretch {
+        minutes: 35,
+        lessons: &[solved("fragmentation", 20), told("oom-message", 15)],
+        task: "The class solves the exercise of the first lesson in pairs, and reads an out-of-memory message aloud, number by number. Homework: the lesson about a snapshot.",
     },
 ];
 

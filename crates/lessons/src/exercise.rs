@@ -2,6 +2,7 @@
 
 mod goal;
 mod grade;
+mod notes;
 
 pub use self::goal::{Goal, GoalResult};
 pub use self::grade::{Grade, GradeError};
@@ -19,7 +20,7 @@ use crate::error::{Errors, LessonError, LessonErrorKind, Position};
 use crate::lesson::{MOST_REQUESTS, config, fields, size};
 use crate::markdown::{Piece, fill};
 use crate::measure::Stretch;
-use crate::proof::{LessonNote, note, unproved};
+use crate::proof::{LessonNote, unproved};
 use crate::text::Inline;
 
 /// The comment before the lines that the reader may change.
@@ -170,11 +171,7 @@ impl Exercise {
         notes: &mut Vec<LessonNote>,
         errors: &mut Errors,
     ) -> Vec<Vec<Inline>> {
-        if let Some((at, _)) = &self.solution
-            && self.grade(&self.start).is_ok_and(|grade| grade.is_passed)
-        {
-            notes.push(note(*at, "the exercise is solved before the reader changes a line".to_owned()));
-        }
+        self.add_notes(notes);
         self.hint_pieces.iter().for_each(|hint| unproved(hint, stretch, notes));
         self.hint_pieces.iter().map(|hint| fill(hint, stretch, errors)).collect()
     }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use blockyard_figure::{Changes, Mark, Pattern, Stage, StageForm, StageView, Theme, breakdown_text};
 use blockyard_record::{Bytes, MemoryState, Recording, RecordingError};
 
+use crate::asked::asked_pages;
 use crate::exercise::Exercise;
 use crate::played::{OutsideMemory, PlayedCard, PlayedLesson};
 use crate::question::{Answers, LessonQuestion};
@@ -26,6 +27,9 @@ pub struct Handout {
     /// A `section.sheet` for each page of the class, with a `section` for each card: `asks` has a question, `tells` has none, `task` is an exercise.
     /// No page shows the answer to a question before it.
     pub cards: String,
+    /// The same for the questions and exercises alone, two questions to a page: nothing in these pages answers one of their questions with a
+    /// number or a figure.
+    pub asked: String,
     /// `section.answers`, which belongs on a separate page, or into other hands.
     pub answers: String,
 }
@@ -49,24 +53,29 @@ pub fn handout(lesson: &PlayedLesson) -> Result<Handout, RecordingError> {
         write_card(&mut pages, lesson, card, index)?;
     }
     let pages: Vec<_> = pages.into_iter().filter(|page| !page.is_empty()).collect();
+    let mut answers = String::new();
+    write_answers(&mut answers, lesson)?;
+    Ok(Handout { cards: write_sheets(lesson, &pages), asked: asked_pages(lesson)?, answers })
+}
+
+/// The pages with their heads: the lesson, the number of the page, and lines for the student's name and the date.
+pub(crate) fn write_sheets(lesson: &PlayedLesson, pages: &[String]) -> String {
     let (count, title) = (pages.len(), escaped(&lesson.title));
-    let mut cards = String::new();
+    let mut sheets = String::new();
     for (index, page) in pages.iter().enumerate() {
         let _ = writeln!(
-            cards,
+            sheets,
             "<section class=\"sheet\">\n<p class=\"sheet-head\"><span>{title}, page {} of {count}</span> <span>Name:</span> \
              <span>Date:</span></p>",
             index + 1
         );
         if index == 0 {
-            let _ = writeln!(cards, "<h1>{title}</h1>\n<p>{}</p>", escaped(&lesson.summary));
+            let _ = writeln!(sheets, "<h1>{title}</h1>\n<p>{}</p>", escaped(&lesson.summary));
         }
-        cards.push_str(page);
-        cards.push_str("</section>\n");
+        sheets.push_str(page);
+        sheets.push_str("</section>\n");
     }
-    let mut answers = String::new();
-    write_answers(&mut answers, lesson)?;
-    Ok(Handout { cards, answers })
+    sheets
 }
 
 /// The moment that a card's question is about, as an SVG; empty for a card that the lesson has not.
@@ -161,7 +170,7 @@ fn add(pages: &mut [String], section: &str) {
 }
 
 /// The task's lines are the reader's paper: what may be changed stands between its comments. Hints are the teacher's to give.
-fn write_exercise(out: &mut String, exercise: &Exercise) {
+pub(crate) fn write_exercise(out: &mut String, exercise: &Exercise) {
     let settings = if exercise.settings.is_empty() {
         String::new()
     } else {
@@ -202,7 +211,7 @@ fn write_solution(out: &mut String, lesson: &PlayedLesson, exercise: &Exercise) 
     }
 }
 
-fn write_question(out: &mut String, question: &LessonQuestion) {
+pub(crate) fn write_question(out: &mut String, question: &LessonQuestion) {
     let _ = writeln!(out, "<div class=\"question\"><p>{}</p>", inlines(&question.text));
     match &question.answers {
         Answers::Choices(choices) => {
@@ -235,7 +244,11 @@ fn figure(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<Strin
     figure_at(lesson, card, step)
 }
 
-fn figure_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<String, RecordingError> {
+pub(crate) fn figure_at(
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+    step: usize,
+) -> Result<String, RecordingError> {
     let Some((state, recording)) = moment(lesson, card, step)? else { return Ok(String::new()) };
     // What changed is not marked: on paper a frame around half of all blocks says nothing.
     let changes = Changes::default();
@@ -245,6 +258,11 @@ fn figure_at(lesson: &PlayedLesson, card: &PlayedCard, step: usize) -> Result<St
     let mut figure = Stage::new(&state, recording, &changes, last, &pool_name).of_one_moment();
     if let Some(outside) = outside_at(lesson, card, step) {
         figure = figure.of_whole_device(&outside.parts, LEAST_SHOWN);
+    }
+    let breakdown = state.breakdown();
+    if breakdown.reserved().is_zero() && card.outside.is_none() {
+        // An empty device is shown whole: a small part of it would look too small for what is asked for next.
+        figure = figure.up_to_peak(breakdown.capacity());
     }
     let view = StageView { form: StageForm::Compact, ..StageView::default() };
     let mut scene = figure.scene(&view, WIDTH_PX);
@@ -273,7 +291,11 @@ fn write_block(out: &mut String, block: &TextBlock) {
 }
 
 /// The figure of a card, and its text.
-fn write_card_text(out: &mut String, lesson: &PlayedLesson, card: &PlayedCard) -> Result<(), RecordingError> {
+pub(crate) fn write_card_text(
+    out: &mut String,
+    lesson: &PlayedLesson,
+    card: &PlayedCard,
+) -> Result<(), RecordingError> {
     if card.exercise.is_none() {
         out.push_str(&figure(lesson, card, card.steps.end)?);
     }
@@ -307,7 +329,7 @@ fn write_answers(out: &mut String, lesson: &PlayedLesson) -> Result<(), Recordin
     Ok(())
 }
 
-fn inlines(text: &[Inline]) -> String {
+pub(crate) fn inlines(text: &[Inline]) -> String {
     text.iter()
         .map(|inline| match inline {
             Inline::Text(text) | Inline::Value { text, .. } => escaped(text),

@@ -81,6 +81,7 @@
 
 #![forbid(unsafe_code)]
 
+mod asked;
 mod condition;
 mod course;
 mod document;
@@ -100,8 +101,8 @@ mod question;
 mod text;
 
 pub use course::{
-    CourseLesson, CoursePart, CourseStretch, FORTY_FIVE_MINUTES, LessonFile, NINETY_MINUTES, PARTS, QuizItem,
-    TWO_HOURS, course, glossary, lessons, quiz,
+    CourseLesson, CoursePart, CourseStretch, EXERCISE_MINUTES, FORTY_FIVE_MINUTES, LessonFile,
+    NINETY_MINUTES, PARTS, PlannedLesson, QuizItem, TWO_HOURS, course, glossary, lessons, quiz,
 };
 pub use document::without_solutions;
 pub use error::{LessonError, LessonErrorKind, MeasureError};

@@ -12,7 +12,7 @@ use crate::lesson::{CardText, Lesson, Script};
 use crate::markdown::{fill, fill_part};
 use crate::measure::{CardEnd, QuantityValue, Stretch};
 use crate::measured::MeasuredSize;
-use crate::proof::{LessonNote, unproved, unproved_part};
+use crate::proof::{LessonNote, forgive, unproved, unproved_part};
 use crate::question::LessonQuestion;
 use crate::text::{Inline, TextBlock, plain};
 
@@ -169,6 +169,7 @@ fn play_card(
         _ => None,
     };
     let of_text = in_exercise.as_ref().unwrap_or(stretch);
+    let first_note = notes.len();
     fill(&card.title_pieces, of_text, errors);
     unproved(&card.title_pieces, of_text, notes);
     let body = card.body.iter().map(|part| fill_part(part, of_text, errors)).collect();
@@ -176,6 +177,9 @@ fn play_card(
     let hints = exercise.as_ref().map(|exercise| exercise.ask_hints(of_text, notes, errors));
     if let (Some(exercise), Some(hints)) = (&mut exercise, hints) {
         exercise.hints = hints;
+    }
+    if let Some(exercise) = &exercise {
+        forgive(notes, first_note, &exercise.said_by_goals());
     }
     let (run, steps, title) = (card.run, card.steps.clone(), card.title.clone());
     Some(PlayedCard { title, body, run, steps, outside: None, question, exercise })

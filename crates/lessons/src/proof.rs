@@ -3,6 +3,8 @@
 //! A sentence says what the allocator did, so each number and each comparison in it has to come from the run: as a value, or as a
 //! claim whose condition the allocator was asked. Names of order ("the second step"), and numbers in `code`, are not statements.
 
+use std::collections::BTreeSet;
+
 use crate::condition::{Condition, Facts, Relation};
 use crate::document::Field;
 use crate::error::Position;
@@ -26,6 +28,9 @@ impl std::fmt::Display for LessonNote {
         write!(f, "line {}, column {}: {}", self.line, self.column, self.text)
     }
 }
+
+/// How a note about a word begins that no value and no claim stands for.
+const UNPROVED: &str = "nothing proves \"";
 
 /// The meaning of a word that compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,6 +212,10 @@ fn words(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
+fn is_unit(word: &str) -> bool {
+    ["b", "bytes", "kib", "mib", "gib"].contains(&word.to_lowercase().as_str())
+}
+
 /// `20 MiB` as bytes, `1,024` as a count: as [`Facts`] write numbers.
 fn number(digits: &str, unit: &str) -> String {
     let plain = digits.replace(',', "");
@@ -245,7 +254,7 @@ pub(crate) fn unproved(pieces: &[Piece], stretch: &Stretch<'_>, notes: &mut Vec<
             Piece::Unbound { word, .. } if is_name(word, pieces.get(index..).unwrap_or_default()) => {}
             Piece::Unbound { word, at } => {
                 let text = format!(
-                    "nothing proves \"{word}\": write a value, or a claim such as {{tensors exactly 2 => two}}"
+                    "{UNPROVED}{word}\": write a value, or a claim such as {{tensors exactly 2 => two}}"
                 );
                 notes.push(note(*at, text));
             }
@@ -301,16 +310,32 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
     }
 }
 
-/// What is not proved in a field that is shown as it is, and without a run. A title is a name, in which only numerals state something:
-/// `Two tensors` is a title, `20 MiB for a tensor` is a statement.
+/// What is not proved in a field that is shown as it is, and without a run: amounts of memory. Other numbers are names or times there: `Week 7`,
+/// `Two tensors`, `in 3 cards`.
 pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
-    let is_statement = |stated: &StatedWord| {
-        field.key != "title" || stated.word.starts_with(|first: char| first.is_ascii_digit())
+    let is_amount = |stated: &StatedWord| {
+        let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
+        matches!(stated.what, What::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
     };
-    let words = stated(&field.value).into_iter().filter(is_statement);
+    let words = stated(&field.value).into_iter().filter(is_amount);
     words
         .map(|StatedWord { word, .. }| note(field.at, format!("nothing can prove \"{word}\" here")))
         .collect()
+}
+
+/// The words of these texts that state something, in small letters: what a goal of an exercise says, the task may say too.
+pub(crate) fn stated_words<'a>(texts: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    texts.flat_map(stated).map(|stated| stated.word.to_lowercase()).collect()
+}
+
+/// Leaves out the notes, from this one on, about words that are in `said`.
+pub(crate) fn forgive(notes: &mut Vec<LessonNote>, from: usize, said: &BTreeSet<String>) {
+    let mut place = 0;
+    notes.retain(|note| {
+        place += 1;
+        let is_said = || note.text.strip_prefix(UNPROVED).and_then(|rest| rest.split('"').next());
+        place <= from || !is_said().is_some_and(|word| said.contains(&word.to_lowercase()))
+    });
 }
 
 pub(crate) fn note(at: Position, text: String) -> LessonNote {

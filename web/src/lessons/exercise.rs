@@ -71,13 +71,30 @@ impl Feature<LessonSignals> {
     /// Takes the reader's lines of the card's exercise. They are kept when another card is shown, and for the next visit.
     pub(crate) fn write_exercise(self, text: String) {
         let Some(id) = untrack(|| self.session.open_lesson()).map(|lesson| lesson.id.clone()) else { return };
-        if self.session.navigation().embed.is_none() {
-            remember_draft(&id, self.state.with_untracked(|state| state.card), &text);
+        let (card, is_given) = self.state.with_untracked(|state| (state.card, state.given.is_some()));
+        if self.session.navigation().embed.is_none() && !is_given {
+            remember_draft(&id, card, &text);
         }
         self.state.update(|state| {
-            state.drafts.insert((id, state.card), text.clone());
+            if !is_given {
+                state.drafts.insert((id, card), text.clone());
+            }
             state.text = text;
         });
+    }
+
+    /// Shows the lines of a link in the card's exercise.
+    pub(crate) fn show_given(self, lines: String) {
+        self.state.update(|state| {
+            state.text.clone_from(&lines);
+            state.given = Some(lines);
+        });
+    }
+
+    /// Shows the reader's own lines again.
+    pub(crate) fn leave_given(self) {
+        let card = self.state.with_untracked(|state| state.card);
+        self.show_card(card);
     }
 
     /// Grades the reader's exercise, and shows its run.
@@ -171,7 +188,11 @@ impl Feature<LessonSignals> {
         if has_run {
             self.session.dispatch(PlayerAction::End);
         }
-        if is_passed && let Some(lesson) = untrack(|| self.session.open_lesson()) {
+        let is_own = self.state.with_untracked(|state| state.given.is_none());
+        if is_passed
+            && is_own
+            && let Some(lesson) = untrack(|| self.session.open_lesson())
+        {
             self.add_progress(&lesson.id, self.state.with_untracked(|state| state.card), true);
         }
     }

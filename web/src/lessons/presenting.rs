@@ -16,7 +16,7 @@ pub(crate) enum Presenting {
     Shown,
     /// With a dark screen, so that the class looks at the teacher.
     Blank,
-    /// At its last card, whose end was passed once: the next key goes on with the next lesson.
+    /// At its last card, whose end was passed once: the next key goes on with the next lesson, where there is one.
     AtEnd,
 }
 
@@ -63,8 +63,11 @@ impl Feature<LessonSignals> {
         } else if card + 1 < lesson.cards.len() {
             self.show_card(card + 1);
         } else if self.presenting.get_untracked() == Presenting::AtEnd {
-            self.presenting.set(Presenting::Shown);
-            self.show_next();
+            // After the last lesson the end stays on the screen, however often the clicker is pressed.
+            if self.neighbor(true).is_some() {
+                self.presenting.set(Presenting::Shown);
+                self.show_next();
+            }
         } else {
             self.presenting.set(Presenting::AtEnd);
         }

@@ -27,15 +27,18 @@ impl Feature<NavigationSignals> {
             Place::Home => Link::default(),
             // A lesson that lies beside the page opens for others too.
             Place::OwnLesson => {
-                let card = self.session.lessons().state.with(|state| state.card) + 1;
+                let (card, solution) =
+                    self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
                 match (self.session.files().beside.get(), self.session.lessons().own_text.get()) {
                     (Some(name), _) => Target::Beside(name).into(),
-                    (None, Some(text)) => Target::LessonText {
-                        text,
-                        card,
-                        is_for_class: self.session.lessons().is_for_class.get(),
+                    (None, Some(text)) => {
+                        let is_for_class = self.session.lessons().is_for_class.get();
+                        Link {
+                            target: Target::LessonText { text, card, is_for_class },
+                            solution,
+                            ..Link::default()
+                        }
                     }
-                    .into(),
                     (None, None) => Target::OwnLesson(card).into(),
                 }
             }
@@ -44,8 +47,11 @@ impl Feature<NavigationSignals> {
             Place::Program => self.session.program().link(),
             Place::Lessons => Target::Lessons.into(),
             Place::Lesson { id, .. } => {
-                Target::Lesson { id, card: self.session.lessons().state.with(|state| state.card) + 1 }.into()
+                let (card, solution) =
+                    self.session.lessons().state.with(|state| (state.card + 1, state.given.clone()));
+                Link { target: Target::Lesson { id, card }, solution, ..Link::default() }
             }
+            Place::Plan(ids) => Target::Plan(ids).into(),
             Place::Handout(id) => Target::Handout(id).into(),
             Place::Glossary(entry) => Target::Glossary(entry).into(),
             Place::Quiz => Target::Quiz.into(),

@@ -26,6 +26,7 @@ impl Feature<NavigationSignals> {
             Target::Python(id) => self.session.program().follow_example(&id),
             Target::Program(text) => self.session.program().follow_text(text, &link),
             Target::Lessons => self.go_to(Place::Lessons),
+            Target::Plan(ids) => self.go_to(Place::Plan(ids)),
             Target::Handout(id) => self.go_to(Place::Handout(id)),
             Target::Glossary(entry) => self.go_to(Place::Glossary(entry)),
             Target::Quiz => self.go_to(Place::Quiz),
@@ -34,6 +35,7 @@ impl Feature<NavigationSignals> {
             Target::LessonText { text, card, is_for_class } => {
                 self.session.lessons().is_for_class.set(is_for_class);
                 self.follow_lesson_text(text, card.saturating_sub(1));
+                self.follow_solution(&link);
             }
             Target::Workbench => self.go_to(Place::Workbench),
             Target::Lesson { id, card } => {
@@ -42,6 +44,7 @@ impl Feature<NavigationSignals> {
                     if link.step.is_some() {
                         self.follow_moment(&link);
                     }
+                    self.follow_solution(&link);
                 });
             }
             Target::Preset(id) => self.follow_preset(&id, &link),
@@ -57,6 +60,13 @@ impl Feature<NavigationSignals> {
             Target::OwnFile => self.follow_own_file(link),
             // Counted from 1, as above.
             Target::OwnLesson(card) => self.follow_own_lesson(card.saturating_sub(1)),
+        }
+    }
+
+    /// Shows the lines of a link in the exercise of the card that it opened.
+    fn follow_solution(self, link: &Link) {
+        if let Some(lines) = &link.solution {
+            self.session.lessons().show_given(lines.clone());
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) enum Place {
     Handout(String),
     /// The glossary, at an entry by its id; empty for the first entry.
     Glossary(String),
+    /// Lessons in an order of a teacher's, by their ids with commas between them.
+    Plan(String),
     /// All questions of all lessons.
     Quiz,
     /// The page for teachers.

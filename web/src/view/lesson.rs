@@ -13,7 +13,7 @@ use web_sys::Element;
 
 pub(crate) use self::question::{choice_mark, verdict};
 use crate::browser;
-use crate::lessons::{ExerciseRun, LessonState, OpenLesson, region};
+use crate::lessons::{LessonState, OpenLesson, region};
 use crate::messages::sentence;
 use crate::navigation::Embed;
 use crate::program::CATEGORIES;
@@ -262,10 +262,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
         let exercise = exercise.clone();
         click(move || {
             session.lessons().write_exercise(region(&exercise));
-            session.lessons().state.update(|state| {
-                state.graded = None;
-                state.exercise_run = ExerciseRun::default();
-            });
+            session.lessons().state.update(LessonState::forget_run);
         })
     };
     view! {
@@ -274,6 +271,7 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
             <ul class="bullets goals">{goals}</ul>
             <p class="quiet">{conditions}</p>
             {language}
+            {exercise_run::given_line(session)}
             <pre class="code locked" hidden=before.is_empty()>{before.clone()}</pre>
             <textarea
                 class="code"
@@ -295,8 +293,9 @@ fn exercise_view(session: Session, exercise: Exercise) -> AnyView {
                 {hint_button(session, exercise.hints.len())}
                 {exercise_run::answer_state(session)}
             </p>
-            {hints(session, exercise)}
+            {hints(session, exercise.clone())}
             {grade_view(session)}
+            {exercise_run::hand_in(session, exercise)}
             {output}
         </section>
     }

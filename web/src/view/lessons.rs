@@ -55,8 +55,36 @@ pub(crate) fn place_link(session: Session, place: Place, target: Target, words: 
     view! { <a href=href on:click=go>{words}</a> }.into_any()
 }
 
-pub(crate) fn list(session: Session) -> AnyView {
-    let mut rows =
+/// All lessons, or those of a plan.
+pub(crate) fn listed(session: Session, ids: &str) -> AnyView {
+    if ids.is_empty() { list(session) } else { planned(session, ids) }
+}
+
+/// The lessons of a plan, which follow each other from now on.
+fn planned(session: Session, ids: &str) -> AnyView {
+    let listed = summaries();
+    let known = ids.split(',').filter_map(|id| listed.iter().position(|lesson| lesson.id == id));
+    let known: Vec<usize> = known.collect();
+    let rows = lesson_rows(session);
+    let mut rows: Vec<Option<AnyView>> = rows.into_iter().map(Some).collect();
+    let ids =
+        known.iter().filter_map(|place| listed.get(*place)).map(|lesson| lesson.id.to_owned()).collect();
+    session.lessons().plan.set(ids);
+    let rows = known.into_iter().filter_map(|place| rows.get_mut(place)?.take()).collect::<Vec<_>>();
+    view! {
+        <main class="page">
+            <h1>"Lessons"</h1>
+            <p class="lead">"Chosen for you, in this order. Predict what happens, then the real allocator answers."</p>
+            <ol class="lesson-list" data-testid="plan">{rows}</ol>
+            <p>{place_link(session, Place::Lessons, Target::Lessons, "All lessons".to_owned())}</p>
+        </main>
+    }
+    .into_any()
+}
+
+/// A row of each lesson, with what the reader has done in it.
+fn lesson_rows(session: Session) -> Vec<AnyView> {
+    let rows =
         summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards, questions }| {
             let done = text(move || {
                 let (seen, passed) = session.lessons().progress.with(|progress| {
@@ -88,6 +116,11 @@ pub(crate) fn list(session: Session) -> AnyView {
             }
             .into_any()
         });
+    rows.collect()
+}
+
+fn list(session: Session) -> AnyView {
+    let mut rows = lesson_rows(session).into_iter();
     let parts = PARTS
         .iter()
         .map(|part| {

@@ -12,6 +12,7 @@ use crate::link::{MOST_CHARS, Target};
 use crate::messages::sentence;
 use crate::navigation::Place;
 use crate::session::Session;
+use crate::view::header::file_input;
 use crate::view::kit::{button, click, effect, flag, on, text};
 
 /// A whole small lesson, to be changed.
@@ -59,7 +60,7 @@ impl Checked {
             lesson.notes.iter().map(|note| (note.line, sentence(&note.text))).collect();
         let verdict = match findings.len() {
             0 => "It plays, and every number and comparison in it is proved by its run.".to_owned(),
-            count => format!("It plays. {} of its text could be proved by its run:", counted(count, "place")),
+            _ => "It plays.".to_owned(),
         };
         Self { verdict, is_lesson: true, cards: cards.collect(), findings }
     }
@@ -72,6 +73,10 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         .own_text
         .get_untracked()
         .filter(|_| !session.lessons().is_for_class.get_untracked());
+    let file = session.lessons().file_text;
+    let opened = file.get_untracked();
+    file.set(None);
+    let given = opened.or(given);
     let first = given.or_else(|| browser::recall(KEY)).unwrap_or_else(|| STARTER.to_owned());
     let editor = LessonEditor {
         session,
@@ -81,6 +86,12 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
         before: RwSignal::new(None),
         timer: StoredValue::new(None),
     };
+    effect(move || {
+        if let Some(text) = file.get() {
+            file.set(None);
+            editor.replace(text);
+        }
+    });
     let area = editor.area;
     effect(move || {
         if let Some(area) = area.get() {
@@ -115,7 +126,7 @@ struct LessonEditor {
     session: Session,
     area: NodeRef<html::Textarea>,
     content: RwSignal<String>,
-    /// The writer's text before the sample took its place.
+    /// The writer's text before the sample or a file took its place.
     before: RwSignal<Option<String>>,
     checked: RwSignal<Checked>,
     /// The browser's timer of the next check.
@@ -171,14 +182,14 @@ impl LessonEditor {
         browser::download(&format!("{id}.md"), &text, "text/markdown");
     }
 
-    /// Begins with the sample; the writer's text can be brought back until the page is left.
-    fn renew(self) {
+    /// Shows another text, the sample or that of a file; the writer's text can be brought back until the page is left.
+    fn replace(self, other: String) {
         let text = self.content.get_untracked();
-        self.before.set(Some(text).filter(|text| text != STARTER));
-        self.show(STARTER.to_owned());
+        self.before.set(Some(text).filter(|text| text != STARTER && *text != other));
+        self.show(other);
     }
 
-    /// Brings back the text before [`Self::renew`].
+    /// Brings back the text before [`Self::replace`].
     fn bring_back(self) {
         if let Some(text) = self.before.get_untracked() {
             self.before.set(None);
@@ -199,6 +210,27 @@ impl LessonEditor {
             choose_line(&area, line);
         }
     }
+}
+
+/// How many notes there are, in a line that opens.
+fn notes_line(count: usize) -> String {
+    let verb = if count == 1 { "is" } else { "are" };
+    format!("{} in its text {verb} not proved by its run", counted(count, "place"))
+}
+
+/// The button that opens a file: a lesson is shown where the reader is.
+pub(super) fn open_file(session: Session) -> AnyView {
+    let picker = NodeRef::<html::Input>::new();
+    let open = click(move || {
+        if let Some(input) = picker.get_untracked() {
+            input.click();
+        }
+    });
+    view! {
+        {button("large", "open-lesson-file", "Open a lesson file", "A Markdown file of this machine; it can also be dropped on the page", open)}
+        {file_input(session, picker, "lesson-file")}
+    }
+    .into_any()
 }
 
 /// What the text comes to, and what can be done with it.
@@ -256,10 +288,14 @@ fn found(editor: LessonEditor) -> AnyView {
     });
     view! {
         <section aria-label="What it comes to">
-            <p class="headline" class:differs=is_wrong class:unproved=is_unproved role="status" data-testid="lesson-verdict">
+            <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
                 {text(move || checked.get().verdict)}
             </p>
-            <ul class="bullets" data-testid="lesson-findings">{findings}</ul>
+            <ul class="bullets" data-testid="lesson-findings" hidden=flag(move || !is_wrong())>{findings}</ul>
+            <details data-testid="lesson-notes" hidden=flag(move || !is_unproved())>
+                <summary>{text(move || notes_line(checked.get().findings.len()))}</summary>
+                <ul class="bullets">{findings}</ul>
+            </details>
             <ol class="hints" data-testid="lesson-cards">{cards}</ol>
             <p class="cluster">
                 <button
@@ -276,9 +312,10 @@ fn found(editor: LessonEditor) -> AnyView {
                 {large("copy-lesson-frame", "Copy the frame", is_unlinked, copy_frame)}
                 {large("print-lesson", "Class sheet and answers", flag(move || is_off.get()), print)}
                 {button("large", "save-lesson", "Download", "As a Markdown file, which the page and the command open", click(move || editor.save()))}
-                {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.renew()))}
+                {button("large", "renew-lesson", "Start again", "Puts the small lesson of the beginning here", click(move || editor.replace(STARTER.to_owned())))}
+                {open_file(session)}
                 <span hidden=flag(move || before.with(Option::is_none))>
-                    {button("large", "bring-back", "Bring my lesson back", "As it was before Start again", click(move || editor.bring_back()))}
+                    {button("large", "bring-back", "Bring my lesson back", "As it was before Start again or before the file", click(move || editor.bring_back()))}
                 </span>
             </p>
             <p class="quiet" hidden=flag(move || !is_long.get())>

@@ -1,5 +1,6 @@
 //! A lesson in a lecture room: the whole screen, large letters, and the keys of a clicker.
 
+use blockyard_lessons::course;
 use leptos::ev;
 use leptos::html;
 use leptos::prelude::*;
@@ -7,7 +8,9 @@ use wasm_bindgen::JsCast;
 use web_sys::{Element, HtmlElement};
 
 use crate::browser;
+use crate::export;
 use crate::lessons::Presenting;
+use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
 use crate::surface;
@@ -17,9 +20,13 @@ use crate::view::kit::{button, click, effect, flag};
 pub(crate) fn present_button(session: Session) -> AnyView {
     let is_on = Memo::new(move |_| session.lessons().presenting.get() != Presenting::No);
     let is_made_here = move || {
-        let is_text =
+        let is_written =
             session.lessons().own_text.with(Option::is_some) && !session.lessons().is_for_class.get();
-        is_text && session.navigation().place.get() == Place::OwnLesson
+        // A lesson beside a site's page belongs to whoever made the site.
+        let is_file = session.lessons().file_text.with(Option::is_some)
+            && session.files().beside.with(Option::is_none)
+            && session.lessons().own_text.with(Option::is_none);
+        (is_written || is_file) && session.navigation().place.get() == Place::OwnLesson
     };
     view! {
         <span class="present-buttons no-print" hidden=session.navigation().embed.is_some()>
@@ -39,8 +46,12 @@ pub(crate) fn present_button(session: Session) -> AnyView {
 }
 
 /// The letters of a presented card, in the page's letters: those of a card that only tells, and those of a question or an exercise, before the
-/// answer as after it. The last two are for cards that are longer than the screen.
-const SIZES: [f64; 4] = [1.5, 1.12, 1.02, 0.93];
+/// answer as after it. The last ones are for cards that are longer than the screen, the last two of them for small screens.
+const SIZES: [f64; 6] = [1.5, 1.12, 1.02, 0.93, 0.85, 0.78];
+/// How many sizes the screens have on which the last ones would be too small to be read from the last row.
+const SIZES_OF_LARGE: usize = 4;
+/// Lower screens are small: those of laptops and old projectors.
+const LARGE_PX: f64 = 900.0;
 
 /// Gives a presented card the largest letters at which all of it is on the screen, whenever the card, what is said on it, or the screen changes.
 /// The last is told by `head`, an element of the lesson that is as wide as the screen lets it be.
@@ -54,6 +65,9 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
         let _ = browser::after_millis(20, move || fit(session, is_on));
     });
 }
+
+/// A longer address is on no slide.
+const LONGEST_SHOWN: usize = 160;
 
 /// The open lesson's card in the page.
 fn card() -> Option<HtmlElement> {
@@ -77,7 +91,9 @@ fn fit(session: Session, is_on: bool) {
             && element.scroll_width() <= element.client_width() + 1
     };
     let is_dense = matches!(card.query_selector(".predict, .exercise"), Ok(Some(_)));
-    for size in SIZES.iter().skip(usize::from(is_dense)) {
+    let is_large = browser::window_size().1 >= LARGE_PX;
+    let count = if is_large { SIZES_OF_LARGE } else { SIZES.len() };
+    for size in SIZES.iter().take(count).skip(usize::from(is_dense)) {
         let _ = card.style().set_property("--size", &size.to_string());
         if is_whole(&card) && boxes.iter().all(is_whole) {
             return;
@@ -162,13 +178,38 @@ pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     }
 }
 
-/// What a class reads after the last card, until a key is pressed.
+/// What a class reads after the last card, until a key is pressed: a line, and after the last lesson the whole screen.
 pub(crate) fn end_line(session: Session) -> AnyView {
-    let is_off = flag(move || session.lessons().presenting.get() != Presenting::AtEnd);
+    let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presenting::AtEnd);
+    let is_last = Memo::new(move |_| is_end.get() && session.lessons().neighbor(true).is_none());
+    let shown = move || {
+        let open = untrack(|| session.open_lesson()).filter(|_| is_last.get())?;
+        let plan = session.lessons().plan.get_untracked();
+        let is_planned = plan.contains(&open.id);
+        let of_plan =
+            course().filter(|lesson| plan.iter().any(|id| id == lesson.id)).map(|lesson| lesson.title);
+        let titles = if is_planned { of_plan.collect() } else { vec![open.title.as_str()] };
+        let titles = titles
+            .into_iter()
+            .map(|title| view! { <li>{title.to_owned()}</li> }.into_any())
+            .collect::<Vec<_>>();
+        let address = if is_planned {
+            format!("{}#{}", browser::address(), Target::Plan(plan.join(",")).hash())
+        } else {
+            export::link(session)
+        };
+        // A lesson of a teacher's own is in its link, which nobody copies from a screen.
+        let address = Some(address).filter(|address| address.len() < LONGEST_SHOWN);
+        Some(view! { <ol class="bullets">{titles}</ol><p>{address}</p> }.into_any())
+    };
     view! {
-        <p class="end-line" role="status" data-testid="end-line" hidden=is_off>
+        <p class="end-line" role="status" data-testid="end-line" hidden=flag(move || !is_end.get() || is_last.get())>
             "End of the lesson. Once more goes on to the next."
         </p>
+        <section class="end-slide" role="status" data-testid="end-slide" hidden=flag(move || !is_last.get())>
+            <h2>"Thank you"</h2>
+            {shown}
+        </section>
     }
     .into_any()
 }

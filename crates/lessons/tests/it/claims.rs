@@ -112,12 +112,22 @@ fn notes_reach_every_text_of_a_lesson() {
     let cards = "## Two titles\nText of 3.\n- item of 4\n```predict\nquestion: For 5?\nchoice: reserved stays => A of 6\n\
                  choice: reserved rises => B of 7\nbecause: As 8.\n```\n\
                  ## Exercise\nTask of 9.\n```exercise\ngoal: a passes\nhint: Try 10.\n```\n```start\na = alloc 1 MiB\n```\n";
-    let text = text(cards).replace("A sentence.", "A sentence of 11.");
+    let text = text(cards).replace("A sentence.", "A sentence of 11 MiB.");
     let found = found(&text);
     for word in ["Two", "3", "4", "5", "6", "7", "8", "9", "10", "11"] {
         assert!(found.contains(&format!("\"{word}\"")), "no note of {word}: {found}");
     }
     assert_eq!(found.lines().count(), 10, "{found}");
+}
+
+#[test]
+fn names_and_times_in_a_summary_and_what_a_goal_says_have_no_note() {
+    let cards = "## Exercise\nAt most 20 MiB, please, in at most three tensors.\n```exercise\ngoal: reserved at most 20 MiB\n\
+                 hint: Twenty is 20.\n```\n```start\na = alloc 1 MiB\n```\n";
+    let text = text(cards).replace("A sentence.", "Week 7, in 2 of 3 parts.");
+    // "at most" and "20" are in the goal, "three" is in no goal.
+    let notes = found(&text);
+    assert!(notes.contains("\"three\"") && notes.lines().count() == 1, "{notes}");
 }
 
 #[test]

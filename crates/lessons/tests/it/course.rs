@@ -203,6 +203,25 @@ fn the_same_lesson_always_says_the_same() {
     }
 }
 
+/// A plan is kept only if each lesson has the time that its cards and questions take.
+#[test]
+fn each_plan_has_the_time_that_its_lessons_take() {
+    let played = played();
+    let count = |count: usize| u32::try_from(count).unwrap();
+    for stretch in [&FORTY_FIVE_MINUTES[..], &NINETY_MINUTES, &TWO_HOURS].concat() {
+        for planned in stretch.lessons {
+            let lesson = played.iter().find(|lesson| lesson.id == planned.id).unwrap();
+            let cards = lesson.cards.iter().filter(|card| card.exercise.is_none()).count();
+            let questions = lesson.cards.iter().filter(|card| card.question.is_some()).count();
+            let least = planned.least_minutes(count(cards), count(questions));
+            assert!(
+                planned.minutes >= least,
+                "{planned:?} has {cards} cards and {questions} questions: {least} minutes"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
     let teaching = std::fs::read_to_string(folder("docs/teaching.md")).unwrap();
@@ -233,14 +252,18 @@ fn the_page_for_teachers_lists_every_lesson_and_its_example_is_one() {
         let minutes = |line: &str| line.strip_prefix("| ")?.split(" |").next()?.parse::<u32>().ok();
         assert_eq!(hours.lines().filter_map(minutes).sum::<u32>(), total, "{title}");
         for CourseStretch { minutes, lessons, task } in stretches {
-            let named: Vec<_> = lessons.iter().map(|(id, minutes)| format!("`{id}` {minutes}")).collect();
+            let named = lessons.iter().map(|planned| {
+                let exercise = if planned.has_exercise { " with its exercise" } else { "" };
+                format!("`{}` {}{exercise}", planned.id, planned.minutes)
+            });
+            let named: Vec<_> = named.collect();
             let named = named.join(", ");
             let row = format!(
                 "| {minutes} |{} | {task} |",
                 if named.is_empty() { named } else { format!(" {named}") }
             );
             assert!(hours.contains(&row), "no row {row}");
-            let sum: u32 = lessons.iter().map(|(_, minutes)| minutes).sum();
+            let sum: u32 = lessons.iter().map(|planned| planned.minutes).sum();
             assert!(sum == *minutes || lessons.is_empty(), "{sum} of {minutes} minutes");
         }
     }

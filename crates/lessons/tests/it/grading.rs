@@ -215,7 +215,7 @@ fn a_setting_that_pytorch_refuses_is_the_reason() {
 fn an_exercise_that_its_start_solves_has_a_note() {
     let notes = |start: &str| {
         let text = format!(
-            "## Exercise\nTask.\n```exercise\ngoal: reserved at most 2 MiB\nhint: Try.\n```\n```start\n{start}\n```\n\
+            "## Exercise\nTask.\n```exercise\ngoal: reserved at most 2 MiB\ngoal: allocations at least 1\nhint: Try.\n```\n```start\n{start}\n```\n\
              ```solution\na = alloc 1 MiB\n```\n"
         );
         play(&text).notes
@@ -223,6 +223,29 @@ fn an_exercise_that_its_start_solves_has_a_note() {
     assert_eq!(notes("a = alloc 3 MiB"), []);
     let solved = notes("a = alloc 512 KiB");
     assert_eq!(solved[0].text, "the exercise is solved before the reader changes a line");
+}
+
+#[test]
+fn an_exercise_whose_goals_ask_for_nothing_has_a_note() {
+    let notes = |goal: &str, language: &str, after: &str| {
+        let (alloc, size) = match language {
+            "" => ("a = alloc 3 MiB", "a = alloc 1 MiB"),
+            _ => ("a = torch.empty(3 << 20, device='cuda')", "a = torch.empty(1 << 19, device='cuda')"),
+        };
+        let text = format!(
+            "## Exercise\nTask.\n```exercise\ngoal: {goal}\nhint: Try.\n```\n```{language}start\n# edit from here\n{alloc}\n\
+             # edit to here\n{after}\n```\n```{language}solution\n{size}\n```\n"
+        );
+        play(&text).notes.iter().map(|note| note.text.clone()).collect::<Vec<_>>()
+    };
+    let said = "the goals are met without any line of the reader's";
+    let (most, some) = ("reserved at most 2 MiB", "allocations at least 1");
+    for language in ["", "python "] {
+        assert!(notes(most, language, "").iter().any(|note| note.starts_with(said)), "{language}");
+        assert_eq!(notes(&format!("{most}\ngoal: {some}"), language, ""), [""; 0], "{language}");
+    }
+    // A line after the reader's needs their result, so that `pass` fails.
+    assert_eq!(notes(most, "python ", "print(a.shape)"), [""; 0]);
 }
 
 #[test]

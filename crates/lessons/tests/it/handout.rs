@@ -1,6 +1,6 @@
 //! Handouts: what stands before the answers, and what among them.
 
-use blockyard_lessons::{Answers, Lesson, PlayedLesson, handout, lessons, plain, without_solutions};
+use blockyard_lessons::{Answers, Inline, Lesson, PlayedLesson, handout, lessons, plain, without_solutions};
 
 use crate::course::played;
 
@@ -91,6 +91,69 @@ fn answers_stand_on_pages_after_all_questions_and_the_exercise_has_its_lines() {
         }
     }
     assert!(questions > 30, "{questions} questions");
+}
+
+/// Questions and exercises alone are a test: no figure and no number in them answers an earlier question.
+#[test]
+fn questions_alone_do_not_answer_each_other() {
+    let mut replaced = 0;
+    for lesson in played() {
+        let asked = handout(&lesson).unwrap().asked;
+        assert_eq!(asked.matches("<section").count(), asked.matches("</section>").count(), "{}", lesson.id);
+        let pages: Vec<&str> = asked.split("<section class=\"sheet\">").skip(1).collect();
+        for (index, page) in pages.iter().enumerate() {
+            let head = format!("{}, page {} of {} Name: Date:", lesson.title, index + 1, pages.len());
+            assert!(words(page).starts_with(&head), "{}", words(page));
+        }
+        let sections: Vec<&str> = asked.split("<section class=\"asks\">").skip(1).collect();
+        let questions: Vec<_> =
+            lesson.cards.iter().enumerate().filter(|(_, card)| card.question.is_some()).collect();
+        assert_eq!(sections.len(), questions.len(), "{}", lesson.id);
+        assert_eq!(
+            pages.len(),
+            sections.len().div_ceil(2) + 1,
+            "{}: two questions a page, and the exercise",
+            lesson.id
+        );
+        for (place, (index, card)) in questions.iter().enumerate() {
+            let (section, place_words) = (sections[place], format!("{}, card {}", lesson.id, index + 1));
+            assert!(words(section).starts_with(&format!("{}. Question", index + 1)), "{place_words}");
+            let earlier = &questions[..place];
+            let is_first_of_run = !earlier.iter().any(|(_, other)| other.run == card.run);
+            assert_eq!(section.contains("<svg"), is_first_of_run, "{place_words}");
+            let text = &card.question.as_ref().unwrap().text;
+            for (number, other) in earlier {
+                let right = &other.question.as_ref().unwrap().right;
+                let has_value =
+                    text.iter().any(|piece| matches!(piece, Inline::Value { text, .. } if text == right));
+                if has_value {
+                    replaced += 1;
+                    let asked = section.split("<ol").next().unwrap();
+                    assert!(
+                        words(asked).contains("(your answer to "),
+                        "{place_words}, {number}: {}",
+                        words(asked)
+                    );
+                }
+            }
+        }
+        let because = lesson.cards.iter().filter_map(|card| card.question.as_ref());
+        for because in because.map(|question| plain(&question.because)).filter(|because| !because.is_empty())
+        {
+            assert!(!words(&asked).contains(&because), "{}: {because}", lesson.id);
+        }
+    }
+    assert!(replaced >= 3, "{replaced} numbers are left to the reader");
+}
+
+/// The whole device is in the figure of an empty one: a tensor that is asked for next may be larger than a part of it.
+#[test]
+fn an_empty_device_is_drawn_whole() {
+    let lesson = played().into_iter().find(|lesson| lesson.id == "tensor").unwrap();
+    assert!(lesson.cards[0].question.is_some() || lesson.cards[1].question.is_some());
+    let paper = handout(&lesson).unwrap();
+    let first = paper.asked.split("<svg").nth(1).unwrap();
+    assert!(!first.contains("of which this is the first"), "{first}");
 }
 
 #[test]

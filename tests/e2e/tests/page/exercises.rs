@@ -93,3 +93,48 @@ fn a_program_of_an_exercise_can_be_stopped() -> Result<()> {
         Ok(())
     })
 }
+
+/// A solution travels in a link: whoever opens it sees the lines, runs and grades them, and keeps lines of their own.
+#[test]
+fn a_solution_is_handed_in_as_a_link_and_as_a_file() -> Result<()> {
+    drive_at("/#lesson=nvidia-smi&card=8", Window::default(), GpuChoice::None, |page| {
+        page.reduced_motion(true)?;
+        page.wait_for(&id("check"))?;
+        page.wait_until("document.querySelector('[data-testid=hand-in]').hidden")?;
+        page.execute(
+            "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); };
+            const make = URL.createObjectURL;
+            URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return make(blob); };",
+            &[],
+        )?;
+        let lines =
+            page.execute("return document.querySelector('[data-testid=exercise-text]').value", &[])?;
+        let lines = format!("{}\n# from a student", lines.as_str().unwrap_or_default());
+        write(page, &lines)?;
+        click(page, "check")?;
+        wait_verdict(page, "Not yet")?;
+        click(page, "copy-solution")?;
+        page.wait_until("window.copied?.includes('#lesson=nvidia-smi&card=8&solution=1.')")?;
+        click(page, "save-solution")?;
+        page.wait_until(
+            "window.saved?.includes('# from a student') && window.saved.includes('# edit from here')",
+        )?;
+        click(page, "reset-exercise")?;
+        let link = page.execute("return window.copied.split('#')[1]", &[])?;
+        page.goto("/#lessons")?;
+        page.wait_for(&id("lessons"))?;
+        page.execute("location.hash = arguments[0]", &[link])?;
+        page.wait_text(&id("given-line"), "These lines came in the link")?;
+        page.wait_until(
+            "document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
+        )?;
+        page.check_accessible()?;
+        click(page, "check")?;
+        wait_verdict(page, "Not yet")?;
+        click(page, "leave-given")?;
+        page.wait_until(
+            "!document.querySelector('[data-testid=exercise-text]').value.includes('# from a student')",
+        )?;
+        page.wait_until("location.hash === '#lesson=nvidia-smi&card=8'").map(drop)
+    })
+}

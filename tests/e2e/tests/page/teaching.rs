@@ -1,15 +1,15 @@
-//! Lessons in a class: what is said stays in sight, sheets to print, a lesson of one's own.
+//! Lessons in a class: what is said stays in sight, a lesson of one's own.
 
 use anyhow::{Result, ensure};
-use blockyard_e2e::{GpuChoice, Key, Page, Window, drive_at};
+use blockyard_e2e::{GpuChoice, Page, Window, drive_at};
 use serde_json::json;
 
 use crate::id;
 
-const LAPTOP: Window = Window { width: 1366, height: 768 };
+pub(crate) const LAPTOP: Window = Window { width: 1366, height: 768 };
 const PHONE: Window = Window { width: 390, height: 844 };
 
-fn at(path: &str, window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
+pub(crate) fn at(path: &str, window: Window, test: impl Fn(&mut Page) -> Result<()>) -> Result<()> {
     drive_at(path, window, GpuChoice::None, test)
 }
 
@@ -22,7 +22,7 @@ fn edges(page: &Page, css: &str) -> Result<(f64, f64)> {
 }
 
 /// Clicks without scrolling first.
-fn press(page: &Page, name: &str) -> Result<()> {
+pub(crate) fn press(page: &Page, name: &str) -> Result<()> {
     page.wait_for(&id(name))?;
     page.execute("document.querySelector(arguments[0]).click()", &[json!(id(name))]).map(drop)
 }
@@ -47,36 +47,6 @@ fn what_is_said_of_an_exercise_comes_into_sight() -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-#[test]
-fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window() -> Result<()> {
-    at("/#lesson=reserved&card=6", Window { width: 1920, height: 1080 }, |page| {
-        let screen = |width: u32| {
-            let screen = json!({ "width": width, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
-            page.devtools("Emulation.setDeviceMetricsOverride", &screen)
-        };
-        screen(1920)?;
-        press(page, "present")?;
-        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The canvas is as wide and as high as what is drawn on it, and has its room.
-        let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
-            const { width, height } = canvas.getBoundingClientRect();
-            return Math.abs(width / height - canvas.width / canvas.height) < 0.02
-                && canvas.parentElement.getBoundingClientRect().height >= height - 1; })()";
-        page.wait_until(fits)?;
-        let shape = "const { width, height } = document.querySelector('.stage-figure canvas').getBoundingClientRect();
-            return [Math.round(width), Math.round(height)];";
-        std::thread::sleep(std::time::Duration::from_millis(400));
-        let first = page.execute(shape, &[])?;
-        screen(1900)?;
-        std::thread::sleep(std::time::Duration::from_millis(300));
-        screen(1920)?;
-        std::thread::sleep(std::time::Duration::from_millis(400));
-        let again = page.execute(shape, &[])?;
-        ensure!(first == again, "{first}, and after a change of the window {again}");
-        page.wait_until(fits).map(drop)
-    })
 }
 
 #[test]
@@ -226,24 +196,7 @@ fn the_first_screen_leads_to_its_answer_and_to_the_page_for_teachers() -> Result
         page.wait_for(&id("teachers"))?;
         page.click("[data-testid=two-hours] summary")?;
         page.wait_text(&id("two-hours"), "Allocated and reserved, 10 min")?;
-        page.check_accessible()
-    })
-}
-
-#[test]
-fn several_lessons_share_a_class_sheet() -> Result<()> {
-    at("/#teachers", LAPTOP, |page| {
-        page.wait_for(&id("teachers"))?;
-        ensure!(page.attribute(&id("class-sheet"), "disabled")?.is_some(), "nothing is chosen");
-        page.execute(
-            "document.querySelectorAll('[data-testid=choose-lesson]').forEach((box, place) => { if (place === 1 || place === 6) box.click(); })",
-            &[],
-        )?;
-        page.wait_text(&id("class-sheet"), "Class sheet of 2 lessons")?;
-        page.click(&id("class-sheet"))?;
-        page.wait_until("location.hash === '#handout=reserved,splits'")?;
-        page.wait_text(".handout", "Allocated and reserved, page 1 of")?;
-        page.wait_text(".handout", "Splits and merges: answers")?;
+        page.wait_text(&id("two-hours"), "Fragmentation, 20 min with its exercise")?;
         page.check_accessible()
     })
 }
@@ -279,59 +232,6 @@ fn an_author_sees_all_errors_and_prints_the_lesson() -> Result<()> {
     })
 }
 
-/// Presents the open lesson to its end, and returns what is cut or too small, by card.
-const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeout(done, millis));
-    const press = (key) => document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
-    document.querySelector('[data-testid=present]').click();
-    await wait(150);
-    const faults = [];
-    for (let presses = 0; presses < 60; presses += 1) {
-        const card = document.querySelector('.lesson-card');
-        const name = document.querySelector('[data-testid=card-position]').textContent;
-        const root = document.documentElement;
-        if (root.scrollWidth > innerWidth || root.scrollHeight > innerHeight) faults.push(`${name}: the page is ${root.scrollWidth} x ${root.scrollHeight}`);
-        if (card.scrollHeight > card.clientHeight + 1 || card.scrollWidth > card.clientWidth + 1) faults.push(`${name}: the card is ${card.scrollWidth} x ${card.scrollHeight}`);
-        const texts = document.createTreeWalker(document.querySelector('.lesson'), NodeFilter.SHOW_TEXT);
-        const range = document.createRange();
-        while (texts.nextNode()) {
-            const text = texts.currentNode;
-            if (!text.data.trim()) continue;
-            range.selectNodeContents(text);
-            const boxes = [...range.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
-            const size = parseFloat(getComputedStyle(text.parentElement).fontSize);
-            if (boxes.length > 0 && size < 24) faults.push(`${name}: letters of ${size} px in ${text.data}`);
-            if (boxes.some((box) => box.right > innerWidth)) faults.push(`${name}: ${text.data} is cut`);
-        }
-        if (!document.querySelector('[data-testid=end-line]').hidden) break;
-        press('PageDown');
-        await wait(110);
-    }
-    if (document.querySelector('[data-testid=end-line]').hidden) faults.push('the lesson has no end');
-    press('Escape');
-    return faults;";
-
-#[test]
-fn no_card_of_any_lesson_is_cut_when_it_is_presented() -> Result<()> {
-    at("/#lessons", Window { width: 1920, height: 1080 }, |page| {
-        let screen = json!({ "width": 1920, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
-        page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
-        page.reduced_motion(true)?;
-        page.wait_for("[data-testid=lessons] a")?;
-        let links = "return [...document.querySelectorAll('[data-testid=lessons] a')].map((a) => a.getAttribute('href'))";
-        let links: Vec<String> = serde_json::from_value(page.execute(links, &[])?)?;
-        ensure!(links.len() >= 20, "{links:?}");
-        for link in links {
-            page.execute("location.hash = arguments[0]", &[json!(link)])?;
-            page.wait_for(&id("present"))?;
-            page.wait_until(&format!("location.hash === {}", json!(link)))?;
-            page.wait_text(&id("card-position"), "Card 1 of")?;
-            let faults = page.execute_async(PRESENTED, &[])?;
-            ensure!(faults == json!([]), "{link}: {faults}");
-        }
-        Ok(())
-    })
-}
-
 #[test]
 fn the_address_is_that_of_the_card_while_the_card_plays() -> Result<()> {
     at("/#lessons", LAPTOP, |page| {
@@ -341,100 +241,6 @@ fn the_address_is_that_of_the_card_while_the_card_plays() -> Result<()> {
         page.wait_text(&id("card-position"), "Card 1 of")?;
         // The card plays for many seconds.
         page.wait_until("location.hash === '#lesson=fragmentation&card=1'").map(drop)
-    })
-}
-
-#[test]
-fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() -> Result<()> {
-    at("/#lesson=tensor&card=6", LAPTOP, |page| {
-        page.reduced_motion(true)?;
-        page.click(&id("present"))?;
-        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        page.press('b')?;
-        page.wait_until("document.documentElement.classList.contains('is-blank')")?;
-        page.press(Key::PageUp)?;
-        page.wait_until("!document.documentElement.classList.contains('is-blank')")?;
-        page.wait_text(&id("card-position"), "Card 6 of")?;
-        page.click(&id("exercise-text"))?;
-        page.press(Key::PageUp)?;
-        page.wait_text(&id("card-position"), "Card 5 of")?;
-        for _ in 0..6 {
-            page.press(Key::PageDown)?;
-            std::thread::sleep(std::time::Duration::from_millis(200));
-            let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
-            if page.execute(is_end, &[])?.as_bool() == Some(true) {
-                break;
-            }
-        }
-        page.wait_until("!document.querySelector('[data-testid=end-line]').hidden")?;
-        page.press(Key::PageDown)?;
-        page.wait_until("location.hash === '#lesson=reserved&card=1'")?;
-        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // One press too many is taken back.
-        page.press(Key::PageUp)?;
-        page.wait_until("location.hash === '#lesson=tensor&card=6'")?;
-        page.wait_until("document.documentElement.classList.contains('is-presenting')").map(drop)
-    })
-}
-
-#[test]
-fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
-    at("/#teachers", LAPTOP, |page| {
-        page.reduced_motion(true)?;
-        page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] summary")?;
-        page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
-        page.wait_until("location.hash.startsWith('#handout=tensor,reserved,nvidia-smi,peaks,training,')")?;
-        page.wait_text(".handout", "The states of an optimizer: answers")?;
-        page.execute("history.back()", &[])?;
-        page.wait_for(&id("teachers"))?;
-        page.click("[data-testid=ninety-minutes] summary")?;
-        page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
-        page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
-        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
-        // The plan has no lesson about the cache, which follows the one about peaks in the course.
-        page.execute("location.hash = '#lesson=training&card=1'", &[])?;
-        page.wait_text(".lesson-card", "linear layers")?;
-        page.press(Key::PageUp)?;
-        page.wait_until("location.hash.startsWith('#lesson=peaks&card=')").map(drop)
-    })
-}
-
-/// The pages of the sheet as a browser prints them.
-fn printed_pages(page: &Page) -> Result<(usize, usize)> {
-    use base64::Engine as _;
-    let printed = page.devtools("Page.printToPDF", &json!({}))?;
-    let printed = printed["data"].as_str().unwrap_or_default();
-    let bytes = base64::engine::general_purpose::STANDARD.decode(printed)?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok((text.matches("/Type /Page\n").count(), bytes.len()))
-}
-
-#[test]
-fn a_class_sheet_has_no_empty_page_and_is_small() -> Result<()> {
-    // None of its sheets is longer than a page.
-    at("/#handout=reserved", LAPTOP, |page| {
-        page.wait_for(".handout .sheet")?;
-        let sheets = page.count(".handout .sheet")?;
-        page.execute("window.print = () => {}", &[])?;
-        page.click(&id("print-cards"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'cards'")?;
-        let (pages, bytes) = printed_pages(page)?;
-        ensure!(pages == sheets, "{pages} printed pages of {sheets}");
-        ensure!(bytes < 300_000, "{bytes} bytes");
-        // Questions and exercises alone take half of that, and their figures keep their hatchings.
-        page.click(&id("print-short"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'short'")?;
-        let (short, _) = printed_pages(page)?;
-        ensure!(
-            2 * short <= pages + 1,
-            "{short} printed pages of questions and exercises, {pages} with all cards"
-        );
-        page.click(&id("print-answers"))?;
-        page.wait_until("document.querySelector('.handout').dataset.paperPart === 'answers'")?;
-        let (pages, _) = printed_pages(page)?;
-        ensure!((1..=3).contains(&pages), "{pages} printed pages of answers");
-        page.wait_text(".handout .answers", "How much memory does PyTorch take from the device?")
     })
 }
 
@@ -460,5 +266,68 @@ fn a_class_gets_a_lesson_without_solutions_and_without_edit() -> Result<()> {
             field.dispatchEvent(new Event('input', { bubbles: true }));";
         page.execute(write, &[])?;
         page.wait_text(&id("lesson-findings"), "near it is \"predict\"")
+    })
+}
+
+#[test]
+fn a_lesson_file_is_opened_to_be_edited() -> Result<()> {
+    at("/#make-lesson", LAPTOP, |page| {
+        page.wait_text(&id("lesson-verdict"), "It plays")?;
+        let file = "---\nid: mine\ntitle: From a file\nsummary: Week 7.\ncapacity: 64 MiB\n---\n\n## One\nIn 17 MiB.\n";
+        let open = "const [text] = arguments;
+            const input = document.querySelector('[data-testid=lesson-file]');
+            const files = new DataTransfer();
+            files.items.add(new File([text], 'mine.md'));
+            input.files = files.files;
+            input.dispatchEvent(new Event('change', { bubbles: true }));";
+        page.execute(open, &[json!(file)])?;
+        let holds = |words: &str| {
+            page.wait_until(&format!(
+                "document.querySelector('[data-testid=lesson-text]').value.includes({})",
+                json!(words)
+            ))
+        };
+        holds("title: From a file")?;
+        // A note is folded away, and the week is none.
+        page.wait_text("[data-testid=lesson-notes] summary", "1 place in its text is not proved by its run")?;
+        page.click("[data-testid=lesson-notes] summary")?;
+        page.wait_text(&id("lesson-notes"), "Line 9")?;
+        page.click(&id("bring-back"))?;
+        holds("title: My lesson")?;
+        // From the page for teachers, a file is played, and can be edited.
+        page.goto("/#teachers")?;
+        page.wait_for(&id("teachers"))?;
+        page.execute(open, &[json!(file)])?;
+        page.wait_text(&id("card-position"), "Card 1 of 1")?;
+        page.click(&id("edit-lesson"))?;
+        holds("title: From a file").map(drop)
+    })
+}
+
+#[test]
+fn students_get_a_plan_as_a_link_and_a_course_page_as_an_index() -> Result<()> {
+    at("/#teachers", LAPTOP, |page| {
+        page.wait_for(&id("teachers"))?;
+        page.wait_text(&id("give-exercise"), "blockyard lesson fragmentation --check")?;
+        page.execute(
+            "navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }",
+            &[],
+        )?;
+        page.click("[data-testid=ninety-minutes] summary")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=copy-index-markdown]")?;
+        page.wait_until("window.copied?.startsWith('1. [What a tensor costs](http')")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=copy-plan]")?;
+        page.wait_until("window.copied?.includes('#plan=tensor,reserved,')")?;
+        page.execute("location.hash = window.copied.split('#')[1]", &[])?;
+        page.wait_text(&id("plan"), "Fragmentation")?;
+        ensure!(page.count("[data-testid=plan] li")? == 6, "the lessons of the plan");
+        page.check_accessible()?;
+        page.click("[data-testid=plan] li:nth-child(3) a")?;
+        page.wait_text(&id("card-position"), "Card 1 of 8")?;
+        // The lesson after it is that of the plan.
+        page.execute("location.hash = '#lesson=nvidia-smi&card=8'", &[])?;
+        page.wait_text(&id("card-position"), "Card 8 of 8")?;
+        press(page, "card-next")?;
+        page.wait_until("location.hash === '#lesson=training&card=1'").map(drop)
     })
 }

@@ -1,10 +1,14 @@
-//! How the reader's program of an exercise runs: its state, its output, its traceback.
+//! How the reader's program of an exercise runs: its state, its output, its traceback, and what can be handed in.
 
+use blockyard_lessons::{Exercise, ExerciseLanguage};
 use leptos::prelude::*;
 
+use crate::browser;
+use crate::export;
 use crate::lessons::ExerciseRun;
 use crate::messages::sentence;
 use crate::program::ProgramStatus;
+use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::view::kit::{button, click, flag, text};
 
@@ -31,6 +35,51 @@ pub(super) fn answer_output(session: Session) -> AnyView {
         <pre class="code" data-testid="answer-traceback" hidden=flag(move || run.with(|run| run.traceback.is_empty()))>
             {text(move || run.with(|run| run.traceback.clone()))}
         </pre>
+    }
+    .into_any()
+}
+
+/// Whose lines the exercise shows, where they came in a link.
+pub(super) fn given_line(session: Session) -> AnyView {
+    let is_own = flag(move || session.lessons().state.with(|state| state.given.is_none()));
+    view! {
+        <p class="quiet" hidden=is_own data-testid="given-line">
+            "These lines came in the link. Run them to check the goals; your own lines are kept. "
+            {button("link", "leave-given", "Show my own lines", "", click(move || session.lessons().leave_given()))}
+        </p>
+    }
+    .into_any()
+}
+
+/// What a student sends to show an answer: a link with the lines in it, or a file that the command grades. There once the lines have run.
+pub(super) fn hand_in(session: Session, exercise: PtrEq<Exercise>) -> AnyView {
+    let is_off = flag(move || session.lessons().state.with(|state| !state.has_run()));
+    let is_unlinked = flag(move || {
+        session.lessons().state.track();
+        !export::has_link(session)
+    });
+    let copy = click(move || {
+        browser::copy(&export::link(session));
+        session.messages().show_note(
+            "The link is copied. It has your lines in it: a teacher who opens it can run and check them.",
+        );
+    });
+    let save = click(move || {
+        let lesson = untrack(|| session.open_lesson()).map_or_else(String::new, |lesson| lesson.id.clone());
+        let ending = match exercise.language {
+            ExerciseLanguage::Workload => "workload",
+            ExerciseLanguage::Python => "py",
+        };
+        let text = exercise.with_region(&session.lessons().state.with_untracked(|state| state.text.clone()));
+        browser::download(&format!("{lesson}.{ending}"), &text, "text/plain");
+    });
+    view! {
+        <p class="cluster no-print" hidden=is_off data-testid="hand-in">
+            <span hidden=is_unlinked>
+                {button("", "copy-solution", "Copy my solution as a link", "The link has your lines in it", copy)}
+            </span>
+            {button("", "save-solution", "Save it as a file", "The whole program, to hand in: the command blockyard lesson checks it", save)}
+        </p>
     }
     .into_any()
 }

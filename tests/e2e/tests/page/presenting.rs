@@ -1,0 +1,183 @@
+//! A lesson in a lecture room: nothing is cut, the keys of a clicker, plans.
+
+use anyhow::{Result, ensure};
+use blockyard_e2e::{Key, Window};
+use serde_json::json;
+
+use crate::id;
+use crate::teaching::{LAPTOP, at, press};
+
+#[test]
+fn a_presented_exercise_has_its_figure_at_once_as_after_a_change_of_the_window() -> Result<()> {
+    at("/#lesson=reserved&card=6", Window { width: 1920, height: 1080 }, |page| {
+        let screen = |width: u32| {
+            let screen = json!({ "width": width, "height": 1080, "deviceScaleFactor": 1, "mobile": false });
+            page.devtools("Emulation.setDeviceMetricsOverride", &screen)
+        };
+        screen(1920)?;
+        press(page, "present")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // The canvas is as wide and as high as what is drawn on it, and has its room.
+        let fits = "(() => { const canvas = document.querySelector('.stage-figure canvas');
+            const { width, height } = canvas.getBoundingClientRect();
+            return Math.abs(width / height - canvas.width / canvas.height) < 0.02
+                && canvas.parentElement.getBoundingClientRect().height >= height - 1; })()";
+        page.wait_until(fits)?;
+        let shape = "const { width, height } = document.querySelector('.stage-figure canvas').getBoundingClientRect();
+            return [Math.round(width), Math.round(height)];";
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let first = page.execute(shape, &[])?;
+        screen(1900)?;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        screen(1920)?;
+        std::thread::sleep(std::time::Duration::from_millis(400));
+        let again = page.execute(shape, &[])?;
+        ensure!(first == again, "{first}, and after a change of the window {again}");
+        page.wait_until(fits).map(drop)
+    })
+}
+
+/// Presents the open lesson to its end, and returns what is cut or too small, by card.
+const PRESENTED: &str = "const wait = (millis) => new Promise((done) => setTimeout(done, millis));
+    const isEnd = () => ['end-line', 'end-slide'].some((name) => !document.querySelector(`[data-testid=${name}]`).hidden);
+    const press = (key) => document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }));
+    document.querySelector('[data-testid=present]').click();
+    await wait(150);
+    const faults = [];
+    for (let presses = 0; presses < 60; presses += 1) {
+        const card = document.querySelector('.lesson-card');
+        const name = document.querySelector('[data-testid=card-position]').textContent;
+        const root = document.documentElement;
+        if (root.scrollWidth > innerWidth || root.scrollHeight > innerHeight) faults.push(`${name}: the page is ${root.scrollWidth} x ${root.scrollHeight}`);
+        // Lines of code are cut where their box scrolls.
+        for (const box of card.querySelectorAll('pre, textarea')) {
+            if (box.offsetHeight > 0 && box.scrollHeight > box.clientHeight + 1) faults.push(`${name}: ${box.scrollHeight - box.clientHeight} px of code are cut`);
+        }
+        if (card.scrollHeight > card.clientHeight + 1 || card.scrollWidth > card.clientWidth + 1) faults.push(`${name}: the card is ${card.scrollWidth} x ${card.scrollHeight}`);
+        const texts = document.createTreeWalker(document.querySelector('.lesson'), NodeFilter.SHOW_TEXT);
+        const range = document.createRange();
+        while (texts.nextNode()) {
+            const text = texts.currentNode;
+            if (!text.data.trim()) continue;
+            range.selectNodeContents(text);
+            const boxes = [...range.getClientRects()].filter((box) => box.width > 0 && box.height > 0);
+            const size = parseFloat(getComputedStyle(text.parentElement).fontSize);
+            if (boxes.length > 0 && size < arguments[0]) faults.push(`${name}: letters of ${size} px in ${text.data}`);
+            if (boxes.some((box) => box.right > innerWidth)) faults.push(`${name}: ${text.data} is cut`);
+        }
+        if (isEnd()) break;
+        press('PageDown');
+        await wait(110);
+    }
+    if (!isEnd()) faults.push('the lesson has no end');
+    press('Escape');
+    return faults;";
+
+#[test]
+fn no_card_of_any_lesson_is_cut_when_it_is_presented() -> Result<()> {
+    nothing_is_cut(1920, 1080, 24)
+}
+
+#[test]
+fn no_card_of_any_lesson_is_cut_on_a_small_projector() -> Result<()> {
+    nothing_is_cut(1366, 768, 14)
+}
+
+/// Presents all lessons on a screen of this size, where letters have at least so many pixels.
+fn nothing_is_cut(width: u32, height: u32, letters_px: u32) -> Result<()> {
+    at("/#lessons", Window { width, height }, |page| {
+        let screen = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        page.devtools("Emulation.setDeviceMetricsOverride", &screen)?;
+        page.reduced_motion(true)?;
+        page.wait_for("[data-testid=lessons] a")?;
+        let links = "return [...document.querySelectorAll('[data-testid=lessons] a')].map((a) => a.getAttribute('href'))";
+        let links: Vec<String> = serde_json::from_value(page.execute(links, &[])?)?;
+        ensure!(links.len() >= 20, "{links:?}");
+        let mut cut = Vec::new();
+        for link in links {
+            page.execute("location.hash = arguments[0]", &[json!(link)])?;
+            page.wait_for(&id("present"))?;
+            page.wait_until(&format!("location.hash === {}", json!(link)))?;
+            page.wait_text(&id("card-position"), "Card 1 of")?;
+            let faults = page.execute_async(PRESENTED, &[json!(letters_px)])?;
+            if faults != json!([]) {
+                cut.push(format!("{link}: {faults}"));
+            }
+        }
+        ensure!(cut.is_empty(), "{cut:#?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_clicker_ends_the_dark_leaves_a_text_field_and_goes_on_to_the_next_lesson() -> Result<()> {
+    at("/#lesson=tensor&card=6", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.click(&id("present"))?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        page.press('b')?;
+        page.wait_until("document.documentElement.classList.contains('is-blank')")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("!document.documentElement.classList.contains('is-blank')")?;
+        page.wait_text(&id("card-position"), "Card 6 of")?;
+        page.click(&id("exercise-text"))?;
+        page.press(Key::PageUp)?;
+        page.wait_text(&id("card-position"), "Card 5 of")?;
+        for _ in 0..6 {
+            page.press(Key::PageDown)?;
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let is_end = "return !document.querySelector('[data-testid=end-line]').hidden";
+            if page.execute(is_end, &[])?.as_bool() == Some(true) {
+                break;
+            }
+        }
+        page.wait_until("!document.querySelector('[data-testid=end-line]').hidden")?;
+        page.press(Key::PageDown)?;
+        page.wait_until("location.hash === '#lesson=reserved&card=1'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // One press too many is taken back.
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash === '#lesson=tensor&card=6'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')").map(drop)
+    })
+}
+
+#[test]
+fn a_plan_is_presented_in_its_order_and_has_a_class_sheet() -> Result<()> {
+    at("/#teachers", LAPTOP, |page| {
+        page.reduced_motion(true)?;
+        page.wait_for(&id("teachers"))?;
+        page.click("[data-testid=ninety-minutes] summary")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=lecture-sheet]")?;
+        page.wait_until(
+            "location.hash === '#handout=tensor,reserved,nvidia-smi,training,fragmentation,oom-message'",
+        )?;
+        page.wait_text(".handout", "The life of a training step: answers")?;
+        page.execute("history.back()", &[])?;
+        page.wait_for(&id("teachers"))?;
+        page.click("[data-testid=ninety-minutes] summary")?;
+        page.click("[data-testid=ninety-minutes] [data-testid=present-lecture]")?;
+        page.wait_until("location.hash === '#lesson=tensor&card=1'")?;
+        page.wait_until("document.documentElement.classList.contains('is-presenting')")?;
+        // The plan has no lesson about pools, which is before the one about training in the course.
+        page.execute("location.hash = '#lesson=training&card=1'", &[])?;
+        page.wait_text(".lesson-card", "linear layers")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("location.hash.startsWith('#lesson=nvidia-smi&card=')")?;
+        // After the last lesson of the plan a slide stays, however often the clicker is pressed.
+        page.execute("location.hash = '#lesson=oom-message&card=9'", &[])?;
+        page.wait_text(&id("card-position"), "Card 9 of 9")?;
+        for _ in 0..6 {
+            page.press(Key::PageDown)?;
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        page.wait_text(&id("end-slide"), "The life of a training step")?;
+        page.wait_text(
+            &id("end-slide"),
+            "#plan=tensor,reserved,nvidia-smi,training,fragmentation,oom-message",
+        )?;
+        page.wait_until("location.hash === '#lesson=oom-message&card=9'")?;
+        page.press(Key::PageUp)?;
+        page.wait_until("document.querySelector('[data-testid=end-slide]').hidden").map(drop)
+    })
+}
