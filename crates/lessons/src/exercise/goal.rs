@@ -12,10 +12,10 @@ use crate::measure::Stretch;
 
 /// A goal of an exercise; prints as `peak reserved is at most 40 MiB`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Goal(Aim);
+pub struct Goal(pub(super) Aim);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Aim {
+pub(super) enum Aim {
     Condition(Condition),
     /// The program ends without an exception. Each exercise with a program has this goal first.
     Ends,
