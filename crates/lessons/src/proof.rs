@@ -315,7 +315,7 @@ pub(crate) fn unproved_part(part: &Part, stretch: &Stretch<'_>, notes: &mut Vec<
 pub(crate) fn unproved_field(field: &Field) -> Vec<LessonNote> {
     let is_amount = |stated: &StatedWord| {
         let after = field.value.get(stated.offset + stated.word.len()..).unwrap_or_default();
-        matches!(stated.what, What::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
+        matches!(stated.what, Term::Number(_)) && is_unit(words(after).first().map_or("", |word| word.1))
     };
     let words = stated(&field.value).into_iter().filter(is_amount);
     words
