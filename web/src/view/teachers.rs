@@ -142,7 +142,7 @@ fn hand_in() -> AnyView {
                     "After Run, a student presses "<b>"Copy my solution as a link"</b>" or "<b>"Save it as a file"</b>" and hands that in, by the way that your course has for it. The lines are in the link: nothing is sent to us."
                 </li>
                 <li>
-                    "A link opens the exercise with the student's lines: Run checks the goals. For the files of a whole class, "<code>"blockyard lesson fragmentation --check answers/*.py"</code>" has a line for each, and an exit status for scripts."
+                    "A link opens the exercise with the student's lines: Run checks the goals. For a file, "<code>"blockyard lesson fragmentation --check FILE"</code>" says which goals are met; its exit status is 0 if all are, so a script can go through the files of a class."
                 </li>
                 <li>
                     "The command comes from Blockyard's source with Rust: "<code>"cargo build --release -p blockyard-cli"</code>" makes "<code>"target/release/blockyard"</code>"."
