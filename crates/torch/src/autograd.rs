@@ -21,7 +21,7 @@ pub use nodes::missing_nodes;
 pub use saved::SavedTensorHooks;
 pub use variable::{AutogradMeta, HookId, PostAccumulateHook, TensorHook};
 
-pub(crate) use node::{Context, Early, Grads, Save, needs_history, record, record_after, save_early};
+pub(crate) use node::{Context, EarlyInputs, Grads, Save, needs_history, record, record_after, save_early};
 #[cfg(test)]
 pub(crate) use saved::DERIVATIVES;
 

@@ -393,18 +393,18 @@ pub(crate) fn needs_history(inputs: &[&Tensor]) -> bool {
 
 /// Inputs that were saved before the kernel ran, as PyTorch does: a hook may stop the operator there.
 #[derive(Default)]
-pub(crate) struct Early(Vec<Option<SavedVariable>>);
+pub(crate) struct EarlyInputs(Vec<Option<SavedVariable>>);
 
 /// Saves inputs before the kernel runs. Without hooks there is no difference, and nothing is done.
-pub(crate) fn save_early(inputs: &[&Tensor], saved: &[Save<'_>]) -> Result<Early> {
+pub(crate) fn save_early(inputs: &[&Tensor], saved: &[Save<'_>]) -> Result<EarlyInputs> {
     if super::saved_tensor_hooks().is_none() || !needs_history(inputs) {
-        return Ok(Early::default());
+        return Ok(EarlyInputs::default());
     }
     let early = saved.iter().map(|save| match save {
         Save::Input(Some(tensor)) | Save::InputIf(true, tensor) => SavedVariable::new(tensor, None).map(Some),
         _ => Ok(None),
     });
-    Ok(Early(early.collect::<Result<_>>()?))
+    Ok(EarlyInputs(early.collect::<Result<_>>()?))
 }
 
 /// Notes an operator for the backward pass, if one of its inputs requires a gradient.
@@ -417,12 +417,12 @@ pub(crate) fn record(
     saved: &[Save<'_>],
     backward: impl Fn(&Context<'_>, &[Option<Tensor>]) -> Result<Grads> + 'static,
 ) -> Result<()> {
-    record_after(Early::default(), name, inputs, outputs, saved, backward)
+    record_after(EarlyInputs::default(), name, inputs, outputs, saved, backward)
 }
 
 /// [`record`] for an operator that saved inputs before its kernel ran.
 pub(crate) fn record_after(
-    early: Early,
+    early: EarlyInputs,
     name: &'static str,
     inputs: &[&Tensor],
     outputs: &[&Tensor],

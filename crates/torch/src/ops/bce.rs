@@ -244,7 +244,7 @@ fn bce_with_logits_again(
     Ok(result)
 }
 
-/// `binary_cross_entropy_backward`: one kernel, with formulas of its own for the second derivative.
+/// `binary_cross_entropy_backward`: one kernel, with separate formulas for the second derivative.
 fn bce_backward(
     grad: &Tensor,
     own: &Tensor,

@@ -21,7 +21,7 @@ pub(crate) fn nonzero(tensor: &Tensor) -> Result<Tensor> {
     choose(tensor, tensor.numel() / 2)
 }
 
-/// The two steps of CUB's that find the elements that are not zero, and the result for so many of them.
+/// The two steps of CUB's that find the elements that are not zero, and the result for this many of them.
 fn choose(tensor: &Tensor, found: i64) -> Result<Tensor> {
     let (device, count) = (tensor.device(), tensor.numel());
     let total = temporary(device, 4)?;

@@ -53,7 +53,7 @@ fn euclidean_backward(ctx: &Context<'_>, grads: &[Option<Tensor>]) -> Result<Gra
     let is_zero = eq(&result, &wrapped(Scalar::Int(0)))?;
     let ratio = crate::call("masked_fill_", &[ratio.into(), (&is_zero).into(), 0.into()], &[])?.tensor()?;
     drop(is_zero);
-    // Operands are evaluated from the right, and temporaries live until both gradients are there.
+    // Operands are evaluated from the right, and temporaries live until both gradients exist.
     let product = matmul(&ratio, &b)?;
     let rows = sum(&ratio, Some(&[-1]), true, None)?;
     let scaled = mul(&a, &rows)?;
@@ -135,7 +135,7 @@ fn by_product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     Ok(result)
 }
 
-/// `_cdist_forward` with a kernel of its own.
+/// `_cdist_forward` with a separate kernel.
 fn by_kernel(a: &Tensor, b: &Tensor, p: f64) -> Result<Tensor> {
     let batch = batch_of(a, b)?;
     let output_shape = joined(&batch, a.size(-2), b.size(-2));

@@ -52,7 +52,7 @@ pub(super) fn glu(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     Ok(output)
 }
 
-/// `_prelu_kernel_backward`: one kernel, and both gradients are there even where one is not wanted.
+/// `_prelu_kernel_backward`: one kernel, and both gradients are made even where one is not needed.
 fn prelu_backward(grad: &Tensor, own: &Tensor, weight: &Tensor) -> Result<[Tensor; 2]> {
     let to_own = elementwise(&[own, weight, grad], grad.dtype(), None)?;
     let to_weight = elementwise(&[own, weight, grad], grad.dtype(), None)?;

@@ -15,13 +15,13 @@ use super::sort::{radix_sort_bytes, temporary};
 use super::views::{self, first, select, slice, squeeze, unsqueeze};
 
 /// What is left of an index after slices, numbers and new dimensions were applied.
-struct Applied {
+struct SlicedIndex {
     tensor: Tensor,
     indices: Vec<Option<Tensor>>,
 }
 
 /// `applySlicing`.
-fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<Applied> {
+fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<SlicedIndex> {
     let items: Vec<Value> = match index {
         Value::List(items) => items.clone(),
         other => vec![other.clone()],
@@ -37,7 +37,7 @@ fn apply_slicing(tensor: &Tensor, index: &Value) -> Result<Applied> {
     if specified > tensor.dim() {
         return Err(TorchError::Index(format!("too many indices for tensor of dimension {}", tensor.dim())));
     }
-    let mut applied = Applied { tensor: tensor.clone(), indices: Vec::new() };
+    let mut applied = SlicedIndex { tensor: tensor.clone(), indices: Vec::new() };
     let mut dim = 0_usize;
     for item in &items {
         let result = applied.tensor.clone();

@@ -229,7 +229,7 @@ fn rot90(tensor: &Tensor, turns: i64, dims: &[i64]) -> Result<Tensor> {
             _ => super::copy::clone(tensor, crate::MemoryFormat::Contiguous)?,
         }
     };
-    // The result is no view, whatever it was made of.
+    // The result is not a view, whatever it was made of.
     let output = output.alias(&output.shape(), &output.strides(), output.offset());
     let back = 4 - turns.rem_euclid(4);
     crate::autograd::record(nodes::Rot90Backward0, &[tensor], &[&output], &[], move |_, grads| {

@@ -1,7 +1,7 @@
 //! Kernels of backward passes, and the derivatives of these kernels.
 //!
 //! With `create_graph=True` a backward function is differentiated again. Where PyTorch composes it of operators, these are recorded
-//! as anywhere else. Where it is one kernel, the kernel has a formula of its own: those are here, for elementwise kernels. C++
+//! as anywhere else. Where it is one kernel, the kernel has a separate formula: those are here, for elementwise kernels. C++
 //! evaluates the right operand first, temporaries live to the end of the expression, and named values to the end of the function.
 
 use crate::autograd::{GradMode, Grads, Save, again, nodes, record};

@@ -215,7 +215,7 @@ fn soft_margin(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<
     Ok(output.into())
 }
 
-/// `soft_margin_loss_backward`: `exp(-target * input)` is a tensor of its own.
+/// `soft_margin_loss_backward`: `exp(-target * input)` is a separate tensor.
 fn soft_margin_backward(
     grad: &Tensor,
     input: &Tensor,
@@ -291,7 +291,7 @@ fn soft_margin_double(
     Ok(result)
 }
 
-/// `multi_margin_loss`: one kernel; several rows are added up from a tensor of their own.
+/// `multi_margin_loss`: one kernel; several rows are added up from a separate tensor.
 fn multi_margin(
     input: &Tensor,
     target: &Tensor,

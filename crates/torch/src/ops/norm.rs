@@ -12,7 +12,7 @@ use crate::{MemoryFormat, Result, Tensor};
 
 use super::copy::contiguous;
 use super::creation::{empty, empty_like, empty_like_as};
-use super::norm_double::{self, Again, Doubled};
+use super::norm_double::{self, BackwardGrads, SecondGrads};
 use super::views::first;
 use batch::{batch_norm, instance_norm};
 use rms::rms_norm;
@@ -109,7 +109,7 @@ pub(crate) fn layer_norm(
     Ok(output)
 }
 
-/// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a formula of its own.
+/// Notes that `results`, the gradients of an input, a weight and a bias by `slots`, came from a kernel with a separate formula.
 fn record_double(
     node: &'static str,
     read: [&Tensor; 2],
@@ -117,7 +117,8 @@ fn record_double(
     statistics: &[Tensor; 2],
     results: &[Option<Tensor>],
     slots: &[usize],
-    formula: impl Fn(&Tensor, Option<&Tensor>, &Again<'_>, &Tensor, [&Tensor; 2]) -> Result<Doubled> + 'static,
+    formula: impl Fn(&Tensor, Option<&Tensor>, &BackwardGrads<'_>, &Tensor, [&Tensor; 2]) -> Result<SecondGrads>
+    + 'static,
 ) -> Result<()> {
     let [grad, own] = read;
     let mut inputs = vec![grad, own];
@@ -140,8 +141,8 @@ fn record_double(
             let position = slots.iter().position(|other| *other == slot);
             position.and_then(|position| grads.get(position)).and_then(Option::as_ref)
         };
-        let again = Again { input: of(0), weight: of(1), bias: of(2) };
-        let Doubled { grad, input, weight } =
+        let again = BackwardGrads { input: of(0), weight: of(1), bias: of(2) };
+        let SecondGrads { grad, input, weight } =
             formula(&own, weight.as_ref(), &again, &grad, [&mean, &invstd])?;
         Ok(vec![grad, input, weight])
     })

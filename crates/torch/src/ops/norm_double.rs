@@ -79,7 +79,7 @@ pub(super) fn rms_norm(
 }
 
 /// The gradients of the three results of the backward function: of the input's, the weight's and the bias's gradient.
-pub(super) struct Again<'a> {
+pub(super) struct BackwardGrads<'a> {
     pub(super) input: Option<&'a Tensor>,
     pub(super) weight: Option<&'a Tensor>,
     pub(super) bias: Option<&'a Tensor>,
@@ -87,7 +87,7 @@ pub(super) struct Again<'a> {
 
 /// The gradients that come out: of the incoming gradient, the input and the weight.
 #[derive(Default)]
-pub(super) struct Doubled {
+pub(super) struct SecondGrads {
     pub(super) grad: Option<Tensor>,
     pub(super) input: Option<Tensor>,
     pub(super) weight: Option<Tensor>,
@@ -215,7 +215,7 @@ impl<'a> Parts<'a> {
         let term_2 = term(grad_centered, &again_sum, again)?;
         add_in_place(&term_0, &term_1)?;
         add_in_place(&term_0, &term_2)?;
-        // The terms have names: they live until the product with the weight is there.
+        // The terms have names: they live until the product with the weight exists.
         match gamma {
             Some(gamma) => mul(gamma, &term_0),
             None => Ok(term_0.clone()),
@@ -227,11 +227,11 @@ impl<'a> Parts<'a> {
 pub(super) fn layer_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &Again<'_>,
+    again: &BackwardGrads<'_>,
     grad: &Tensor,
     statistics: [&Tensor; 2],
     sizes: [i64; 2],
-) -> Result<Doubled> {
+) -> Result<SecondGrads> {
     let [rows, width] = sizes;
     let shape = input.shape();
     let own = reshape(input, &[rows, width])?;
@@ -282,7 +282,7 @@ pub(super) fn layer_norm(
     }
     let to_grad = parts.to_grad(again_input.as_ref(), again_weight.as_ref(), again_bias, &gamma)?;
     let to_grad = to_grad.map(|tensor| reshape(&expand(&tensor, &[rows, width])?, &shape)).transpose()?;
-    Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
+    Ok(SecondGrads { grad: to_grad, input: to_input, weight: to_weight })
 }
 
 /// `sum_exclude_dim1`: one dimension after the other, the last ones first.
@@ -319,10 +319,10 @@ fn expanded_by_channel(tensor: &Tensor, input: &Tensor) -> Result<Tensor> {
 pub(super) fn evaluated_batch_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &Again<'_>,
+    again: &BackwardGrads<'_>,
     grad: &Tensor,
     [mean, var]: [&Tensor; 2],
-) -> Result<Doubled> {
+) -> Result<SecondGrads> {
     again::variant("evaluation");
     let wide = |tensor: &Tensor| expanded_by_channel(tensor, input);
     let gamma = match weight {
@@ -366,17 +366,17 @@ pub(super) fn evaluated_batch_norm(
     for unused in [grad_sum, grad_centered, scaled, power_3, power_2] {
         drop(unused);
     }
-    Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
+    Ok(SecondGrads { grad: to_grad, input: to_input, weight: to_weight })
 }
 
 /// `batchnorm_double_backward` of a batch norm in training.
 pub(super) fn batch_norm(
     input: &Tensor,
     weight: Option<&Tensor>,
-    again: &Again<'_>,
+    again: &BackwardGrads<'_>,
     grad: &Tensor,
     statistics: [&Tensor; 2],
-) -> Result<Doubled> {
+) -> Result<SecondGrads> {
     let gamma = match weight {
         Some(weight) => expanded_by_channel(weight, input)?,
         None => ones(&[], input.dtype(), input.device())?,
@@ -417,5 +417,5 @@ pub(super) fn batch_norm(
         to_weight = Some(total_but_channels(&slope, false)?);
     }
     let to_grad = parts.to_grad(again.input, again_weight.as_ref(), again_bias, &gamma)?;
-    Ok(Doubled { grad: to_grad, input: to_input, weight: to_weight })
+    Ok(SecondGrads { grad: to_grad, input: to_input, weight: to_weight })
 }

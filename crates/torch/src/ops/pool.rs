@@ -224,7 +224,7 @@ fn kernel_of(input: &Tensor, shape: &[i64], node: &'static str, saves: bool) -> 
     let saved = [Save::Input(saves.then_some(input))];
     let saved_early = save_early(&[input], &saved)?;
     let below = GradModeGuard::new(false);
-    // The adaptive kernel's input is prepared before the result is there, and those that interpolate read any strides.
+    // The adaptive kernel's input is prepared before the result exists, and those that interpolate read any strides.
     let is_early = node == nodes::AdaptiveAvgPool2DBackward0;
     let early = if is_early { Some(contiguous_in(input, input.suggested_format())?) } else { None };
     let output = in_order_of(input, shape, input.dtype())?;

@@ -22,7 +22,7 @@ fn kron(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     };
     let (sizes_a, sizes_b) = (padded(a), padded(b));
     let view_of = |tensor: &Tensor, shape: &[i64]| -> Result<Tensor> {
-        // `_unsafe_view` refuses what is no view.
+        // `_unsafe_view` refuses a tensor that is not a view.
         drop(view(&tensor.detach(), shape)?);
         unsafe_view(tensor, shape)
     };
@@ -145,7 +145,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// That of the gradient of tensor `at`: the gradient stands in its place.
+    /// That of the gradient of tensor `at`: the gradient takes its place.
     fn of_gradient(mut self, at: usize) -> Self {
         if let Some(added) = self.added.get_mut(at) {
             std::mem::swap(added, &mut self.summed);

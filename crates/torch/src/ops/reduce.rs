@@ -86,7 +86,7 @@ fn sum_below(tensor: &Tensor, mask: &[bool], keeps: bool, dtype: Option<Dtype>) 
     Ok(output)
 }
 
-/// `sum_out` into a result that is there.
+/// `sum_out` into a result that exists.
 pub(crate) fn sum_into(output: &Tensor, tensor: &Tensor, mask: &[bool]) -> Result<()> {
     let _no_grad = crate::autograd::GradModeGuard::new(false);
     let to = output.dtype();

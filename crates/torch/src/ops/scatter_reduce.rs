@@ -72,7 +72,7 @@ fn one() -> Tensor {
 arguments! {
     /// The arguments of `scatter_reduce` and `index_reduce`.
     #[derive(Clone, Copy)]
-    struct Reduced<'a> {
+    struct ReduceArguments<'a> {
         own: &'a Tensor,
         dim: i64,
         index: &'a Tensor,
@@ -83,7 +83,7 @@ arguments! {
 }
 
 impl Plan {
-    fn of(arguments: &Reduced<'_>, kind: Kind) -> Result<Self> {
+    fn of(arguments: &ReduceArguments<'_>, kind: Kind) -> Result<Self> {
         let reduce = match (arguments.reduce, kind) {
             ("sum", Kind::Scatter) => Reduce::Sum,
             ("prod", _) => Reduce::Product,
@@ -251,8 +251,8 @@ impl Plan {
     }
 }
 
-fn reduce_into(arguments: &Reduced<'_>, kind: Kind, in_place: bool) -> Result<Tensor> {
-    let Reduced { own, index, source, .. } = *arguments;
+fn reduce_into(arguments: &ReduceArguments<'_>, kind: Kind, in_place: bool) -> Result<Tensor> {
+    let ReduceArguments { own, index, source, .. } = *arguments;
     let plan = Plan::of(arguments, kind)?;
     if !in_place {
         return plan.again(own, index, source);
@@ -417,19 +417,19 @@ fn masked_scatter_backward(grad: &Tensor, mask: &Tensor, sizes: &[i64]) -> Resul
 pub(crate) const TABLE: &[Entry] = &[
     op!(
         "scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Scatter, false),
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Scatter, false),
     ),
     op!(
         "scatter_reduce_(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True)",
-        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Scatter, true),
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Scatter, true),
     ),
     op!(
         "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Index, false),
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Index, false),
     ),
     op!(
         "index_reduce_(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True)",
-        |arguments: Reduced<'_>| reduce_into(&arguments, Kind::Index, true),
+        |arguments: ReduceArguments<'_>| reduce_into(&arguments, Kind::Index, true),
     ),
     op!("take(Tensor self, Tensor index)", take),
     op!("put(Tensor self, Tensor index, Tensor source, bool accumulate=False)", put),

@@ -23,7 +23,7 @@ const fn aligned(bytes: u64) -> u64 {
     bytes.div_ceil(256) * 256
 }
 
-/// Bytes of CUB's radix sort over keys and values of these sizes, comparing so many bits.
+/// Bytes of CUB's radix sort over keys and values of these sizes, comparing this many bits.
 pub(crate) fn radix_sort_bytes(count: u64, key: u64, value: u64, bits: u64) -> u64 {
     const PORTION: u64 = 1 << 28;
     let single = if key.max(value) == 8 { 256 * 9 } else { 256 * 19 };

@@ -128,7 +128,7 @@ static XLOG1PY: Binary = Binary {
     },
 };
 
-/// An operator that PyTorch does not differentiate: its node is there, and fails when it is reached.
+/// An operator that PyTorch does not differentiate: its node exists, and fails when it is reached.
 macro_rules! without_derivative {
     ($($constant:ident $error:ident $message:literal;)*) => {
         $(static $constant: Binary = Binary {
@@ -146,7 +146,7 @@ without_derivative! {
     NEXTAFTER not_implemented "the derivative for 'nextafter' is not implemented.";
 }
 
-/// `xlogy` and `special_xlog1py`; a number in the place of one of the two has a node of its own.
+/// `xlogy` and `special_xlog1py`; a number in the place of one of the two has a separate node.
 fn xlog(
     own: &Tensor,
     other: &Tensor,

@@ -18,7 +18,7 @@ use super::reduce::{extremum_all, sum, sum_all, vector_norm};
 use super::unary;
 use super::views::{first, squeeze, t, unsqueeze, view, wrap};
 
-/// `is_scalar_tensor_true`: a comparison with a tensor of its own, read on the host.
+/// `is_scalar_tensor_true`: a comparison with a separate tensor, read on the host.
 fn is_true(flag: &Tensor) -> Result<()> {
     let ones = full(&[], Scalar::Int(1), Dtype::Bool, flag.device())?;
     let same = pointwise::eq(flag, &ones)?;

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Rest, Unread};
 use crate::autocast::Cast;
-use crate::autograd::{Early, Save, nodes, record, record_after, save_early};
+use crate::autograd::{EarlyInputs, Save, nodes, record, record_after, save_early};
 use crate::registry::{Entry, in_place, op};
 use crate::{Dtype, Result, Scalar, Tensor};
 
@@ -47,7 +47,7 @@ impl Unary {
         let early = if self.saves == Saves::Input {
             save_early(&[tensor], &[Save::Input(Some(tensor))])?
         } else {
-            Early::default()
+            EarlyInputs::default()
         };
         let output = elementwise(&[tensor], dtype_by(self.rule, &[tensor]), self.function)?;
         self.record(early, tensor, &output, tensor)?;
@@ -58,11 +58,17 @@ impl Unary {
         let keeps = self.saves == Saves::Input && !self.keeps_result_in_place;
         let original = if keeps { kept_for_gradient(tensor)? } else { None };
         elementwise_in_place(&[tensor], tensor.dtype(), self.function)?;
-        self.record(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor))?;
+        self.record(EarlyInputs::default(), tensor, tensor, original.as_ref().unwrap_or(tensor))?;
         Ok(tensor.clone())
     }
 
-    fn record(&'static self, early: Early, tensor: &Tensor, output: &Tensor, saved: &Tensor) -> Result<()> {
+    fn record(
+        &'static self,
+        early: EarlyInputs,
+        tensor: &Tensor,
+        output: &Tensor,
+        saved: &Tensor,
+    ) -> Result<()> {
         let saves: &[Save<'_>] = match self.saves {
             Saves::NoGradient => return Ok(()),
             Saves::Nothing => &[],
@@ -228,7 +234,7 @@ macro_rules! parametrized {
         $(static $constant: Unary = Unary {
             node: nodes::$node,
             backward: $backward,
-            // `hardtanh_` has no derivative of its own, so the input is kept.
+            // `hardtanh_` has no separate derivative, so the input is kept.
             keeps_result_in_place: !matches!(nodes::$node.as_bytes(), b"HardtanhBackward0"),
             ..PARAMETRIZED
         };)*

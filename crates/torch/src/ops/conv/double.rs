@@ -8,7 +8,7 @@ use crate::{Result, Tensor};
 
 use super::{Settings, at, convolution};
 
-/// The term, added to what is there.
+/// The term, added to the sum so far.
 fn plus(sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
     match sum {
         Some(sum) => add(&sum, &term),

@@ -24,7 +24,7 @@ pub(super) fn arange(start: Scalar, end: Scalar, step: Scalar, keywords: Keyword
     if count < 0.0 {
         return runtime("upper bound and lower bound inconsistent with step sign");
     }
-    // Saturates: a tensor of so many elements is refused.
+    // Saturates: a tensor of this many elements is refused.
     let count = count as i64;
     let tensor = empty(&[count], options.dtype, options.device)?;
     if options.device == Device::Cpu && count <= 4096 {

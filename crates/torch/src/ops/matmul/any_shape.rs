@@ -16,7 +16,7 @@ fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
     if !(large.dim() >= 3 && small.dim() <= 2) {
         return Ok(false);
     }
-    // A view tells of its base, whatever the mode in which the view was made.
+    // A view names its base, whatever the mode in which the view was made.
     if small.requires_grad() || small.base().is_some_and(|base| base.requires_grad()) {
         return Ok(true);
     }

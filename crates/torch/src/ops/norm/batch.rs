@@ -310,7 +310,7 @@ pub(super) fn batch_norm(
     _: Rest<3>,
 ) -> Result<Value> {
     let norm = BatchNorm { input, weight, bias, running: mean.zip(variance), is_training };
-    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is what is saved, and dies before the tuple of the results.
+    // `_batch_norm_impl_index`: cuDNN reads an input without gaps, which is saved, and dies before the tuple of the results.
     let read = if norm.is_cudnn() { contiguous_like(input, input)? } else { input.clone() };
     let (output, [mean, invstd]) = BatchNorm { input: &read, ..norm }.run()?;
     drop(read);

@@ -1,6 +1,6 @@
 //! Operators of two tensors that differ in their types, in what they save and in their gradients.
 
-use crate::autograd::{Context, Early, Grads, Save, nodes, record_after, save_early};
+use crate::autograd::{Context, EarlyInputs, Grads, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, common_device};
 use crate::registry::{Entry, op};
@@ -77,7 +77,7 @@ impl Binary {
             rule => dtype_by(rule, &[a, b]),
         };
         elementwise_in_place(&[a, b], dtype, self.function)?;
-        self.record(Early::default(), a, b, a, original.as_ref())?;
+        self.record(EarlyInputs::default(), a, b, a, original.as_ref())?;
         Ok(a.clone())
     }
 
@@ -99,7 +99,7 @@ impl Binary {
 
     fn record(
         &'static self,
-        early: Early,
+        early: EarlyInputs,
         a: &Tensor,
         b: &Tensor,
         output: &Tensor,

@@ -1,6 +1,6 @@
 //! `clamp`.
 
-use crate::autograd::{Early, Save, nodes, record_after, save_early};
+use crate::autograd::{EarlyInputs, Save, nodes, record_after, save_early};
 use crate::iterator::result_type;
 use crate::{Dtype, Result, Scalar, Tensor};
 
@@ -22,7 +22,7 @@ pub(crate) fn clamp(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) 
 }
 
 fn record_clamp(
-    early: Early,
+    early: EarlyInputs,
     tensor: &Tensor,
     output: &Tensor,
     saved: &Tensor,
@@ -73,6 +73,6 @@ fn logical_and_in_place(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 pub(super) fn clamp_in_place(tensor: &Tensor, low: Option<Scalar>, high: Option<Scalar>) -> Result<Tensor> {
     let original = kept_for_gradient(tensor)?;
     elementwise_in_place(&[tensor], tensor.dtype(), None)?;
-    record_clamp(Early::default(), tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
+    record_clamp(EarlyInputs::default(), tensor, tensor, original.as_ref().unwrap_or(tensor), low, high)?;
     Ok(tensor.clone())
 }

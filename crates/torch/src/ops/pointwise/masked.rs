@@ -1,6 +1,6 @@
 //! `where` and `masked_fill`.
 
-use crate::autograd::{Early, Save, nodes, record_after, save_early};
+use crate::autograd::{EarlyInputs, Save, nodes, record_after, save_early};
 use crate::error::runtime;
 use crate::iterator::{broadcast, result_type};
 use crate::{Dtype, MemoryFormat, Result, Scalar, Tensor};
@@ -51,7 +51,7 @@ pub(crate) fn masked_fill(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Res
 }
 
 fn record_masked_fill(
-    early: Early,
+    early: EarlyInputs,
     tensor: &Tensor,
     mask: &Tensor,
     output: &Tensor,
@@ -83,6 +83,6 @@ fn record_masked_fill(
 pub(crate) fn masked_fill_in_place(tensor: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
     change_in_place(tensor)?;
     tensor.set_values(None);
-    record_masked_fill(Early::default(), tensor, mask, tensor, value)?;
+    record_masked_fill(EarlyInputs::default(), tensor, mask, tensor, value)?;
     Ok(tensor.clone())
 }
