@@ -26,7 +26,7 @@ pub(super) enum Aim {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Statement {
+pub(super) enum Statement {
     Set,
     SetFraction,
     EmptyCache,
