@@ -10,8 +10,8 @@ mod question;
 pub(crate) use categories::category_of;
 pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
 pub(crate) use open::OpenLesson;
-pub(crate) use presenting::Presenting;
-pub(crate) use progress::CardDone;
+pub(crate) use presenting::Presentation;
+pub(crate) use progress::CardProgress;
 pub(crate) use question::GivenAnswer;
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub(crate) struct LessonSignals {
     /// Whether that text came in a link for a class, which does not edit it.
     pub(crate) is_for_class: RwSignal<bool>,
     /// Whether the open lesson is presented to a class.
-    pub(crate) presenting: RwSignal<Presenting>,
+    pub(crate) presenting: RwSignal<Presentation>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
     pub(crate) progress: RwSignal<Progress>,
     /// The reader's answers to questions, on this visit and earlier ones.
@@ -97,7 +97,7 @@ impl LessonSignals {
             own: RwSignal::new(None),
             own_text: RwSignal::new(None),
             is_for_class: RwSignal::new(false),
-            presenting: RwSignal::new(Presenting::No),
+            presenting: RwSignal::new(Presentation::No),
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),
