@@ -183,7 +183,7 @@ fn make_pattern(color: &str, tile: Tile, ratio: f64, dots: f64) -> Option<Canvas
 }
 
 /// A rectangle in device pixels whose edges lie on pixel borders.
-struct Snapped {
+struct DeviceRect {
     x: f64,
     y: f64,
     width: f64,
@@ -234,10 +234,10 @@ impl Brush<'_> {
         f64::from(length_px) * self.paints.ratio
     }
 
-    fn snap(&self, rect: Rect) -> Snapped {
+    fn snap(&self, rect: Rect) -> DeviceRect {
         let (left, top) = (self.device(rect.x_px).round(), self.device(rect.y_px).round());
         let (right, bottom) = (self.device(rect.right_px()).round(), self.device(rect.bottom_px()).round());
-        Snapped { x: left, y: top, width: (right - left).max(1.0), height: (bottom - top).max(1.0) }
+        DeviceRect { x: left, y: top, width: (right - left).max(1.0), height: (bottom - top).max(1.0) }
     }
 
     fn rect(&mut self, rect: Rect, fill: Fill, outline: Option<Role>) {

@@ -10,8 +10,8 @@ mod question;
 pub(crate) use categories::category_of;
 pub(crate) use exercise::{ExerciseRun, GradedExercise, region};
 pub(crate) use open::OpenLesson;
-pub(crate) use presenting::Presenting;
-pub(crate) use progress::CardDone;
+pub(crate) use presenting::Presentation;
+pub(crate) use progress::CardProgress;
 pub(crate) use question::GivenAnswer;
 
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub(crate) struct LessonSignals {
     /// The text of the lesson that was opened from a file last, to be edited; the address of such a lesson names the file's copy.
     pub(crate) file_text: RwSignal<Option<String>>,
     /// Whether the open lesson is presented to a class.
-    pub(crate) presenting: RwSignal<Presenting>,
+    pub(crate) presenting: RwSignal<Presentation>,
     /// The cards that the reader has seen and the exercises that are passed, on this visit and earlier ones.
     pub(crate) progress: RwSignal<Progress>,
     /// The reader's answers to questions, on this visit and earlier ones.
@@ -108,7 +108,7 @@ impl LessonSignals {
             own_text: RwSignal::new(None),
             is_for_class: RwSignal::new(false),
             file_text: RwSignal::new(None),
-            presenting: RwSignal::new(Presenting::No),
+            presenting: RwSignal::new(Presentation::No),
             progress: RwSignal::new(progress::recall()),
             given_answers: RwSignal::new(question::recall()),
             last_card: RwSignal::new(progress::recall_last()),

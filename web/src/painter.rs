@@ -14,7 +14,7 @@ use crate::worker_program::WorkerProgram;
 
 /// A report of the worker.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Painted {
+pub(crate) enum PainterReport {
     /// The canvas can be drawn on.
     Ready,
     /// A frame is shown.
@@ -36,7 +36,7 @@ impl Painter {
     pub(crate) fn new(
         program: &WorkerProgram,
         canvas: &HtmlCanvasElement,
-        on_reply: impl Fn(Painted) + 'static,
+        on_reply: impl Fn(PainterReport) + 'static,
     ) -> Option<Self> {
         let transfer = Reflect::get(canvas, &"transferControlToOffscreen".into()).ok()?;
         let offscreen = transfer.dyn_into::<js_sys::Function>().ok()?.call0(canvas).ok()?;
@@ -46,7 +46,7 @@ impl Painter {
         let (unsent, on_message, own_worker) = (waiting.clone(), reply.clone(), started.clone());
         let on_message = move |data: JsValue| {
             if let Some(is_frame) = data.as_bool() {
-                on_message(if is_frame { Painted::Frame } else { Painted::Ready });
+                on_message(if is_frame { PainterReport::Frame } else { PainterReport::Ready });
             } else if unsent.borrow().is_some() {
                 // The first text says that the worker is ready: it gets the canvas, and then the messages that have waited.
                 let worker = own_worker.borrow().clone();
@@ -58,10 +58,10 @@ impl Painter {
                     let _ = worker.post_message(&message);
                 }
             } else {
-                on_message(Painted::Failed(data.as_string().unwrap_or_default()));
+                on_message(PainterReport::Failed(data.as_string().unwrap_or_default()));
             }
         };
-        let worker = program.start(on_message, move |why| reply(Painted::Failed(why)))?;
+        let worker = program.start(on_message, move |why| reply(PainterReport::Failed(why)))?;
         started.replace(Some(worker.clone()));
         Some(Self { worker, waiting })
     }

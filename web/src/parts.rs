@@ -17,10 +17,10 @@ use crate::view::kit::{button, click};
 
 /// The code of a part could not be fetched, because the network or the server failed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct NotLoaded;
+pub(crate) struct LoadError;
 
 #[cfg(feature = "split")]
-impl From<wasm_split_helpers::SplitLoaderError> for NotLoaded {
+impl From<wasm_split_helpers::SplitLoaderError> for LoadError {
     fn from(_: wasm_split_helpers::SplitLoaderError) -> Self {
         Self
     }
@@ -36,17 +36,17 @@ macro_rules! part {
 
         #[cfg(feature = "split")]
         #[wasm_split_helpers::wasm_split($module, fallible, preload($load))]
-        fn $show($($argument: $of),*) -> Result<AnyView, NotLoaded> {
+        fn $show($($argument: $of),*) -> Result<AnyView, LoadError> {
             Ok($body)
         }
 
         #[cfg(not(feature = "split"))]
-        async fn $show($($argument: $of),*) -> Result<AnyView, NotLoaded> {
+        async fn $show($($argument: $of),*) -> Result<AnyView, LoadError> {
             Ok($body)
         }
 
         #[cfg(not(feature = "split"))]
-        async fn $load() -> Result<(), NotLoaded> {
+        async fn $load() -> Result<(), LoadError> {
             Ok(())
         }
     };
@@ -95,19 +95,19 @@ part!(
 /// The files of the lessons, which lie in their module: the first screen does without these texts.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(lessons, fallible)]
-fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
+fn lesson_files() -> Result<&'static [LessonFile], LoadError> {
     Ok(blockyard_lessons::lessons())
 }
 
 #[cfg(not(feature = "split"))]
 #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn lesson_files() -> Result<&'static [LessonFile], NotLoaded> {
+async fn lesson_files() -> Result<&'static [LessonFile], LoadError> {
     Ok(blockyard_lessons::lessons())
 }
 
 /// Calls `then` with the files of the lessons: at once if their module is loaded, else when it has come. False if `then` has not been
 /// called yet.
-pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLoaded>) + 'static) -> bool {
+pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], LoadError>) + 'static) -> bool {
     let mut loading = Box::pin(lesson_files());
     if let Some(files) = poll_once(loading.as_mut()) {
         then(files);
@@ -120,14 +120,14 @@ pub(crate) fn with_lessons(then: impl FnOnce(Result<&'static [LessonFile], NotLo
 /// Asks the lab's question. Its code lies in the workbench's module: a file can be opened before that is loaded.
 #[cfg(feature = "split")]
 #[wasm_split_helpers::wasm_split(workbench, fallible)]
-fn lab_question(session: Session) -> Result<(), NotLoaded> {
+fn lab_question(session: Session) -> Result<(), LoadError> {
     session.lab().ask_here();
     Ok(())
 }
 
 #[cfg(not(feature = "split"))]
 #[expect(clippy::unused_async, reason = "as the function above, which waits for its module")]
-async fn lab_question(session: Session) -> Result<(), NotLoaded> {
+async fn lab_question(session: Session) -> Result<(), LoadError> {
     session.lab().ask_here();
     Ok(())
 }
@@ -162,7 +162,7 @@ fn show_when_loaded<L, E, S>(load: fn() -> L, show: impl Fn() -> S + Send + 'sta
 where
     L: Future<Output = Result<(), E>> + 'static,
     E: 'static,
-    S: Future<Output = Result<AnyView, NotLoaded>>,
+    S: Future<Output = Result<AnyView, LoadError>>,
 {
     let state = RwSignal::new(LoadState::Loading);
     let fetch = move || {

@@ -46,9 +46,9 @@ pub(crate) fn pixels(length: f64) -> f32 {
 
 /// The last scene that was drawn, in which handlers look up what the pointer is on; a handle that is copied freely.
 #[derive(Clone, Copy)]
-pub(crate) struct Drawn(StoredValue<Scene, LocalStorage>);
+pub(crate) struct DrawnScene(StoredValue<Scene, LocalStorage>);
 
-impl Drawn {
+impl DrawnScene {
     pub(crate) fn new() -> Self {
         Self(StoredValue::new_local(Scene::default()))
     }

@@ -9,7 +9,7 @@ use crate::view::scroll_card;
 
 /// Whether the open lesson is presented to a class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Presenting {
+pub(crate) enum Presentation {
     #[default]
     No,
     /// Large, on the whole screen.
@@ -23,7 +23,7 @@ pub(crate) enum Presenting {
 impl Feature<LessonSignals> {
     /// Presents the open lesson, on the whole screen if the browser allows it.
     pub(crate) fn present(self) {
-        self.presenting.set(Presenting::Shown);
+        self.presenting.set(Presentation::Shown);
         browser::ask_for_whole_screen();
         // Space goes on with the lesson, and presses no button.
         let _ = browser::after_millis(0, || browser::leave_button(".lesson"));
@@ -40,10 +40,10 @@ impl Feature<LessonSignals> {
     }
 
     pub(crate) fn end_presenting(self) {
-        if self.presenting.get_untracked() == Presenting::No {
+        if self.presenting.get_untracked() == Presentation::No {
             return;
         }
-        self.presenting.set(Presenting::No);
+        self.presenting.set(Presentation::No);
         self.draw_for_other_letters();
         if let Some(document) = browser::document().filter(browser::is_whole_screen) {
             document.exit_fullscreen();
@@ -62,14 +62,14 @@ impl Feature<LessonSignals> {
             // The card's next lines are in sight.
         } else if card + 1 < lesson.cards.len() {
             self.show_card(card + 1);
-        } else if self.presenting.get_untracked() == Presenting::AtEnd {
+        } else if self.presenting.get_untracked() == Presentation::AtEnd {
             // After the last lesson the end stays on the screen, however often the clicker is pressed.
             if self.neighbor(true).is_some() {
-                self.presenting.set(Presenting::Shown);
+                self.presenting.set(Presentation::Shown);
                 self.show_next();
             }
         } else {
-            self.presenting.set(Presenting::AtEnd);
+            self.presenting.set(Presentation::AtEnd);
         }
     }
 }

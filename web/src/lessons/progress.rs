@@ -11,7 +11,7 @@ use crate::session::Feature;
 
 /// A card that the reader has seen, or an exercise that is passed. The browser remembers it on the reader's machine only.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CardDone {
+pub(crate) struct CardProgress {
     pub(crate) lesson: String,
     /// The card, from 0.
     pub(crate) card: usize,
@@ -20,7 +20,7 @@ pub(crate) struct CardDone {
 }
 
 /// What the reader has done in all lessons.
-pub(crate) type Progress = BTreeSet<CardDone>;
+pub(crate) type Progress = BTreeSet<CardProgress>;
 
 /// The storage key of the progress.
 const KEY: &str = "blockyard.progress";
@@ -54,7 +54,7 @@ fn read(text: &str) -> Progress {
         let (lesson, card) = word.split_once('/')?;
         let is_passed = card.ends_with('!');
         let card = card.trim_end_matches('!').parse().ok()?;
-        Some(CardDone { lesson: lesson.to_owned(), card, is_passed })
+        Some(CardProgress { lesson: lesson.to_owned(), card, is_passed })
     };
     text.split_whitespace().filter_map(card_done).collect()
 }
@@ -69,7 +69,7 @@ impl Feature<LessonSignals> {
     }
 
     pub(super) fn add_progress(self, id: &str, card: usize, is_passed: bool) {
-        let done = CardDone { lesson: id.to_owned(), card, is_passed };
+        let done = CardProgress { lesson: id.to_owned(), card, is_passed };
         if self.progress.with_untracked(|progress| !progress.contains(&done)) {
             self.progress.update(|progress| {
                 progress.insert(done);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn progress_comes_back_and_damage_is_left_out() {
-        let done = |card, is_passed| CardDone { lesson: "reserved".to_owned(), card, is_passed };
+        let done = |card, is_passed| CardProgress { lesson: "reserved".to_owned(), card, is_passed };
         let progress = Progress::from([done(0, false), done(3, false), done(3, true)]);
         assert_eq!(read(&written(&progress)), progress);
         assert_eq!(read("reserved/x nothing reserved/0 /"), Progress::from([done(0, false)]));

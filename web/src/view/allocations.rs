@@ -18,7 +18,7 @@ use leptos::prelude::*;
 use web_sys::HtmlCanvasElement;
 
 use self::picture::{GridColors, GridPart, Picture};
-use self::pointer::Grabbed;
+use self::pointer::FigureDrag;
 pub(crate) use self::words::allocation_lines;
 use crate::browser;
 use crate::figures::Columns;
@@ -73,7 +73,7 @@ struct AllocationsFigure {
     pointer: RwSignal<Option<Point>>,
     /// Two opposite corners of the part that the reader marks with Shift.
     brush: RwSignal<Option<(Point, Point)>>,
-    grabbed: StoredValue<Option<Grabbed>>,
+    grabbed: StoredValue<Option<FigureDrag>>,
     tip: Tip,
 }
 

@@ -29,10 +29,10 @@ pub(crate) struct Dissolve {
     session: Session,
     slot: Slot,
     canvas: NodeRef<html::Canvas>,
-    shown: StoredValue<Option<Shown>, LocalStorage>,
+    shown: StoredValue<Option<ShownScene>, LocalStorage>,
 }
 
-struct Shown {
+struct ShownScene {
     scene: Scene,
     /// The rows in sight, and how they are drawn, in a figure that has such.
     view: MapView,
@@ -86,7 +86,7 @@ impl Dissolve {
             self.way(from, &scene, now)
         });
         let is_moving = way.is_some();
-        self.shown.set_value(Some(Shown { scene, view: view.clone(), run, steps, way }));
+        self.shown.set_value(Some(ShownScene { scene, view: view.clone(), run, steps, way }));
         if is_moving {
             return self.tick();
         }

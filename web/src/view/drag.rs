@@ -16,7 +16,7 @@ const LEAST_PX: f64 = 8.0;
 
 /// The block that is being dragged.
 #[derive(Clone, Debug, PartialEq)]
-struct Dragged {
+struct BlockDrag {
     block: BlockId,
     name: String,
     /// Where the pointer went down, in the window.
@@ -31,7 +31,7 @@ struct Dragged {
 #[derive(Clone, Copy)]
 pub(crate) struct Drag {
     session: Session,
-    dragged: RwSignal<Option<Dragged>>,
+    dragged: RwSignal<Option<BlockDrag>>,
     drop_area: NodeRef<html::Div>,
     /// Whether the click that follows belongs to a drag.
     has_ended: StoredValue<bool>,
@@ -61,7 +61,7 @@ impl Drag {
         });
         if let Some(Some(name)) = name {
             let start_px = (f64::from(event.client_x()), f64::from(event.client_y()));
-            self.dragged.set(Some(Dragged { block, name, start_px, has_moved: false, is_over: false }));
+            self.dragged.set(Some(BlockDrag { block, name, start_px, has_moved: false, is_over: false }));
         }
     }
 
@@ -79,7 +79,7 @@ impl Drag {
                 let _ = target.set_pointer_capture(event.pointer_id());
             }
         }
-        let after = Dragged { has_moved: true, is_over: self.is_over(x, y), ..before.clone() };
+        let after = BlockDrag { has_moved: true, is_over: self.is_over(x, y), ..before.clone() };
         if after != before {
             self.dragged.set(Some(after));
         }

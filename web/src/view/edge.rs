@@ -8,7 +8,7 @@ use wasm_bindgen::JsCast;
 use web_sys::Element;
 
 use crate::session::Session;
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::tip::Tip;
 
 /// So near to the end of a block the pointer takes hold of it.
@@ -20,7 +20,7 @@ const NEAR_FINGER_PX: f32 = 16.0;
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
     session: Session,
-    drawn: Drawn,
+    drawn: DrawnScene,
     tip: Tip,
     /// How many bytes a pixel of the figure is at a block.
     bytes_per_px: fn(Session, &Scene, BlockId, &Rect) -> Option<f64>,
@@ -33,7 +33,7 @@ pub(crate) struct Edge {
 impl Edge {
     pub(crate) fn new(
         session: Session,
-        drawn: Drawn,
+        drawn: DrawnScene,
         tip: Tip,
         bytes_per_px: fn(Session, &Scene, BlockId, &Rect) -> Option<f64>,
     ) -> Self {

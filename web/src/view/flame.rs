@@ -10,7 +10,7 @@ use leptos::prelude::*;
 
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::allocations::swatch;
 use crate::view::holders::{HolderList, percent};
 use crate::view::kit::{effect, on, text};
@@ -26,7 +26,7 @@ struct Flame {
     /// The colors of stacks, which are those of the allocations over time, and what they mean.
     colors: PtrEq<(BTreeMap<StackId, Role>, Vec<LegendEntry>)>,
     focus: RwSignal<usize>,
-    drawn: Drawn,
+    drawn: DrawnScene,
 }
 
 pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
@@ -41,7 +41,7 @@ pub(crate) fn flame(session: Session, list: &PtrEq<HolderList>) -> AnyView {
         graph: PtrEq::new(FlameGraph::new(allocations, recording, &list.rows)),
         colors: PtrEq::new(colors(list)),
         focus: RwSignal::new(0),
-        drawn: Drawn::new(),
+        drawn: DrawnScene::new(),
     };
     let shown = flame.clone();
     effect(move || {

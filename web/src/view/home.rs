@@ -38,11 +38,11 @@ pub(crate) fn home(session: Session, samples: Samples) -> AnyView {
 }
 
 /// One of the numbers of a moment.
-type Reading = fn(&Breakdown) -> Bytes;
+type BreakdownNumber = fn(&Breakdown) -> Bytes;
 
 /// The numbers that a reader would ask PyTorch and the driver for, and what the last line changed in each.
 fn readouts(session: Session) -> AnyView {
-    let rows: [(&str, &str, Reading); 3] = [
+    let rows: [(&str, &str, BreakdownNumber); 3] = [
         ("memory_allocated()", "readout-allocated", Breakdown::allocated),
         ("memory_reserved()", "readout-reserved", Breakdown::reserved),
         ("nvidia-smi", "readout-nvidia-smi", nvidia_smi),
@@ -72,7 +72,7 @@ fn readouts(session: Session) -> AnyView {
 }
 
 /// `+20 MiB`, `no change`; empty before the first line.
-fn change(session: Session, bytes: Reading) -> String {
+fn change(session: Session, bytes: BreakdownNumber) -> String {
     session.story().moment.with(|moment| {
         let (before, after) = (bytes(&moment.before), bytes(&moment.after));
         if !moment.has_acted {

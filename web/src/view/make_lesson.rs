@@ -24,8 +24,8 @@ const REST_MILLIS: i32 = 300;
 
 /// What is known of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Checked {
-    /// What the text comes to, in a sentence.
+struct LessonCheck {
+    /// The verdict about the text, in a sentence.
     verdict: String,
     is_lesson: bool,
     /// The titles of the cards, each with what the card has beside its text.
@@ -34,7 +34,7 @@ struct Checked {
     findings: Vec<(u32, String)>,
 }
 
-impl Checked {
+impl LessonCheck {
     fn of(text: &str) -> Self {
         let lesson = match Lesson::check(text) {
             Ok(lesson) => lesson,
@@ -81,7 +81,7 @@ pub(crate) fn make_lesson(session: Session) -> AnyView {
     let editor = LessonEditor {
         session,
         area: NodeRef::new(),
-        checked: RwSignal::new(Checked::of(&first)),
+        checked: RwSignal::new(LessonCheck::of(&first)),
         content: RwSignal::new(first),
         before: RwSignal::new(None),
         timer: StoredValue::new(None),
@@ -128,7 +128,7 @@ struct LessonEditor {
     content: RwSignal<String>,
     /// The writer's text before the sample or a file took its place.
     before: RwSignal<Option<String>>,
-    checked: RwSignal<Checked>,
+    checked: RwSignal<LessonCheck>,
     /// The browser's timer of the next check.
     timer: StoredValue<Option<i32>>,
 }
@@ -143,7 +143,7 @@ impl LessonEditor {
         content.set(text);
         browser::cancel(timer.get_value());
         timer.set_value(browser::after_millis(REST_MILLIS, move || {
-            let _ = content.try_with_untracked(|text| checked.try_set(Checked::of(text)));
+            let _ = content.try_with_untracked(|text| checked.try_set(LessonCheck::of(text)));
         }));
     }
 
@@ -233,7 +233,7 @@ pub(super) fn open_file(session: Session) -> AnyView {
     .into_any()
 }
 
-/// What the text comes to, and what can be done with it.
+/// The verdict about the text, and what can be done with it.
 fn found(editor: LessonEditor) -> AnyView {
     let LessonEditor { session, checked, before, .. } = editor;
     let findings = move || {
@@ -287,7 +287,7 @@ fn found(editor: LessonEditor) -> AnyView {
         session.messages().show_note("The link for a class is copied. It has the lesson without its solutions; answers are checked by the goals.");
     });
     view! {
-        <section aria-label="What it comes to">
+        <section aria-label="The verdict about the text">
             <p class="headline" class:differs=is_wrong role="status" data-testid="lesson-verdict">
                 {text(move || checked.get().verdict)}
             </p>
@@ -401,26 +401,27 @@ mod tests {
 
     #[test]
     fn the_lesson_of_the_beginning_is_proved() {
-        let checked = Checked::of(STARTER);
+        let checked = LessonCheck::of(STARTER);
         assert!(checked.is_lesson && checked.findings.is_empty(), "{checked:?}");
         assert_eq!(checked.cards, ["A small tensor: a question", "Exercise: room for both: an exercise"]);
     }
 
     #[test]
     fn an_untrue_claim_and_an_unproved_number_have_their_lines() {
-        let untrue = Checked::of(&STARTER.replace("more than size a => more", "less than size a => less"));
+        let untrue =
+            LessonCheck::of(&STARTER.replace("more than size a => more", "less than size a => less"));
         assert!(
             !untrue.is_lesson && untrue.findings.first().is_some_and(|(line, _)| *line == 10),
             "{untrue:?}"
         );
         // All errors at once, each with its line.
         let worse = STARTER.replace("more than size a => more", "less than size a => less");
-        let worse = Checked::of(
+        let worse = LessonCheck::of(
             &worse.replace("goal: b passes", "goal: b is well").replace("id: my-lesson", "id: My"),
         );
         assert_eq!(worse.verdict, "This is not a lesson yet: 3 errors.");
         assert_eq!(worse.findings.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 10, 27]);
-        let unproved = Checked::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
+        let unproved = LessonCheck::of(&STARTER.replace("than it needs.", "than it needs, by 17 MiB."));
         assert!(unproved.is_lesson && unproved.findings.len() == 1, "{unproved:?}");
     }
 }

@@ -14,7 +14,7 @@ use web_sys::HtmlCanvasElement;
 use crate::browser;
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::edge::Edge;
@@ -32,7 +32,7 @@ pub(crate) fn map(session: Session) -> AnyView {
     frames::forget_with_view(&[Slot::Map, Slot::Hover, Slot::Scroll, Slot::Follow]);
     let area = NodeRef::<html::Div>::new();
     let canvas = NodeRef::<html::Canvas>::new();
-    let (tip, drawn) = (Tip::new(), Drawn::new());
+    let (tip, drawn) = (Tip::new(), DrawnScene::new());
     let edge = Edge::new(session, drawn, tip, bytes_per_px);
     let actions = MapActions {
         session,

@@ -12,7 +12,7 @@ use leptos::prelude::*;
 use crate::figures::zoom_factor;
 use crate::frames::{self, Slot};
 use crate::session::Session;
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::edge::Edge;
 use crate::view::map::{block_at, words};
@@ -26,7 +26,7 @@ pub(crate) struct MapActions {
     pub(crate) session: Session,
     pub(crate) area: NodeRef<html::Div>,
     pub(crate) size: RwSignal<Size>,
-    pub(crate) drawn: Drawn,
+    pub(crate) drawn: DrawnScene,
     pub(crate) tip: Tip,
     pub(crate) edge: Edge,
     pub(crate) dissolve: Dissolve,

@@ -11,7 +11,7 @@ pub(crate) struct Pinch(StoredValue<Vec<(i32, f32)>>);
 
 /// A move of one of two fingers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Pinched {
+pub(crate) struct PinchMove {
     /// The middle between the fingers, from the left edge of the element.
     pub(crate) x_px: f32,
     /// The distance of the fingers divided by their distance before the move.
@@ -43,14 +43,14 @@ impl Pinch {
         self.0.with_value(|fingers| fingers.len() > 1)
     }
 
-    pub(crate) fn moved(self, event: &PointerEvent) -> Option<Pinched> {
+    pub(crate) fn moved(self, event: &PointerEvent) -> Option<PinchMove> {
         let (id, x_px) = (event.pointer_id(), surface::offset_px(event).0);
         self.0.try_update_value(|fingers| {
             let before = distance(fingers);
             fingers.iter_mut().filter(|(finger, _)| *finger == id).for_each(|(_, x)| *x = x_px);
             let [(_, one), (_, other)] = fingers.as_slice() else { return None };
             let factor = f64::from(distance(fingers) / before);
-            Some(Pinched { x_px: f32::midpoint(*one, *other), factor })
+            Some(PinchMove { x_px: f32::midpoint(*one, *other), factor })
         })?
     }
 }

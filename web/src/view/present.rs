@@ -9,7 +9,7 @@ use web_sys::{Element, HtmlElement};
 
 use crate::browser;
 use crate::export;
-use crate::lessons::Presenting;
+use crate::lessons::Presentation;
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -18,7 +18,7 @@ use crate::view::kit::{button, click, effect, flag};
 
 /// The button that begins and ends the presentation of the open lesson.
 pub(crate) fn present_button(session: Session) -> AnyView {
-    let is_on = Memo::new(move |_| session.lessons().presenting.get() != Presenting::No);
+    let is_on = Memo::new(move |_| session.lessons().presenting.get() != Presentation::No);
     let is_made_here = move || {
         let is_written =
             session.lessons().own_text.with(Option::is_some) && !session.lessons().is_for_class.get();
@@ -60,7 +60,7 @@ pub(crate) fn fit_card(session: Session, head: NodeRef<html::Div>) {
     effect(move || {
         size.track();
         session.lessons().state.track();
-        let is_on = session.lessons().presenting.get() != Presenting::No;
+        let is_on = session.lessons().presenting.get() != Presentation::No;
         // The page has the card by then.
         let _ = browser::after_millis(20, move || fit(session, is_on));
     });
@@ -117,8 +117,8 @@ pub(crate) fn follow(session: Session) {
     effect(move || {
         let presenting = session.lessons().presenting.get();
         let Some(root) = browser::document().and_then(|document| document.document_element()) else { return };
-        let _ = root.class_list().toggle_with_force("is-presenting", presenting != Presenting::No);
-        let _ = root.class_list().toggle_with_force("is-blank", presenting == Presenting::Blank);
+        let _ = root.class_list().toggle_with_force("is-presenting", presenting != Presentation::No);
+        let _ = root.class_list().toggle_with_force("is-blank", presenting == Presentation::Blank);
     });
     effect(move || {
         let is_lesson =
@@ -141,28 +141,28 @@ pub(crate) fn follow(session: Session) {
 /// What a key does in a presentation; whether it is one of its keys. A clicker sends `PageDown` and `PageUp`, and `b` or `.` for a dark screen.
 pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
     match session.lessons().presenting.get_untracked() {
-        Presenting::No => return false,
+        Presentation::No => return false,
         // Any key brings a dark screen back, and does nothing else, as in programs for slides.
-        Presenting::Blank => {
+        Presentation::Blank => {
             let is_key = !["Shift", "Control", "Alt", "Meta"].contains(&event.key().as_str());
             if is_key {
-                session.lessons().presenting.set(Presenting::Shown);
+                session.lessons().presenting.set(Presentation::Shown);
             }
             return is_key;
         }
-        Presenting::Shown | Presenting::AtEnd => {}
+        Presentation::Shown | Presentation::AtEnd => {}
     }
     match event.key().as_str() {
         "PageDown" | " " | "ArrowRight" | "ArrowDown" | "Enter" => session.lessons().go_on(),
         "PageUp" | "Backspace" | "ArrowLeft" | "ArrowUp" => {
             let card = session.lessons().state.with_untracked(|state| state.card);
-            session.lessons().presenting.set(Presenting::Shown);
+            session.lessons().presenting.set(Presentation::Shown);
             match card.checked_sub(1) {
                 Some(before) => session.lessons().show_card(before),
                 None => session.lessons().show_previous(),
             }
         }
-        "b" | "B" | "." => session.lessons().presenting.set(Presenting::Blank),
+        "b" | "B" | "." => session.lessons().presenting.set(Presentation::Blank),
         "Escape" => session.lessons().end_presenting(),
         _ => return false,
     }
@@ -172,15 +172,15 @@ pub(crate) fn key(session: Session, event: &ev::KeyboardEvent) -> bool {
 /// Whether a presentation takes the key from a text field or a button that has the focus: a clicker is pressed whatever was clicked before.
 pub(crate) fn takes_key(session: Session, key: &str) -> bool {
     match session.lessons().presenting.get_untracked() {
-        Presenting::No => false,
-        Presenting::Blank => true,
-        Presenting::Shown | Presenting::AtEnd => matches!(key, "PageDown" | "PageUp"),
+        Presentation::No => false,
+        Presentation::Blank => true,
+        Presentation::Shown | Presentation::AtEnd => matches!(key, "PageDown" | "PageUp"),
     }
 }
 
 /// What a class reads after the last card, until a key is pressed: a line, and after the last lesson the whole screen.
 pub(crate) fn end_line(session: Session) -> AnyView {
-    let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presenting::AtEnd);
+    let is_end = Memo::new(move |_| session.lessons().presenting.get() == Presentation::AtEnd);
     let is_last = Memo::new(move |_| is_end.get() && session.lessons().neighbor(true).is_none());
     let shown = move || {
         let open = untrack(|| session.open_lesson()).filter(|_| is_last.get())?;

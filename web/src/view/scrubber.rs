@@ -14,7 +14,7 @@ use web_sys::{Element, HtmlCanvasElement};
 use crate::frames::{self, Slot};
 use crate::run::Run;
 use crate::session::Session;
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::kit::{effect, on};
 use crate::view::player;
 use crate::view::timeline::moment_words;
@@ -28,7 +28,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
     let strip = Strip {
         session,
         size: surface::size_of(area),
-        drawn: Drawn::new(),
+        drawn: DrawnScene::new(),
         tip: Tip::new(),
         brush_px: StoredValue::new(None),
     };
@@ -66,7 +66,7 @@ pub(crate) fn scrubber(session: Session) -> AnyView {
 struct Strip {
     session: Session,
     size: RwSignal<Size>,
-    drawn: Drawn,
+    drawn: DrawnScene,
     tip: Tip,
     /// Where a drag with Shift began, from the left edge. Such a drag shows a part of the run in the figures over time.
     brush_px: StoredValue<Option<f32>>,

@@ -10,12 +10,12 @@ use leptos::html;
 use leptos::prelude::*;
 
 use crate::frames::{self, Slot};
-use crate::lessons::Presenting;
+use crate::lessons::Presentation;
 use crate::program::ProgramResult;
 use crate::ptr_eq::PtrEq;
 use crate::session::Session;
 use crate::story::{CONTEXT, Story};
-use crate::surface::{self, Drawn};
+use crate::surface::{self, DrawnScene};
 use crate::view::dissolve::Dissolve;
 use crate::view::drag::Drag;
 use crate::view::edge::Edge;
@@ -30,7 +30,7 @@ const LEAST_SHOWN: Bytes = Bytes::mib(64);
 struct StageCanvas {
     session: Session,
     canvas: NodeRef<html::Canvas>,
-    drawn: Drawn,
+    drawn: DrawnScene,
     dissolve: Dissolve,
 }
 
@@ -75,7 +75,7 @@ fn is_of_process(session: Session) -> bool {
 
 /// Whether the stage has all the height that a presentation leaves. Reads signals.
 fn fills(session: Session) -> bool {
-    session.lessons().presenting.get() != Presenting::No && !session.appearance().is_narrow.get()
+    session.lessons().presenting.get() != Presentation::No && !session.appearance().is_narrow.get()
 }
 
 /// A lesson's stage narrower than this is as low as it can be: text and figure stay in sight together.
@@ -111,7 +111,7 @@ pub(crate) fn stage(session: Session, is_compact: bool) -> AnyView {
     let shown = StageCanvas {
         session,
         canvas,
-        drawn: Drawn::new(),
+        drawn: DrawnScene::new(),
         dissolve: Dissolve::new(session, Slot::Stage, canvas),
     };
     let tip = Tip::new();

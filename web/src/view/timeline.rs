@@ -18,7 +18,7 @@ use crate::surface::{self, offset_px};
 use crate::view::divider::{SizedPanel, divider};
 use crate::view::kit::{button, choice, choices, click, effect, flag, on, text};
 use crate::view::numbers::grouped_count;
-use crate::view::pinch::{Pinch, Pinched};
+use crate::view::pinch::{Pinch, PinchMove};
 use crate::view::tip::Tip;
 
 /// The parts of the figure that its handlers share.
@@ -149,7 +149,7 @@ impl Timeline {
     fn moved(self, event: &ev::PointerEvent) {
         let session = self.session;
         let (x, y) = offset_px(event);
-        if let Some(Pinched { x_px, factor }) = self.pinch.moved(event) {
+        if let Some(PinchMove { x_px, factor }) = self.pinch.moved(event) {
             return session.figures().zoom_memory(self.fraction(x_px), factor);
         }
         if event.buttons() & 1 != 0 {

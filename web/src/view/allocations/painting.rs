@@ -9,7 +9,7 @@ use leptos::task::spawn_local;
 use web_sys::HtmlCanvasElement;
 
 use super::{AllocationsFigure, cells};
-use crate::painter::{Painted, Painter};
+use crate::painter::{Painter, PainterReport};
 use crate::surface::{self, pixels};
 use crate::view::kit::effect;
 use crate::{browser, frames, gpu, jobs};
@@ -50,11 +50,11 @@ async fn open(it: AllocationsFigure, canvas: HtmlCanvasElement) {
         return;
     }
     let painter = Painter::new(&program, &canvas, move |report| match report {
-        Painted::Ready => {
+        PainterReport::Ready => {
             let _ = it.is_painted.try_set(true);
         }
-        Painted::Frame => frames::painted(),
-        Painted::Failed(_) => {
+        PainterReport::Frame => frames::painted(),
+        PainterReport::Failed(_) => {
             // The grid draws from now on.
             let _ = it.is_painted.try_set(false);
             it.painter.try_update_value(Option::take);

@@ -18,7 +18,7 @@ const CLICK_PX: f32 = 4.0;
 
 /// A drag: where it began, and the steps and bytes that were shown then.
 #[derive(Clone, Copy)]
-pub(super) struct Grabbed {
+pub(super) struct FigureDrag {
     from: Point,
     steps: TimelineView,
     range: (f64, f64),
@@ -109,10 +109,10 @@ impl AllocationsFigure {
         let steps = untrack(|| self.session.figures().timeline_view_or_fit());
         let range = untrack(|| self.session.figures().byte_range(&columns, &steps));
         let is_brush = event.shift_key();
-        self.grabbed.set_value(Some(Grabbed { from: place(event), steps, range, is_brush }));
+        self.grabbed.set_value(Some(FigureDrag { from: place(event), steps, range, is_brush }));
     }
 
-    fn drag(self, Grabbed { from, steps, range, is_brush }: Grabbed, at: Point) {
+    fn drag(self, FigureDrag { from, steps, range, is_brush }: FigureDrag, at: Point) {
         self.tip.hide();
         let plot = grid_plot(self.size.get_untracked());
         if is_brush {
@@ -134,7 +134,7 @@ impl AllocationsFigure {
 
     pub(super) fn up(self, event: &ev::PointerEvent) {
         let at = place(event);
-        let Some(Grabbed { from, steps, range, is_brush }) = self.grabbed.get_value() else { return };
+        let Some(FigureDrag { from, steps, range, is_brush }) = self.grabbed.get_value() else { return };
         self.let_go();
         let is_click = (from.x_px - at.x_px).abs() < CLICK_PX && (from.y_px - at.y_px).abs() < CLICK_PX;
         if is_click {

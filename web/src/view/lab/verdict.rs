@@ -1,4 +1,4 @@
-//! The verdict: what the run that is shown came to, in the order in which a reader asks.
+//! The verdict about the run that is shown, in the order in which a reader asks.
 
 use blockyard_figure::steps_at_allocation;
 use blockyard_lab::{
