@@ -7,7 +7,7 @@ use blockyard_lessons::{
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::lessons::{CardDone, GivenAnswer};
+use crate::lessons::{CardProgress, GivenAnswer};
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -88,7 +88,7 @@ fn lesson_rows(session: Session) -> Vec<AnyView> {
         summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards, questions }| {
             let done = text(move || {
                 let (seen, passed) = session.lessons().progress.with(|progress| {
-                    let of = |done: &&CardDone| done.lesson == id;
+                    let of = |done: &&CardProgress| done.lesson == id;
                     let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
                     (seen, progress.iter().filter(of).any(|done| done.is_passed))
                 });
