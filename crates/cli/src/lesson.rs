@@ -1,5 +1,6 @@
 //! `blockyard lesson`: the course as a list, one lesson as text, class sheets, and grades of answers.
 
+mod answers;
 mod handout;
 #[cfg(feature = "python")]
 mod program;
@@ -25,10 +26,10 @@ pub(crate) struct LessonOptions {
     /// The id of a lesson (`reserved`) or a lesson's file; several for a common handout.
     #[arg(value_name = "LESSON")]
     pub(crate) lessons: Vec<String>,
-    /// Grade an answer to the lesson's exercise: the whole workload or program, `-` for standard input. The exit status is 0 if it passes, 1
-    /// if it does not, 2 if it cannot be graded.
-    #[arg(long, value_name = "SOLUTION", requires = "lessons")]
-    pub(crate) check: Option<PathBuf>,
+    /// Grade answers to the lesson's exercise: each the whole workload or program, `-` for standard input. Several files, such as those of a
+    /// class, have a line each. The exit status is 0 if all pass, 1 if one does not, 2 if one cannot be graded.
+    #[arg(long, value_name = "SOLUTION", requires = "lessons", num_args = 1..)]
+    pub(crate) check: Vec<PathBuf>,
     /// Print the workload or the Python program that the exercise begins with, to be saved and changed.
     #[arg(long, requires = "lessons", conflicts_with = "check")]
     pub(crate) start: bool,
@@ -39,6 +40,10 @@ pub(crate) struct LessonOptions {
     #[arg(long, value_name = "ANSWERS.html", requires = "handout")]
     pub(crate) answers: Option<PathBuf>,
 }
+
+#[cfg(not(feature = "python"))]
+const NO_PYTHON: &str =
+    "the exercise is a Python program, and this command was built without its Python interpreter";
 
 /// How wide text is in the terminal, in characters.
 const WIDTH: usize = 96;
@@ -61,8 +66,10 @@ pub(crate) fn lesson(options: &LessonOptions) -> anyhow::Result<ExitCode> {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(path) = &options.check {
-        return check(exercise(lesson)?, path);
+    match options.check.as_slice() {
+        [] => {}
+        [path] => return check(exercise(lesson)?, path),
+        paths => return answers::check_all(exercise(lesson)?, paths),
     }
     print(lesson)?;
     Ok(ExitCode::SUCCESS)
@@ -138,13 +145,9 @@ fn check(exercise: &Exercise, path: &Path) -> anyhow::Result<ExitCode> {
     let grade = match exercise.language {
         ExerciseLanguage::Workload => exercise.grade(&text).map_err(|error| anyhow!("{name}: {error}"))?,
         #[cfg(feature = "python")]
-        ExerciseLanguage::Python => program::grade(exercise, &name, &text)?,
+        ExerciseLanguage::Python => program::grade(exercise, &name, &text, program::Output::Shown)?,
         #[cfg(not(feature = "python"))]
-        ExerciseLanguage::Python => {
-            anyhow::bail!(
-                "{name}: the exercise is a Python program, and this command was built without its Python interpreter"
-            )
-        }
+        ExerciseLanguage::Python => anyhow::bail!("{name}: {NO_PYTHON}"),
     };
     let mut out = output::stdout();
     for goal in &grade.goals {

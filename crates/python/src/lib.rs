@@ -42,6 +42,7 @@
 //!   step under the cursor, and `referrers` looks through the names, the backward graphs and what libraries hold just before the next request. A
 //!   run that nobody asks about pays nothing for it.
 
+mod brackets;
 mod collector;
 mod deallocation;
 mod host;

@@ -19,7 +19,9 @@ use rustpython_vm::{AsObject, Interpreter, PyResult, Settings as VmSettings, Try
 
 use crate::host::{self, Budget, Host, Output, ProgramNote};
 use crate::referrers::{self, Referrers, ReferrersRequest};
-use crate::{collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown};
+use crate::{
+    brackets, collector, deallocation, integers, kept_graphs, modules, position, traceback, unknown,
+};
 
 /// A program.
 #[derive(Clone, Debug)]
@@ -384,7 +386,8 @@ fn execute(vm: &VirtualMachine, program: &Program, kept: &mut Option<Scope>) -> 
     scope.globals.set_item("__file__", vm.ctx.new_str(program.file.as_str()).into(), vm)?;
     let code = vm
         .compile(&program.source, Mode::Exec, program.file.clone())
-        .map_err(|error| vm.new_syntax_error(&error, Some(&program.source)))?;
+        .map_err(|error| vm.new_syntax_error(&error, Some(&program.source)))
+        .map_err(|error| brackets::named(vm, error, &program.source, &program.file))?;
     vm.run_code_obj(code, scope).map(drop)
 }
 

@@ -42,6 +42,23 @@ fn methods_have_their_own_name_and_statements_no_carets() {
     );
 }
 
+/// The parser stumbles over the next line, which is not the one to mend.
+#[test]
+fn a_bracket_that_is_never_closed_has_its_own_line() {
+    check(
+        "x = len([1, 2]\nprint(x)\n",
+        "  File \"x.py\", line 1\n    x = len([1, 2]\n           ^\nSyntaxError: '(' was never closed\n",
+    );
+    check(
+        "y = [1,\n",
+        "  File \"x.py\", line 1\n    y = [1,\n        ^\nSyntaxError: '[' was never closed\n",
+    );
+    check(
+        "x = (1 +)\ny = (2\n",
+        "  File \"x.py\", line 1\n    x = (1 +)\n            ^\nSyntaxError: invalid syntax\n",
+    );
+}
+
 #[test]
 fn an_assignment_marks_what_is_assigned_to() {
     check(

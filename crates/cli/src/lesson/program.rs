@@ -16,13 +16,24 @@ const TIME_LIMIT: Duration = Duration::from_mins(1);
 /// How much of the host's memory an answer may use.
 const HOST_MEMORY: Bytes = Bytes::gib(4);
 
-/// Prints what the program prints, and on standard error its traceback; then says which goals are met.
-pub(super) fn grade(exercise: &Exercise, name: &str, source: &str) -> anyhow::Result<Grade> {
+/// Whether the output of an answer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Output {
+    /// What the program prints, and on standard error its traceback.
+    Shown,
+    /// Neither: each of many answers has a line.
+    Hidden,
+}
+
+/// Runs the program and says which goals are met.
+pub(super) fn grade(exercise: &Exercise, name: &str, source: &str, shown: Output) -> anyhow::Result<Grade> {
     exercise.check_locked(source).map_err(|error| anyhow!("{name}: {error}"))?;
     let (finished, printed) = run(exercise, name, source)?;
-    output::line(&mut output::stdout(), printed.trim_end())?;
-    if let Some(traceback) = &finished.traceback {
-        eprint!("{traceback}");
+    if shown == Output::Shown {
+        output::line(&mut output::stdout(), printed.trim_end())?;
+        if let Some(traceback) = &finished.traceback {
+            eprint!("{traceback}");
+        }
     }
     let (status, traceback) = (finished.status, finished.traceback);
     let recording = finished.devices.into_iter().next().and_then(|device| device.recording);

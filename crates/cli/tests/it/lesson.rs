@@ -79,6 +79,38 @@ fn a_program_is_an_answer_too_and_every_solution_of_ours_passes_while_its_start_
     assert!(count >= 16, "{count} exercises are in Python");
 }
 
+/// A teacher has the files of a class, and a line for each.
+#[test]
+fn several_answers_have_a_line_each_and_one_that_cannot_be_read_stops_nobody() {
+    let file =
+        |name: &str| std::env::temp_dir().join(format!("blockyard-answer-{}-{name}", std::process::id()));
+    let start = blockyard(["lesson", "pools", "--start"]).out;
+    let answers = [("a", solved("pools")), ("b", start), ("c", "large = alloc 40 MiB\n".to_owned())];
+    let paths = answers.map(|(name, text)| {
+        let path = file(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    });
+    let [good, early, wrong] = &paths;
+    let both = blockyard(["lesson", "pools", "--check", good, good]);
+    assert_eq!(
+        (both.status, both.out),
+        (0, format!("passed     {good}\npassed     {good}\n2 of 2 passed.\n"))
+    );
+    let one = blockyard(["lesson", "pools", "--check", early, good]);
+    assert_eq!(one.status, 1, "{}", one.err);
+    assert!(one.out.starts_with(&format!("not yet    {early}: the number of segments is 2")), "{}", one.out);
+    assert!(one.out.ends_with(&format!("passed     {good}\n1 of 2 passed.\n")), "{}", one.out);
+    let all = blockyard(["lesson", "pools", "--check", wrong, "nowhere", good]);
+    assert_eq!(all.status, 2, "{}", all.err);
+    assert!(all.out.starts_with(&format!("not graded {wrong}: line 1 belongs to the task")), "{}", all.out);
+    assert!(
+        all.out.contains("\nnot graded nowhere: ") && all.out.ends_with("1 of 3 passed.\n"),
+        "{}",
+        all.out
+    );
+}
+
 #[cfg(feature = "python")]
 #[test]
 fn a_program_that_fails_has_its_output_its_line_and_its_traceback() {
