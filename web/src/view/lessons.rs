@@ -1,13 +1,13 @@
 //! The pages of "Learn": the list of lessons, the glossary, and all questions.
 
 use blockyard_lessons::{
-    Answers, Entry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary, lessons, plain,
-    question_figure, quiz,
+    Answers, GlossaryEntry, Lesson, LessonFile, PARTS, PlayedLesson, QuizItem, card_figure, glossary,
+    lessons, plain, question_figure, quiz,
 };
 use leptos::prelude::*;
 
 use crate::browser;
-use crate::lessons::{CardDone, GivenAnswer};
+use crate::lessons::{CardProgress, GivenAnswer};
 use crate::link::Target;
 use crate::navigation::Place;
 use crate::session::Session;
@@ -57,7 +57,7 @@ pub(crate) fn list(session: Session) -> AnyView {
     let mut rows = summaries().into_iter().map(|ListedLesson { id, title, summary, minutes, cards }| {
         let done = text(move || {
             let (seen, passed) = session.lessons().progress.with(|progress| {
-                let of = |done: &&CardDone| done.lesson == id;
+                let of = |done: &&CardProgress| done.lesson == id;
                 let seen = progress.iter().filter(of).filter(|done| !done.is_passed).count();
                 (seen, progress.iter().filter(of).any(|done| done.is_passed))
             });
@@ -165,7 +165,7 @@ fn taught_in(entry: &str) -> Option<(&'static LessonFile, usize)> {
     })
 }
 
-fn word(session: Session, entry: &Entry, is_sought: bool) -> AnyView {
+fn word(session: Session, entry: &GlossaryEntry, is_sought: bool) -> AnyView {
     let api =
         entry.api.iter().map(|name| view! { <code>{name.clone()}</code> }.into_any()).collect::<Vec<_>>();
     let has_other = !entry.other_words.is_empty();

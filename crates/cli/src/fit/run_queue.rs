@@ -157,13 +157,13 @@ mod tests {
     #[test]
     fn the_first_run_is_alone_and_memory_bounds_the_others() {
         let mut state = State::default();
-        assert_eq!(state.most(8), 1);
+        assert_eq!(state.most_now(8), 1);
         state.host_peak = 10;
-        assert_eq!(state.most(8), 8);
+        assert_eq!(state.most_now(8), 8);
         state.available = Some(35);
-        assert_eq!((state.most(8), state.most(2)), (3, 2));
+        assert_eq!((state.most_now(8), state.most_now(2)), (3, 2));
         state.available = Some(5);
-        assert_eq!(state.most(8), 1);
+        assert_eq!(state.most_now(8), 1);
     }
 
     #[test]
